@@ -2,12 +2,15 @@
 //!
 //! Three kinds of input find different defects: random bytes; mutated documents, which are valid up to a changed byte deep
 //! inside; and valid documents with extreme content, such as numbers out of range, half a character or a thousand brackets.
+//! [`job_row`] does the same for rows of jobs.
 
 mod cases;
+mod job_row;
 mod json;
 mod mutate;
 
 pub use cases::cases;
+pub use job_row::{extreme_u64, job_row};
 pub use json::{DEPTH, Names, json, number, object, string};
 pub use mutate::{JSON_TOKENS, mutated};
 

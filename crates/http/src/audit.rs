@@ -2,7 +2,7 @@
 //!
 //! The log is JSON lines in rotated files. A change is written and synced before its response is sent, but a response
 //! waits for at most one second. Entries have the names of the changed fields, never their values. Requests without a
-//! valid key are not logged, so that strangers cannot fill the log.
+//! valid key are not logged, so that clients without a key cannot fill the log.
 
 mod entry;
 mod files;

@@ -1,5 +1,5 @@
-//! The edge: what every request passes, whatever its route. It normalizes paths, catches panics, gives errors one
-//! shape, and writes one log line.
+//! The edge: every request passes it, whatever its route. It rejects ambiguous heads, normalizes paths, catches panics,
+//! gives errors one shape, and writes one log line.
 
 mod ambiguous_head;
 mod cors;
@@ -56,7 +56,7 @@ impl Surface {
     }
 }
 
-/// The routes and what every request to them passes. Cheap to clone.
+/// The routes behind the edge. Cheap to clone.
 #[derive(Clone)]
 pub struct Edge {
     routes: Router,
@@ -105,9 +105,9 @@ impl Edge {
     }
 
     fn route(&self, mut request: Request, log: &mut RequestLog) -> BoxResponse {
-        if let Err(doubt) = ambiguous_head::check(&request) {
+        if let Err(ambiguous) = ambiguous_head::check(&request) {
             log.is_openai = openai::is_address(request.uri().path());
-            return Box::pin(ready(doubt.into_response()));
+            return Box::pin(ready(ambiguous.into_response()));
         }
         unpack(&mut request);
         let mut request = match &self.fast_path {
@@ -153,7 +153,7 @@ impl Service<Request> for Edge {
     }
 }
 
-/// What the log and the response need to know of a request.
+/// The facts about a request that its log line and its response need.
 struct RequestLog {
     id: RequestId,
     trace: Option<Trace>,

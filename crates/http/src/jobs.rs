@@ -62,7 +62,7 @@ pub(crate) fn sdk_group() -> Group {
 }
 
 fn mount(prefix: &str, mount: StreamFormat) -> Group {
-    let operations = [submits(prefix), looks(prefix, mount), changes(prefix), hooks(prefix)];
+    let operations = [submits(prefix), reads(prefix, mount), controls(prefix), webhook_operations(prefix)];
     Group {
         name: "Jobs",
         about: "Hand in jobs, and follow them to their end.",
@@ -73,7 +73,7 @@ fn mount(prefix: &str, mount: StreamFormat) -> Group {
 
 fn submits(prefix: &str) -> Vec<Operation> {
     vec![
-        Operation::hot("Run", &Method::POST, &fast_routes::RUN, prefix)
+        Operation::fast("Run", &Method::POST, &fast_routes::RUN, prefix)
             .summary("hands in a job")
             .about("Answers as soon as the job is durable.")
             .takes("JobRequest")
@@ -81,7 +81,7 @@ fn submits(prefix: &str) -> Vec<Operation> {
             .with(openapi::RUN)
             .rated()
             .refuses(409),
-        Operation::hot("RunSync", &Method::POST, &fast_routes::RUNSYNC, prefix)
+        Operation::fast("RunSync", &Method::POST, &fast_routes::RUNSYNC, prefix)
             .summary("hands in a job and waits for its end")
             .about("A job that is not over when `wait` has passed goes on; follow it with its id.")
             .takes("JobRequest")
@@ -92,8 +92,8 @@ fn submits(prefix: &str) -> Vec<Operation> {
     ]
 }
 
-/// Some client libraries use GET and others POST.
-fn looks(prefix: &str, mount: StreamFormat) -> Vec<Operation> {
+/// The operations that read jobs. Some client libraries send GET and others POST, so most of them take both.
+fn reads(prefix: &str, mount: StreamFormat) -> Vec<Operation> {
     let streams = move |call| stream::stream(call, mount);
     let at = |path: &str| format!("{prefix}{path}");
     let status = |operation: Operation| operation.gives("Job").with(openapi::STATUS).rated();
@@ -104,9 +104,9 @@ fn looks(prefix: &str, mount: StreamFormat) -> Vec<Operation> {
     let again = "the same as GET";
     let stream_gate = Gate::limited(ReadJobs, LimitedRoute::Stream);
     vec![
-        status(Operation::hot("Status", &Method::GET, &fast_routes::STATUS, prefix))
+        status(Operation::fast("Status", &Method::GET, &fast_routes::STATUS, prefix))
             .summary("a job as it is"),
-        status(Operation::hot("StatusByPost", &Method::POST, &fast_routes::STATUS, prefix)).summary(again),
+        status(Operation::fast("StatusByPost", &Method::POST, &fast_routes::STATUS, prefix)).summary(again),
         sync(Operation::get("StatusSync", at("/status-sync/{job}"), gated(STATUS, status::status_sync)))
             .summary("a job when it is over"),
         sync(Operation::post(
@@ -135,7 +135,7 @@ fn looks(prefix: &str, mount: StreamFormat) -> Vec<Operation> {
     ]
 }
 
-fn changes(prefix: &str) -> Vec<Operation> {
+fn controls(prefix: &str) -> Vec<Operation> {
     let at = |path: &str| format!("{prefix}{path}");
     let (cancel, purge) =
         (Gate::limited(WriteJobs, LimitedRoute::Cancel), Gate::limited(WriteJobs, LimitedRoute::PurgeQueue));
@@ -156,27 +156,31 @@ fn changes(prefix: &str) -> Vec<Operation> {
     ]
 }
 
-fn hooks(prefix: &str) -> Vec<Operation> {
+fn webhook_operations(prefix: &str) -> Vec<Operation> {
     let at = |path: &str| format!("{prefix}/webhooks{path}");
-    let (look, again) =
+    let (read, redeliver) =
         (Gate::limited(ReadJobs, LimitedRoute::Webhooks), Gate::limited(WriteJobs, LimitedRoute::Webhooks));
     vec![
-        Operation::get("ListWebhooks", at(""), gated(look, webhooks::list))
+        Operation::get("ListWebhooks", at(""), gated(read, webhooks::list))
             .summary("what became of the endpoint's webhooks, the latest first")
             .gives("WebhookPage")
             .with(webhooks::LIST)
             .rated(),
-        Operation::post("RedeliverWebhooks", at("/redeliver"), gated(again, webhooks::redeliver_failed))
+        Operation::post("RedeliverWebhooks", at("/redeliver"), gated(redeliver, webhooks::redeliver_failed))
             .summary("delivers all webhooks again that failed")
             .about("Those whose jobs are still there: `gone` counts the others.")
             .gives("RedeliveredWebhooks")
             .with(webhooks::REDELIVER)
             .rated(),
-        Operation::post("RedeliverWebhook", at("/{webhook}/redeliver"), gated(again, webhooks::redeliver))
-            .summary("delivers a webhook again")
-            .about("A call in flight goes on.")
-            .gives("RedeliveredWebhook")
-            .rated(),
+        Operation::post(
+            "RedeliverWebhook",
+            at("/{webhook}/redeliver"),
+            gated(redeliver, webhooks::redeliver),
+        )
+        .summary("delivers a webhook again")
+        .about("A call in flight goes on.")
+        .gives("RedeliveredWebhook")
+        .rated(),
     ]
 }
 

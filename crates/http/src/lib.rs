@@ -1,8 +1,8 @@
 //! The HTTP interface: the job routes, the worker protocol, the management API, and the edge before them.
 //!
-//! The edge normalizes the path of a request, writes one log line and catches panics. Then the key is checked, the
-//! endpoint looked up and the rate counted; only then is the body read. Payload bytes from the engine are copied into the
-//! response and never parsed a second time.
+//! The edge rejects ambiguous heads, normalizes the path of a request, writes one log line and catches panics. Then the key is checked, the
+//! endpoint looked up and the rate counted; only then is the body read. Payload bytes from the engine go into the response
+//! without being parsed; those of 16 KiB or more are not copied either.
 
 mod audit;
 mod connection;

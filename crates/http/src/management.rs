@@ -86,7 +86,7 @@ pub(crate) fn all_groups() -> Vec<Group> {
     all
 }
 
-/// Every operation of the management API. A new kind of thing is a file with its `group()`, named here.
+/// Every operation of the management API. A new kind of resource is a file with a `group()`, which is added here.
 pub(crate) fn groups() -> Vec<Group> {
     vec![
         endpoints::group(),

@@ -1,7 +1,8 @@
 //! `GET /metrics`: the metrics of the server, for Prometheus.
 //!
-//! For keys that may look: one that is limited to endpoints sees the numbers of these, and none of the whole process.
-//! With the setting `metrics_public` every request sees everything. The numbers name endpoints, and no job, key or payload.
+//! Requests need a key that may read the catalog. A key that is limited to endpoints gets the metrics of these endpoints,
+//! without those of the process. With the setting `metrics_public` every request gets all metrics, without a key. Labels
+//! name endpoints and owners, never a job, a key or a payload.
 
 mod exposition;
 mod families;

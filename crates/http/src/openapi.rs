@@ -121,7 +121,7 @@ impl Operation {
     }
 
     /// One method of a fast route, below the path `mount`.
-    pub(crate) fn hot(id: &'static str, method: &Method, route: &FastRoute, mount: &str) -> Self {
+    pub(crate) fn fast(id: &'static str, method: &Method, route: &FastRoute, mount: &str) -> Self {
         let name = if *method == Method::GET { "get" } else { "post" };
         Self::new(id, name, route.pattern(mount).to_owned(), route.on(method))
     }

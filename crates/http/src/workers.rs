@@ -43,14 +43,14 @@ use crate::wire::route_path::RoutePath;
 const MOUNT: &str = "/v2/";
 
 pub(crate) fn routes() -> Router<HttpState> {
-    let answered_for_good = Router::new()
+    let closing_routes = Router::new()
         .route(TAKE.pattern(MOUNT), polled(TAKE.on_all()))
         .route(TAKE_BATCH.pattern(MOUNT), polled(TAKE_BATCH.on_all()))
         .route("/v2/{endpoint}/job-stop/{worker}", polled(get(routed(stop))))
         .route(DONE.pattern(MOUNT), DONE.on_all())
         .layer(from_fn(close));
     Router::new()
-        .merge(answered_for_good)
+        .merge(closing_routes)
         .route("/v2/{endpoint}/job-stream/{worker}/{job}", post(routed(stream)))
         .route(PING.pattern(MOUNT), PING.on_all())
 }
@@ -61,36 +61,38 @@ pub(crate) fn routes() -> Router<HttpState> {
 ///
 /// A worker that watches its connections sends `Connection: keep-alive`, which the SDK never does; its connection stays
 /// open.
-async fn close(question: Request, next: Next) -> Response {
-    let keeps = asks_to_keep(question.headers());
-    closing_unless(keeps, next.run(question).await)
+async fn close(request: Request, next: Next) -> Response {
+    let keeps = asks_to_keep(request.headers());
+    closing_unless(keeps, next.run(request).await)
 }
 
+/// Whether a worker asks to keep its connection.
 fn asks_to_keep(headers: &HeaderMap) -> bool {
     headers.get(CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
 }
 
-fn closing_unless(keeps: bool, mut answer: Response) -> Response {
+/// The response with `Connection: close`, unless the worker `keeps` its connection.
+fn closing_unless(keeps: bool, mut response: Response) -> Response {
     if !keeps {
-        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    answer
+    response
 }
 
 /// `GET job-take/{worker}`.
 pub(crate) fn take(state: &HttpState, path: RoutePath<'_>, request: Request) -> BoxResponse {
     let (head, _body) = request.into_parts();
     let keeps = asks_to_keep(&head.headers);
-    let answering = polls::take(state, path, &head);
-    Box::pin(answering.map(move |answer| closing_unless(keeps, answer)))
+    let response_future = polls::take(state, path, &head);
+    Box::pin(response_future.map(move |response| closing_unless(keeps, response)))
 }
 
 /// `GET job-take-batch/{worker}`.
 pub(crate) fn take_batch(state: &HttpState, path: RoutePath<'_>, request: Request) -> BoxResponse {
     let (head, _body) = request.into_parts();
     let keeps = asks_to_keep(&head.headers);
-    let answering = polls::take_batch(state, path, &head);
-    Box::pin(answering.map(move |answer| closing_unless(keeps, answer)))
+    let response_future = polls::take_batch(state, path, &head);
+    Box::pin(response_future.map(move |response| closing_unless(keeps, response)))
 }
 
 /// `GET job-stop/{worker}`.
@@ -103,8 +105,8 @@ fn stop(state: &HttpState, path: RoutePath<'_>, request: Request) -> BoxResponse
 pub(crate) fn done(state: &HttpState, path: RoutePath<'_>, request: Request) -> BoxResponse {
     let (head, body) = request.into_parts();
     let keeps = asks_to_keep(&head.headers);
-    let answering = report::done(state, path, &head.headers, body);
-    Box::pin(answering.map(move |answer| closing_unless(keeps, answer.into_response())))
+    let response_future = report::done(state, path, &head.headers, body);
+    Box::pin(response_future.map(move |response| closing_unless(keeps, response.into_response())))
 }
 
 /// `POST job-stream/{worker}/{job}`.
@@ -119,13 +121,13 @@ pub(crate) fn ping(state: &HttpState, path: RoutePath<'_>, request: Request) -> 
     Box::pin(ping::ping(state, path, &head).map(IntoResponse::into_response))
 }
 
-/// A poll removes what it returns. `HEAD` would remove it too, and return nothing.
-fn polled(question: MethodRouter<HttpState>) -> MethodRouter<HttpState> {
-    question.head(only_get)
+/// Rejects `HEAD` for a poll: axum would handle it as a GET without a body, and the poll's jobs would be lost.
+fn polled(route: MethodRouter<HttpState>) -> MethodRouter<HttpState> {
+    route.head(only_get)
 }
 
 async fn only_get(state: State<HttpState>, uri: Uri, headers: HeaderMap) -> Response {
-    let mut answer = fallback::unknown_method(state, uri, headers).await.into_response();
-    answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
-    answer
+    let mut response = fallback::unknown_method(state, uri, headers).await.into_response();
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+    response
 }

@@ -24,7 +24,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("client", &["model"]),
     ("cli", &["model", "client"]),
     // Input and a disk for tests; only tests may depend on them.
-    ("hostile", &[]),
+    ("hostile", &["model"]),
     ("disk-faults", &[]),
     // Goes the hot paths one by one.
     ("hot-paths", &["model", "queue", "http"]),

@@ -15,11 +15,12 @@ pub(super) struct RotationLimits {
     pub(super) files_max: usize,
 }
 
-/// The file that entries are appended to.
+/// The files of the log, of which the current one is appended to.
 pub(super) struct RotatedFiles {
     folder: PathBuf,
     limits: RotationLimits,
     current: File,
+    /// The length of `current`, in bytes.
     bytes: u64,
     /// The id of the last entry.
     pub(super) last_id: u64,

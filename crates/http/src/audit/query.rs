@@ -17,6 +17,7 @@ pub(crate) struct Filter {
     pub(crate) since: Option<String>,
     /// Only entries with a smaller id.
     pub(crate) before: Option<u64>,
+    /// Most entries to return.
     pub(crate) limit: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The trail of a request for a change: its key and its fields are noted where they are known, for the entry of the
-//! audit log that the request becomes.
+//! The trail of a request for a change: its key and the names of its fields. Handlers note them in a task-local, from which
+//! the entry of the audit log is made.
 
 use std::cell::RefCell;
 
@@ -7,14 +7,14 @@ use longshore_model::ApiKey;
 
 use super::entry::KeyRef;
 
-/// The number of field names in an entry.
+/// Most field names in an entry; further ones are left out.
 const FIELDS_MAX: usize = 100;
 
 tokio::task_local! {
     static TRAIL: RefCell<Trail>;
 }
 
-/// What was noted of one request.
+/// The key and the fields of one request, as far as they were noted.
 #[derive(Default)]
 pub(crate) struct Trail {
     /// The key of the request; `None` if the request had no valid key.
@@ -23,7 +23,7 @@ pub(crate) struct Trail {
     pub(crate) fields: Vec<String>,
 }
 
-/// Runs `task` and returns what was noted meanwhile.
+/// Runs `task` and returns its result with the trail that it noted.
 pub(crate) async fn with_trail<T>(task: impl Future<Output = T>) -> (T, Trail) {
     TRAIL.scope(RefCell::default(), async { (task.await, TRAIL.with(RefCell::take)) }).await
 }

@@ -91,7 +91,7 @@ fn write(mut files: RotatedFiles, waiting: &Receiver<Waiting>) {
     while let Ok(first) = waiting.recv() {
         let batch: Vec<Waiting> = std::iter::once(first).chain(waiting.try_iter()).collect();
         let mut lines = Vec::new();
-        let mut told = Vec::new();
+        let mut replies = Vec::new();
         for Waiting { mut entry, at, written } in batch {
             // From the time, or the next number if the clock went back.
             entry.id = (at.0 << 10).max(files.last_id + 1);
@@ -100,12 +100,12 @@ fn write(mut files: RotatedFiles, waiting: &Receiver<Waiting>) {
             if serde_json::to_writer(&mut lines, &entry).is_ok() {
                 lines.push(b'\n');
             }
-            told.extend(written);
+            replies.extend(written);
         }
         if let Err(error) = files.append(&lines) {
             tracing::error!(%error, "audit log write failed, entries lost");
         }
-        for written in told {
+        for written in replies {
             // A closed channel is no error: the response did not wait longer.
             let _ = written.send(());
         }

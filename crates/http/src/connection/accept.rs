@@ -20,9 +20,9 @@ use crate::gate::peer::Peer;
 /// Pause after a failed accept, usually for lack of file descriptors, so that open connections can end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Least time between two log lines about failed accepts.
-const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Serves until `shutdown` ends, then stops accepting and returns when every open request has its response. The caller
+/// Serves until `shutdown` ends, then stops acceptor and returns when every open request has its response. The caller
 /// bounds that time by dropping this future.
 ///
 /// With `tls` the listener accepts TLS only. At most `connections_max` connections are open; further ones stay in the
@@ -36,20 +36,20 @@ pub async fn serve(
 ) {
     let (closing, on_closing) = watch::channel(());
     let (open, mut all_closed) = mpsc::channel::<Infallible>(1);
-    let mut accepting = Acceptor::new(listener, connections_max);
+    let mut acceptor = Acceptor::new(listener, connections_max);
     let mut shutdown = pin!(shutdown);
     loop {
-        let (stream, address, place) = tokio::select! {
-            accepted = accepting.next() => accepted,
+        let (stream, address, permit) = tokio::select! {
+            accepted = acceptor.next() => accepted,
             () = &mut shutdown => break,
         };
         let peer = Peer::new(address.ip(), tls.is_some());
         let connection = peer.serve(serve_client(stream, tls.clone(), edge.clone(), on_closing.clone()));
-        let ended = (place, open.clone());
+        let ended = (permit, open.clone());
         // No async block: one that awaits the connection reserves its size twice, 1 KB per connection.
         tokio::spawn(connection.map(move |()| drop(ended)));
     }
-    drop(accepting);
+    drop(acceptor);
     drop(closing);
     drop(open);
     // Ends when the last connection has dropped its sender; nothing is ever sent.
@@ -59,26 +59,26 @@ pub async fn serve(
 /// A listener and its permits for connections.
 struct Acceptor {
     listener: TcpListener,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// When the log last got a line about a failed accept.
-    complained: Option<Instant>,
+    last_logged: Option<Instant>,
 }
 
 impl Acceptor {
     fn new(listener: TcpListener, connections_max: usize) -> Self {
-        let room = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
-        Self { listener, room, complained: None }
+        let permits = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
+        Self { listener, permits, last_logged: None }
     }
 
     /// Returns the next connection and its permit. Cancel-safe: no connection is lost if the future is dropped.
     async fn next(&mut self) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
         loop {
-            let Ok(place) = Arc::clone(&self.room).acquire_owned().await else {
+            let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else {
                 // The semaphore is never closed.
                 return std::future::pending().await;
             };
             match self.listener.accept().await {
-                Ok((stream, address)) => return (stream, address, place),
+                Ok((stream, address)) => return (stream, address, permit),
                 Err(error) if is_about_one_connection(&error) => {}
                 Err(error) => {
                     self.log_failure(&error);
@@ -90,8 +90,8 @@ impl Acceptor {
 
     fn log_failure(&mut self, error: &io::Error) {
         let now = Instant::now();
-        if self.complained.is_none_or(|last| now - last >= COMPLAINT_PAUSE) {
-            self.complained = Some(now);
+        if self.last_logged.is_none_or(|last| now - last >= LOG_INTERVAL) {
+            self.last_logged = Some(now);
             tracing::error!(%error, "cannot accept connections");
         }
     }

@@ -6,8 +6,9 @@
 //! - A response that hands something over is for connected clients only, so the end of sending counts as a disconnect.
 //!   Such responses are a worker's take, the chunks that a plain `stream` consumes, and those under `openai`, where a
 //!   disconnect cancels the job. See [`crate::gate::peer::hands_over`].
-//! - Every other response is made and sent. Meanwhile the client gets a `100 Continue` from time to time, which every
-//!   HTTP/1.1 client skips. A client that has disconnected answers it with a reset.
+//! - Every other response is made and sent. Meanwhile a client of HTTP/1.1 gets a `100 Continue` from time to time, which
+//!   it skips. A client that has disconnected answers it with a reset. HTTP/1.0 has no such response, so its clients get
+//!   none.
 //!
 //! A connection that breaks is noticed in either case: immediately, or after the end of sending at the next probe.
 //! hyper reads nothing while it waits for a response, so this stream does.
@@ -37,34 +38,37 @@ pub(crate) struct HalfClose<S> {
     inner: S,
     /// Bytes of the next request, read while the current one was handled.
     ahead: Vec<u8>,
+    /// The client has ended its sending.
     has_ended: bool,
     /// The response has begun, so that no probe may be written.
-    has_answered: bool,
+    has_responded: bool,
     /// Runs while a client that has ended its sending waits; boxed, because few clients do.
     probing: Option<Box<Probing>>,
 }
 
 struct Probing {
+    /// When the next probe is due.
     due: Pin<Box<Sleep>>,
+    /// The pause before that probe.
     pause: Duration,
 }
 
 impl<S> HalfClose<S> {
     pub(crate) fn around(inner: S) -> Self {
-        Self { inner, ahead: Vec::new(), has_ended: false, has_answered: false, probing: None }
+        Self { inner, ahead: Vec::new(), has_ended: false, has_responded: false, probing: None }
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> HalfClose<S> {
-    /// Checks whether the client is still there, and registers for a wake-up when that changes.
+    /// Checks whether the client is still connected, and registers for a wake-up when that changes.
     ///
     /// # Errors
     ///
     /// `ConnectionAborted` if the response hands something over and the client has ended its sending.
-    fn look(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+    fn check_connected(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let request = peer::request();
         if request == RequestProgress::Coming {
-            self.has_answered = false;
+            self.has_responded = false;
             self.probing = None;
             return Ok(());
         }
@@ -79,7 +83,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HalfClose<S> {
         }
         match request {
             RequestProgress::HandsOver if self.has_ended => Err(io::ErrorKind::ConnectionAborted.into()),
-            RequestProgress::Whole if self.has_ended && !self.has_answered => self.probe(context),
+            RequestProgress::Whole if self.has_ended && !self.has_responded => self.probe(context),
             _ => Ok(()),
         }
     }
@@ -126,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for HalfClose<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.has_answered = true;
+        self.has_responded = true;
         Pin::new(&mut self.inner).poll_write(context, bytes)
     }
 
@@ -135,7 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for HalfClose<S> {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.has_answered = true;
+        self.has_responded = true;
         Pin::new(&mut self.inner).poll_write_vectored(context, pieces)
     }
 
@@ -145,7 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for HalfClose<S> {
 
     /// hyper flushes each time it is polled, even with nothing to write.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.look(context)?;
+        self.check_connected(context)?;
         Pin::new(&mut self.inner).poll_flush(context)
     }
 

@@ -25,7 +25,7 @@ const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// No request has arrived yet, and [`FIRST_HEAD_TIMEOUT`] runs.
 const NEW: u64 = u64::MAX;
 /// A request waits for its response.
-const ANSWERING: u64 = u64::MAX - 1;
+const RESPONDING: u64 = u64::MAX - 1;
 
 /// The state of one connection's head timeout. Clones share it.
 ///
@@ -34,7 +34,7 @@ const ANSWERING: u64 = u64::MAX - 1;
 #[derive(Clone)]
 pub(crate) struct HeadTimeout {
     began: Instant,
-    /// [`NEW`], [`ANSWERING`], or the time from `began` to the end of the last response, in ms.
+    /// [`NEW`], [`RESPONDING`], or the time from `began` to the end of the last response, in ms.
     state: Arc<AtomicU64>,
 }
 
@@ -45,8 +45,8 @@ impl HeadTimeout {
     }
 
     /// A request head has arrived: the timeout stops until the response has been sent.
-    pub(crate) fn answering(&self) {
-        self.state.store(ANSWERING, Ordering::Relaxed);
+    pub(crate) fn pause(&self) {
+        self.state.store(RESPONDING, Ordering::Relaxed);
     }
 
     /// Returns when a request head is late.
@@ -64,21 +64,21 @@ impl HeadTimeout {
     fn deadline(&self) -> Instant {
         match self.state.load(Ordering::Relaxed) {
             NEW => self.began + FIRST_HEAD_TIMEOUT,
-            ANSWERING => Instant::now() + HEAD_TIMEOUT,
+            RESPONDING => Instant::now() + HEAD_TIMEOUT,
             since_ms => self.began + Duration::from_millis(since_ms) + HEAD_TIMEOUT,
         }
     }
 
-    /// Restarts the timeout at the end of the response's body.
-    pub(crate) fn answer(&self, response: Response<Body>) -> Response<TimedBody> {
-        response.map(|body| TimedBody { body, turns: self.clone() })
+    /// Wraps the response so that the timeout restarts when its body is dropped.
+    pub(crate) fn restart_after(&self, response: Response<Body>) -> Response<TimedBody> {
+        response.map(|body| TimedBody { body, timeout: self.clone() })
     }
 }
 
 /// The body of a response, whose drop restarts the timeout.
 pub(crate) struct TimedBody {
     body: Body,
-    turns: HeadTimeout,
+    timeout: HeadTimeout,
 }
 
 impl HttpBody for TimedBody {
@@ -104,7 +104,7 @@ impl HttpBody for TimedBody {
 impl Drop for TimedBody {
     fn drop(&mut self) {
         peer::set_request(peer::RequestProgress::Coming);
-        let since_ms = self.turns.began.elapsed().as_millis() as u64;
-        self.turns.state.store(since_ms, Ordering::Relaxed);
+        let since_ms = self.timeout.began.elapsed().as_millis() as u64;
+        self.timeout.state.store(since_ms, Ordering::Relaxed);
     }
 }

@@ -29,12 +29,13 @@ static DISCARDS: Semaphore = Semaphore::const_new(256);
 
 /// The body of a request. If a handler drops it unread, its rest is discarded.
 pub(crate) struct LingeringBody {
+    /// `None` after the body has ended or failed.
     inner: Option<Incoming>,
     /// The progress to set when the body has arrived.
     whole: peer::RequestProgress,
     /// The sender waits for `100 Continue` before it sends the body (`Expect: 100-continue`), and the first read sends
     /// that. Until then there is nothing to discard.
-    unasked: bool,
+    awaits_continue: bool,
 }
 
 impl LingeringBody {
@@ -51,8 +52,8 @@ impl LingeringBody {
             axum::body::Body::empty()
         } else {
             peer::set_request(peer::RequestProgress::Coming);
-            let unasked = head.headers.contains_key(EXPECT);
-            axum::body::Body::new(Self { inner: Some(inner), whole, unasked })
+            let awaits_continue = head.headers.contains_key(EXPECT);
+            axum::body::Body::new(Self { inner: Some(inner), whole, awaits_continue })
         };
         Request::from_parts(head, body)
     }
@@ -66,7 +67,7 @@ impl Body for LingeringBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        self.unasked = false;
+        self.awaits_continue = false;
         let Some(inner) = self.inner.as_mut() else { return Poll::Ready(None) };
         let polled = Pin::new(&mut *inner).poll_frame(context);
         let is_whole = matches!(polled, Poll::Ready(None)) || inner.is_end_stream();
@@ -90,7 +91,7 @@ impl Body for LingeringBody {
 
 impl Drop for LingeringBody {
     fn drop(&mut self) {
-        let unread = self.inner.take().filter(|inner| !inner.is_end_stream() && !self.unasked);
+        let unread = self.inner.take().filter(|inner| !inner.is_end_stream() && !self.awaits_continue);
         let (Some(inner), Ok(runtime)) = (unread, tokio::runtime::Handle::try_current()) else { return };
         if let Ok(permit) = DISCARDS.try_acquire() {
             runtime.spawn(async move {

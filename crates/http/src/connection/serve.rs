@@ -54,11 +54,11 @@ pub(crate) async fn serve_stream(
     edge: Edge,
     mut closing: watch::Receiver<()>,
 ) {
-    let turns = &HeadTimeout::new();
+    let head_timeout = &HeadTimeout::new();
     let service = service_fn(|request: Request<Incoming>| {
-        turns.answering();
+        head_timeout.pause();
         edge.answer(LingeringBody::body_of(request))
-            .map(|answered| answered.map(|response| turns.answer(response)))
+            .map(|answered| answered.map(|response| head_timeout.restart_after(response)))
     });
     let connection = http1::Builder::new()
         // [`HeadTimeout`] bounds the time of a head, below.
@@ -70,7 +70,7 @@ pub(crate) async fn serve_stream(
         .half_close(true)
         .serve_connection(TokioIo::new(HalfClose::around(WriteTimeout::around(stream))), service);
     let mut connection = pin!(connection);
-    let mut late_head = pin!(turns.expired());
+    let mut late_head = pin!(head_timeout.expired());
     let mut is_closing = false;
     loop {
         tokio::select! {

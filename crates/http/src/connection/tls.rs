@@ -14,7 +14,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls::Error as RustlsError};
 
 /// Time between two checks of the files for changes.
-const LOOK: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// How long a TLS handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -99,7 +99,7 @@ impl Tls {
 async fn follow(tls: Tls, mut seen: CertificateBytes) {
     // Ends when no listener uses the configuration.
     while Arc::strong_count(&tls.config) > 1 {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
         let files = Arc::clone(&tls.files);
         let Ok(read) = tokio::task::spawn_blocking(move || files.read()).await else { continue };
         let content = match read {

@@ -26,8 +26,12 @@ impl<S> WriteTimeout<S> {
         Self { inner, stalled: None }
     }
 
-    /// Passes on the result of a write, or `TimedOut` if the write has been pending for too long.
-    fn watch<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+    /// Returns the result of a write, or `TimedOut` if the write has been pending for [`STALL_MAX`].
+    fn with_timeout<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
             return written;
@@ -54,7 +58,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.watch(written, context)
+        self.with_timeout(written, context)
     }
 
     fn poll_write_vectored(
@@ -63,7 +67,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write_vectored(context, pieces);
-        self.watch(written, context)
+        self.with_timeout(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -42,7 +42,7 @@ pub(super) fn check(request: &Request) -> Result<(), AmbiguousHead> {
         return Err(AmbiguousHead(ApiError::bad_request("missing_host", text)));
     }
     // A body of known length is not chunked.
-    if request.body().size_hint().exact().is_none() && !is_in_chunks_alone(headers) {
+    if request.body().size_hint().exact().is_none() && !is_chunked_only(headers) {
         let text = "`Transfer-Encoding` must be `chunked` and nothing else; say in `Content-Encoding` how the body is packed";
         return Err(AmbiguousHead(ApiError::bad_request("bad_transfer_encoding", text)));
     }
@@ -54,7 +54,7 @@ fn count(headers: &HeaderMap, name: &http::HeaderName) -> usize {
 }
 
 /// Whether `chunked` is the only transfer encoding.
-fn is_in_chunks_alone(headers: &HeaderMap) -> bool {
+fn is_chunked_only(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(TRANSFER_ENCODING).into_iter();
     let chunked = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
     // A request without a connection, such as a test's, has no transfer encoding.
@@ -76,7 +76,7 @@ mod tests {
         for (name, value) in lines {
             request.headers_mut().append(*name, HeaderValue::from_static(value));
         }
-        check(&request).err().map(|doubt| doubt.0.code())
+        check(&request).err().map(|ambiguous| ambiguous.0.code())
     }
 
     #[test]

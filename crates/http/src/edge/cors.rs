@@ -43,7 +43,7 @@ impl Origins {
     }
 }
 
-/// What the response to a cross-origin request needs, taken before the request is passed on.
+/// The origin of a request, if it is allowed: taken before the request is passed on, for the headers of its response.
 pub(super) struct Cors {
     origin: Option<HeaderValue>,
     /// The response depends on the origin, so that `Vary` names it.
@@ -61,7 +61,7 @@ impl Cors {
         if !asks || self.origin.is_none() {
             return None;
         }
-        let mut answer = StatusCode::NO_CONTENT.into_response();
+        let mut response = StatusCode::NO_CONTENT.into_response();
         // Client libraries send many headers of their own; the server allows all of them.
         let wanted = headers.get(ACCESS_CONTROL_REQUEST_HEADERS).cloned().unwrap_or(HEADERS);
         for (name, value) in [
@@ -69,9 +69,9 @@ impl Cors {
             (ACCESS_CONTROL_ALLOW_HEADERS, wanted),
             (ACCESS_CONTROL_MAX_AGE, MAX_AGE),
         ] {
-            answer.headers_mut().insert(name, value);
+            response.headers_mut().insert(name, value);
         }
-        Some(answer)
+        Some(response)
     }
 
     /// Adds the headers that let the page read the response, if its origin is allowed.

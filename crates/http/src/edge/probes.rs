@@ -17,7 +17,7 @@ pub(crate) fn routes() -> Router<HttpState> {
 }
 
 async fn alive() -> Response {
-    said("ok")
+    with_status("ok")
 }
 
 async fn ready(State(state): State<HttpState>, RawQuery(query): RawQuery) -> Response {
@@ -25,13 +25,14 @@ async fn ready(State(state): State<HttpState>, RawQuery(query): RawQuery) -> Res
         return checks(&state);
     }
     if state.engine().is_ready() {
-        said("ready")
+        with_status("ready")
     } else {
         ApiError::unavailable("not_ready", "the server is still loading its endpoints").into_response()
     }
 }
 
-/// The response has the status that it has without `verbose`: a server with a damaged file still serves.
+/// The response with one line per check. Its status is that of the request without `verbose`: a server with a damaged
+/// file still serves.
 fn checks(state: &HttpState) -> Response {
     let (status, mut lines) = if state.engine().is_ready() {
         (StatusCode::OK, "ok endpoints: all are loaded\n".to_owned())
@@ -49,7 +50,8 @@ fn checks(state: &HttpState) -> Response {
     (status, [(CONTENT_TYPE, "text/plain; charset=utf-8")], lines).into_response()
 }
 
-fn said(status: &str) -> Response {
+/// The response `{"status":"<status>"}`.
+fn with_status(status: &str) -> Response {
     let mut body = JsonBody::new();
     body.text("{\"status\":").string(status).text("}");
     body.into_response()

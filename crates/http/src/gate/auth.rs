@@ -76,15 +76,13 @@ pub(crate) fn now_for(key: &ApiKey, state: &HttpState) -> Millis {
     key.expires_at.map_or(Millis(0), |_| state.engine().now())
 }
 
-/// Checks that a request may do `operation` to the catalog, and returns its key.
+/// Checks that the key of a request has `permission` for the whole catalog, and returns the key.
 pub(crate) fn authorize(
     state: &HttpState,
     headers: &HeaderMap,
-    operation: Permission,
+    permission: Permission,
 ) -> Result<Arc<TrackedKey>, ApiError> {
-    let key = live_key(state, headers)?;
-    note_key(&key);
-    if key.permits(operation, None, now_for(&key, state)) { Ok(key) } else { Err(ApiError::unauthorized()) }
+    authorize_if(state, headers, |key| key.permits(permission, None, now_for(key, state)))
 }
 
 /// Whether a key may read the whole catalog.
@@ -92,56 +90,65 @@ pub(crate) fn reads_catalog(state: &HttpState, key: &ApiKey) -> bool {
     key.permits(Permission::ReadCatalog, None, now_for(key, state))
 }
 
-/// Checks that a request may do `operation` to at least one endpoint, and returns its key.
+/// Checks that the key of a request has `permission` for at least one endpoint, and returns the key.
 pub(crate) fn authorize_somewhere(
     state: &HttpState,
     headers: &HeaderMap,
-    operation: Permission,
+    permission: Permission,
+) -> Result<Arc<TrackedKey>, ApiError> {
+    authorize_if(state, headers, |key| key.has_scope_for(permission))
+}
+
+fn authorize_if(
+    state: &HttpState,
+    headers: &HeaderMap,
+    permits: impl FnOnce(&TrackedKey) -> bool,
 ) -> Result<Arc<TrackedKey>, ApiError> {
     let key = live_key(state, headers)?;
     note_key(&key);
-    if key.has_scope_for(operation) { Ok(key) } else { Err(ApiError::unauthorized()) }
+    if permits(&key) { Ok(key) } else { Err(ApiError::unauthorized()) }
 }
 
-/// Checks that a request may do `operation` to the endpoint with this id or slug, and returns its key and the endpoint.
+/// Checks that the key of a request has `permission` for the endpoint with this id or slug, and returns the key and the
+/// endpoint.
 /// 401 comes before 404, so a request without a permitting key reveals no endpoint.
 pub(crate) fn authorize_endpoint(
     state: &HttpState,
     headers: &HeaderMap,
-    operation: Permission,
+    permission: Permission,
     id_or_slug: &str,
 ) -> Result<(Arc<TrackedKey>, EndpointHandle), ApiError> {
     let key = live_key(state, headers)?;
-    if operation == Permission::WriteCatalog {
+    if permission == Permission::WriteCatalog {
         note_key(&key);
     }
     let endpoint = state.engine().endpoint(id_or_slug);
     // An endpoint that does not exist gets an id that no key lists: a key for some endpoints learns of no others.
     let unlisted = || id_or_slug.parse().unwrap_or_else(|_| EndpointId::mint(0));
     let id = endpoint.as_ref().map_or_else(unlisted, EndpointHandle::id);
-    if !key.permits(operation, Some(&id), now_for(&key, state)) {
+    if !key.permits(permission, Some(&id), now_for(&key, state)) {
         return Err(ApiError::unauthorized());
     }
     endpoint.map(|endpoint| (key, endpoint)).ok_or_else(ApiError::no_such_endpoint)
 }
 
-/// What a key permitted when a long response began. Checked before each part of the response, so that nothing follows
-/// once the key is revoked, disabled or expired.
+/// The permission of a key for an endpoint, from when a long response began. Checked again before each part of the
+/// response, so that the response ends once the key is revoked, disabled or expired.
 pub(crate) struct OngoingAccess {
     key: String,
-    operation: Permission,
+    permission: Permission,
     endpoint: EndpointId,
 }
 
 impl OngoingAccess {
-    pub(crate) fn of(key: &TrackedKey, operation: Permission, endpoint: EndpointId) -> Self {
-        Self { key: key.id.clone(), operation, endpoint }
+    pub(crate) fn of(key: &TrackedKey, permission: Permission, endpoint: EndpointId) -> Self {
+        Self { key: key.id.clone(), permission, endpoint }
     }
 
-    /// Whether the key still permits the operation.
+    /// Whether the key still has the permission.
     pub(crate) fn holds(&self, state: &HttpState) -> bool {
         let key = state.engine().key(&self.key);
-        key.is_some_and(|key| key.permits(self.operation, Some(&self.endpoint), now_for(&key, state)))
+        key.is_some_and(|key| key.permits(self.permission, Some(&self.endpoint), now_for(&key, state)))
     }
 }
 
@@ -259,10 +266,10 @@ mod tests {
     fn an_operators_key_may_be_any_text_and_do_everything() {
         let key = admin_key("let me in\n", Millis(1));
         assert_eq!(key.hash, hash_of(b"let me in"));
-        for operation in
+        for permission in
             [Permission::WriteCatalog, Permission::ReadCatalog, Permission::ReadJobs, Permission::WriteJobs]
         {
-            assert!(key.permits(operation, None, Millis(2)));
+            assert!(key.permits(permission, None, Millis(2)));
         }
     }
 

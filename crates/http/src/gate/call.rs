@@ -21,7 +21,7 @@ use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
 use crate::wire::route_path::RoutePath;
 
-/// What a request needs to reach an operation.
+/// The permission and the rate limit that a request needs to reach an operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Gate {
     permission: Permission,
@@ -61,21 +61,21 @@ impl Gate {
             Ok(found) => found,
             Err(failure) => return Box::pin(ready(failure.into_response())),
         };
-        let admission = self.route.map(|route| {
+        let permit = self.route.map(|route| {
             let running = endpoint.running_workers();
             state.limiter().admit(key.owner, endpoint.no(), route, running)
         });
-        let admission = match admission.transpose() {
-            Ok(admission) => admission,
-            Err(overrun) => return Box::pin(ready(overrun.into_response())),
+        let permit = match permit.transpose() {
+            Ok(permit) => permit,
+            Err(exceeded) => return Box::pin(ready(exceeded.into_response())),
         };
         let job = path.job.parse().ok();
         let answering =
             operation(Call { state, key, endpoint, job, uri: parts.uri, headers: parts.headers, body });
         Box::pin(answering.map(move |answered| {
             let response = answered.unwrap_or_else(ApiError::into_response);
-            match admission {
-                Some(admission) => admission.close(response),
+            match permit {
+                Some(permit) => permit.close(response),
                 None => response,
             }
         }))
@@ -129,14 +129,14 @@ impl Call {
     }
 
     /// The key's permission here, to be checked again during a long response.
-    pub(crate) fn standing(&self, operation: Permission) -> OngoingAccess {
-        OngoingAccess::of(&self.key, operation, self.endpoint.id())
+    pub(crate) fn ongoing_access(&self, permission: Permission) -> OngoingAccess {
+        OngoingAccess::of(&self.key, permission, self.endpoint.id())
     }
 
     /// Checks a further permission of the key.
-    pub(crate) fn require(&self, operation: Permission) -> Result<(), ApiError> {
+    pub(crate) fn require(&self, permission: Permission) -> Result<(), ApiError> {
         let now = auth::now_for(&self.key, &self.state);
-        let permits = self.key.permits(operation, Some(&self.endpoint.id()), now);
+        let permits = self.key.permits(permission, Some(&self.endpoint.id()), now);
         if permits { Ok(()) } else { Err(ApiError::unauthorized()) }
     }
 }

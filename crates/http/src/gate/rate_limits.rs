@@ -14,7 +14,8 @@ use crate::gate::sliding_window::{SlidingWindow, WINDOW_MS, WindowDecision};
 use crate::wire::api_error::ApiError;
 use crate::wire::limit_status::LimitStatus;
 
-/// Idle entries are removed when there are this many more entries than after the last removal.
+/// Idle usages are removed when there are this many more of them than after the last removal. Idle windows of keys are
+/// removed each time their number reaches a multiple of this.
 const SWEEP_STEP: usize = 1_024;
 
 /// The name of a key's own limit in response headers.
@@ -135,24 +136,28 @@ impl LimitedRoute {
 pub(crate) struct RateLimiter {
     table: Option<RateTable>,
     started: Instant,
-    usages: Mutex<KeyUsages>,
+    usages: Mutex<Usages>,
     /// The windows of keys with a limit of their own, by key id.
     keys: Mutex<HashMap<String, SlidingWindow>>,
 }
 
-type Operations = HashMap<(EndpointNo, LimitedRoute), Arc<Mutex<KeyUsage>>>;
+type Operations = HashMap<(EndpointNo, LimitedRoute), Arc<Mutex<Usage>>>;
 
+/// The usages of all owners.
 #[derive(Default)]
-struct KeyUsages {
+struct Usages {
     by_owner: HashMap<OwnerNo, Operations>,
+    /// The number of usages in `by_owner`.
     entries: usize,
+    /// The number of usages at which idle ones are removed.
     sweep_at: usize,
 }
 
 /// One owner's use of one operation of one endpoint.
 #[derive(Default)]
-struct KeyUsage {
+struct Usage {
     window: SlidingWindow,
+    /// Requests that have no response yet.
     open: u32,
 }
 
@@ -162,7 +167,7 @@ impl RateLimiter {
             RateLimits::Off => None,
             RateLimits::On(table) => Some(table.clone()),
         };
-        let usages = Mutex::new(KeyUsages { sweep_at: SWEEP_STEP, ..KeyUsages::default() });
+        let usages = Mutex::new(Usages { sweep_at: SWEEP_STEP, ..Usages::default() });
         Self { table, started: Instant::now(), usages, keys: Mutex::default() }
     }
 
@@ -252,7 +257,7 @@ impl RateLimiter {
         owner: OwnerNo,
         endpoint: EndpointNo,
         route: LimitedRoute,
-    ) -> Arc<Mutex<KeyUsage>> {
+    ) -> Arc<Mutex<Usage>> {
         let mut usages = locked(&self.usages);
         if let Some(usage) = usages.by_owner.get(&owner).and_then(|of| of.get(&(endpoint, route))) {
             return Arc::clone(usage);
@@ -266,8 +271,8 @@ impl RateLimiter {
     }
 }
 
-impl KeyUsages {
-    /// Removes entries that are idle for 10 s and have no open request.
+impl Usages {
+    /// Removes usages without a request in the last 10 s that no open request holds.
     fn sweep(&mut self, now_ms: u64) {
         self.entries = 0;
         self.by_owner.retain(|_, operations| {
@@ -289,7 +294,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A request within its limits. It counts as concurrent until the permit is dropped.
 pub(crate) struct RequestPermit {
-    held: Option<(Arc<Mutex<KeyUsage>>, LimitStatus)>,
+    held: Option<(Arc<Mutex<Usage>>, LimitStatus)>,
 }
 
 impl RequestPermit {

@@ -13,15 +13,15 @@ use serde_json::{Map, Value};
 
 use super::FieldError;
 
-/// The size limit of a query's text, in bytes.
+/// Longest text of a query, in bytes.
 const TEXT_BYTES_MAX: usize = 64 * 1_024;
-/// The nesting depth of fields. The deepest selection of the schema needs five.
+/// Deepest nesting of fields. The deepest selection of the schema needs five.
 const DEPTH_MAX: usize = 12;
-/// The nesting depth of brackets in the text, including lists and objects in arguments.
+/// Deepest nesting of brackets in the text, including lists and objects in arguments.
 const BRACKETS_MAX: usize = 40;
-/// The number of fields in a query. A field of a fragment counts for each use of the fragment.
+/// Most fields in a query. A field of a fragment counts for each use of the fragment.
 const FIELDS_MAX: usize = 500;
-/// The number of root fields, each of which may list all resources.
+/// Most root fields, each of which may list all resources.
 const ROOTS_MAX: usize = 10;
 
 /// Whether a request reads or changes resources.

@@ -16,7 +16,7 @@ use crate::HttpState;
 use crate::management::audit_trail;
 use crate::wire::request_id::RequestId;
 
-/// The size limit of a response of the management API, in bytes. The longest responses are lists.
+/// Longest response of the management API, in bytes. The longest ones are lists.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// The management API, called with the credential of the client.

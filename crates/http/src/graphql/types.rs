@@ -213,7 +213,7 @@ pub(super) fn root(kind: OperationKind, name: &str) -> Result<FieldType, FieldEr
 }
 
 fn find(fields: &[(&'static str, FieldType)], name: &str, of: &str) -> Result<FieldType, FieldError> {
-    let found = fields.iter().find(|(field, _)| *field == name).map(|(_, shape)| *shape);
+    let found = fields.iter().find(|(field, _)| *field == name).map(|(_, field_type)| *field_type);
     found.ok_or_else(|| {
         let hint = nearest(name, fields.iter().map(|(field, _)| *field))
             .map_or_else(String::new, |nearest| format!("; the nearest known field is `{nearest}`"));
@@ -234,7 +234,7 @@ impl FieldType {
             }
             Of(of) => {
                 selected.fields.iter().filter(|field| field.name != "__typename").try_for_each(|field| {
-                    find(of.fields, &field.name, of.name).and_then(|shape| shape.check(field))
+                    find(of.fields, &field.name, of.name).and_then(|field_type| field_type.check(field))
                 })
             }
         }
@@ -246,10 +246,15 @@ impl FieldType {
             (Of(_), Value::Array(items)) => items.iter().map(|item| self.show(selected, item)).collect(),
             (Of(of), Value::Object(members)) => {
                 let show = |field: &SelectedField| {
-                    let shape =
-                        of.fields.iter().find(|(name, _)| *name == field.name).map(|(_, shape)| shape);
-                    let shown = match shape {
-                        Some(shape) => shape.show(field, members.get(&field.name).unwrap_or(&Value::Null)),
+                    let field_type = of
+                        .fields
+                        .iter()
+                        .find(|(name, _)| *name == field.name)
+                        .map(|(_, field_type)| field_type);
+                    let shown = match field_type {
+                        Some(field_type) => {
+                            field_type.show(field, members.get(&field.name).unwrap_or(&Value::Null))
+                        }
                         None => json!(of.name),
                     };
                     (field.key.clone(), shown)

@@ -19,8 +19,8 @@ use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
 use crate::wire::sse::{self, COMMENT, KEEP_ALIVE, Next, on_one_line};
 
-/// Longest wait for the first event.
-const FIRST_PATIENCE: Duration = Duration::from_secs(2);
+/// Longest wait for the first event before the response begins.
+const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -37,9 +37,9 @@ pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, 
     };
     let mut follower = call.endpoint.follow(job, offset).await?;
     // The first event is the state, a chunk or the end, none of which takes long.
-    let first = timeout(FIRST_PATIENCE, follower.next()).await.ok().transpose()?;
-    let standing = call.standing(Permission::ReadJobs);
-    let following = Following { follower, standing, state: call.state, first, over: false };
+    let first = timeout(FIRST_EVENT_TIMEOUT, follower.next()).await.ok().transpose()?;
+    let access = call.ongoing_access(Permission::ReadJobs);
+    let following = Following { follower, access, state: call.state, first, has_ended: false };
     Ok(sse::answer(following, Following::next))
 }
 
@@ -55,32 +55,34 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
 /// A response in progress.
 struct Following {
     follower: Follower,
-    standing: OngoingAccess,
+    access: OngoingAccess,
     state: HttpState,
-    /// The bytes of the events that came before the response began.
+    /// The event that was received before the response began; `None` if there was none, or once it is written.
     first: Option<FollowEvent>,
-    over: bool,
+    /// The last event is written.
+    has_ended: bool,
 }
 
 impl Following {
-    /// The next events. The response ends if the server cannot go on: the reader comes back with the last id.
+    /// The bytes of the next events. The response ends without `done` if the key lost its permission or the events cannot be
+    /// read or sent: the reader connects again with the last id.
     fn next(mut self) -> Next<Self> {
         Box::pin(async move {
-            if self.over {
+            if self.has_ended {
                 return None;
             }
             let mut body = JsonBody::new();
-            let happening = match self.first.take() {
+            let event = match self.first.take() {
                 Some(first) => Ok(Ok(first)),
                 None => timeout(KEEP_ALIVE, self.follower.next()).await,
             };
-            if !self.standing.holds(&self.state) {
+            if !self.access.holds(&self.state) {
                 return None;
             }
-            match happening {
+            match event {
                 Err(_) => return Some((vec![Bytes::from_static(COMMENT)], self)),
                 Ok(Err(error @ EndpointError::Damaged(_))) => {
-                    self.over = true;
+                    self.has_ended = true;
                     body.event("error").text("{");
                     ApiError::from(error).write_members(&mut body);
                     body.text("}").end_event();
@@ -92,7 +94,7 @@ impl Following {
                 Ok(Ok(FollowEvent::Chunks(chunks))) => self.write_chunks(chunks, &mut body)?,
                 Ok(Ok(FollowEvent::Status(job))) => write_record("status", *job, &mut body),
                 Ok(Ok(FollowEvent::Ended(job))) => {
-                    self.over = true;
+                    self.has_ended = true;
                     write_record("done", *job, &mut body);
                 }
             }
@@ -110,7 +112,7 @@ impl Following {
         Some(())
     }
 
-    /// A payload in flight to a reader; `None` while the budget of response bytes is used up.
+    /// The payload on one line, charged to the budget of response bytes; `None` if the budget is used up.
     fn sendable(&self, payload: Bytes) -> Option<Bytes> {
         self.state.engine().answers().charge(on_one_line(payload)).ok()
     }

@@ -33,7 +33,7 @@ pub(super) fn brief(id: JobId, state: JobState) -> Response {
     // Neither an id nor a state has characters to escape.
     let (before, between, state, after) = (r#"{"id":""#, r#"","status":""#, state.as_str(), r#""}"#);
     let around = before.len() + between.len() + state.len() + after.len();
-    let mut body = JsonBody::with_room_for(around + id.text_len());
+    let mut body = JsonBody::with_capacity(around + id.text_len());
     body.text(before);
     id.write(body.buffer());
     body.text(between).text(state).text(after);

@@ -17,6 +17,12 @@ const fn wait_ms(min: u64, default: u64) -> Parameter {
     query("wait", kind, "how long the answer may be held, in milliseconds")
 }
 
+/// The largest number of items on one page.
+pub(super) const fn limit(about: &'static str) -> Parameter {
+    let default = Some(REQUESTS_LIMIT_DEFAULT as u64);
+    query("limit", ParameterKind::Integer { min: 1, max: REQUESTS_LIMIT_MAX as u64, default }, about)
+}
+
 const WAIT: Parameter = wait_ms(WAIT_MS_MIN, WAIT_MS_DEFAULT);
 const POSITION: Parameter = query(
     "position",
@@ -65,15 +71,7 @@ pub(super) const EVENTS: &str = "The answer is an array, or an object if the end
 /// The parameters of `/requests`.
 pub(super) const REQUESTS: &[Parameter] = &[
     query("status", ParameterKind::Made(states), "only jobs in this state"),
-    query(
-        "limit",
-        ParameterKind::Integer {
-            min: 1,
-            max: REQUESTS_LIMIT_MAX as u64,
-            default: Some(REQUESTS_LIMIT_DEFAULT as u64),
-        },
-        "how many jobs at most",
-    ),
+    limit("how many jobs at most"),
     query("cursor", ParameterKind::Made(job_id), "the `cursor` of the page before"),
 ];
 

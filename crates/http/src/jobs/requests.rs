@@ -14,7 +14,7 @@ use crate::wire::rfc3339::rfc3339;
 
 /// `GET /requests?status=&limit=&cursor=`.
 pub(super) async fn requests(call: Call) -> Result<Response, ApiError> {
-    let page = call.endpoint.list(list_query(&call.query()?)?).await?;
+    let page = call.endpoint.list(job_filter(&call.query()?)?).await?;
     let mut body = JsonBody::new();
     body.text("{\"requests\":[");
     for (at, job) in page.jobs.into_iter().enumerate() {
@@ -30,7 +30,7 @@ pub(super) async fn requests(call: Call) -> Result<Response, ApiError> {
     Ok(body.into_response())
 }
 
-fn list_query(query: &Query) -> Result<JobFilter, ApiError> {
+fn job_filter(query: &Query) -> Result<JobFilter, ApiError> {
     let state = query.get("status").filter(|text| !text.is_empty()).map(|text| {
         JobState::parse(text).ok_or_else(|| {
             let names = JobState::ALL.map(JobState::as_str).join(", ");

@@ -44,9 +44,9 @@ pub(super) async fn status_sync(call: Call) -> Result<Response, ApiError> {
 async fn position(
     endpoint: &EndpointHandle,
     job: &JobSnapshot,
-    is_asked_for: bool,
+    is_requested: bool,
 ) -> Result<Option<u64>, ApiError> {
-    if !is_asked_for || job.row.state != JobState::InQueue {
+    if !is_requested || job.row.state != JobState::InQueue {
         return Ok(None);
     }
     Ok(endpoint.position(job.row.id).await?)

@@ -6,6 +6,7 @@ use longshore_model::limits::{REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX};
 use longshore_model::{JobState, Millis, WebhookEvent};
 use serde_json::{Value, json};
 
+use super::openapi::limit;
 use crate::gate::call::Call;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
 use crate::openapi::schema::{array_of, count, object, reference, text, time};
@@ -15,23 +16,15 @@ use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
 
 const STATES: &[&str] = &["DELIVERED", "PENDING", "FAILED"];
 
-/// `GET /webhooks`.
+/// The parameters of `GET /webhooks`.
 pub(super) const LIST: &[Parameter] = &[
     query("job", ParameterKind::Text, "only webhooks of this job"),
     query("state", ParameterKind::Word { words: STATES, default: None }, "only webhooks that stand so"),
     SINCE,
-    query(
-        "limit",
-        ParameterKind::Integer {
-            min: 1,
-            max: REQUESTS_LIMIT_MAX as u64,
-            default: Some(REQUESTS_LIMIT_DEFAULT as u64),
-        },
-        "how many webhooks at most",
-    ),
+    limit("how many webhooks at most"),
     query("cursor", ParameterKind::Text, "the `cursor` of the page before"),
 ];
-/// `POST /webhooks/redeliver`.
+/// The parameters of `POST /webhooks/redeliver`.
 pub(super) const REDELIVER: &[Parameter] = &[SINCE];
 const SINCE: Parameter = query("since", ParameterKind::Time, "only webhooks that were tried then or later");
 
@@ -41,7 +34,7 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let limit = query.integer("limit", 1, REQUESTS_LIMIT_MAX as u64)?;
     let limit = limit.map_or(REQUESTS_LIMIT_DEFAULT, |limit| limit as usize);
     let before = query.get("cursor").filter(|text| !text.is_empty()).map(parse_cursor).transpose()?;
-    let mut found = call.endpoint.deliveries(delivery_query(&query)?).await?;
+    let mut found = call.endpoint.deliveries(delivery_filter(&query)?).await?;
     if let Some(before) = before {
         found.retain(|delivery| (delivery.at(), &delivery.id) < (before.0, &before.1));
     }
@@ -68,7 +61,7 @@ pub(super) async fn redeliver_failed(call: Call) -> Result<Response, ApiError> {
     Ok(axum::Json(json!({ "redelivered": redelivered, "gone": gone })).into_response())
 }
 
-fn delivery_query(query: &Query) -> Result<DeliveryFilter, ApiError> {
+fn delivery_filter(query: &Query) -> Result<DeliveryFilter, ApiError> {
     let job = query.get("job").filter(|text| !text.is_empty()).map(|text| {
         text.parse().map_err(|_| ApiError::bad_request("bad_parameter", "`job` must be the id of a job"))
     });

@@ -22,9 +22,9 @@ use crate::wire::api_error::ApiError;
 use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
 use crate::{HttpState, mint_key};
 
-/// The text in `endpointIds` that stands for every endpoint.
-const EVERY: &str = "*";
-/// The number of scopes that one key may have.
+/// The text in `endpointIds` that stands for all endpoints.
+const ALL: &str = "*";
+/// Most scopes of one key.
 const SCOPES_MAX: usize = 100;
 
 /// The operations on keys.
@@ -107,7 +107,7 @@ async fn get(
     may_read(&state, &headers)?;
     let key = state.engine().key(&id).ok_or_else(no_such_key)?;
     let view = view(state.engine(), &key);
-    Ok(tag(&state, &key, &view).answer_look(&headers, view))
+    Ok(tag(&state, &key, &view).answer_get(&headers, view))
 }
 
 async fn update(
@@ -155,12 +155,13 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The `ETag` of a key. The time of the last use is in the part for values beside the record, so that using a key does
-/// not make a client's `If-Match` fail.
+/// The `ETag` of a key. The time of the last use is only in the part that `If-Match` ignores, so that using a key does not
+/// make a client's `If-Match` fail.
 fn tag(state: &HttpState, key: &ApiKey, view: &Value) -> ETag {
     ETag::of(state.engine(), &unused(key)).beside(state.engine(), view)
 }
 
+/// The key without the time of its last use.
 fn unused(key: &ApiKey) -> ApiKey {
     ApiKey { last_used_at: None, ..key.clone() }
 }
@@ -174,7 +175,7 @@ impl Change {
         if change.name().is_some_and(|name| name.trim().is_empty()) {
             return Err(bad_field("`name` must not be empty"));
         }
-        let end = members.get("expiresAt").and_then(moment);
+        let end = members.get("expiresAt").and_then(parse_time);
         if end.is_some_and(|end| end <= now) {
             let now = rfc3339(now);
             return Err(bad_field(format!(
@@ -201,7 +202,7 @@ impl Change {
             key.disabled = disabled;
         }
         if let Some(end) = self.0.get("expiresAt") {
-            key.expires_at = moment(end);
+            key.expires_at = parse_time(end);
         }
         if let Some(rate) = self.0.get("rateLimit") {
             key.rate_limit = rate.as_u64().and_then(|rate| u32::try_from(rate).ok());
@@ -210,7 +211,7 @@ impl Change {
 }
 
 /// Reads a time in RFC 3339. `None` for null.
-fn moment(value: &Value) -> Option<Millis> {
+fn parse_time(value: &Value) -> Option<Millis> {
     value.as_str().and_then(parse_rfc3339)
 }
 
@@ -252,13 +253,13 @@ fn one_scope(state: &HttpState, place: usize, scope: &Value) -> Result<KeyScope,
 fn endpoint_ids(state: &HttpState, place: usize, names: &[&str]) -> Result<Vec<EndpointId>, ApiError> {
     let path = format!("`scopes[{place}].endpointIds`");
     match names {
-        [EVERY] => return Ok(Vec::new()),
+        [ALL] => return Ok(Vec::new()),
         [] => {
             return Err(bad_field(format!(
                 "{path} is empty, which would permit nothing; name endpoints, or send [\"*\"] for every one"
             )));
         }
-        _ if names.contains(&EVERY) => {
+        _ if names.contains(&ALL) => {
             return Err(bad_field(format!("{path} has \"*\" beside other names; send either")));
         }
         _ => {}
@@ -309,7 +310,7 @@ fn scope_view(scope: &KeyScope) -> Value {
         KeyScope::Jobs { .. } => "jobs",
     };
     let ids: Vec<Value> = scope.endpoint_ids().iter().map(|id| json!(id)).collect();
-    json!({ "scope": name, "endpointIds": if ids.is_empty() { vec![json!(EVERY)] } else { ids } })
+    json!({ "scope": name, "endpointIds": if ids.is_empty() { vec![json!(ALL)] } else { ids } })
 }
 
 fn no_such_key() -> ApiError {

@@ -1,4 +1,4 @@
-//! `/v1/audit`: the audit log, which says who changed what.
+//! `/v1/audit`: the audit log, which says key changed what.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Uri};
@@ -41,13 +41,13 @@ const PARAMETERS: &[Parameter] = &[
 
 /// The operation that reads the log.
 pub(super) fn group() -> Group {
-    let who = object(&[("id", text()), ("name", text())], &["id", "name"]);
+    let key = object(&[("id", text()), ("name", text())], &["id", "name"]);
     let entry = object(
         &[
             ("id", json!({ "type": "integer", "format": "int64" })),
             ("at", time()),
             ("event", json!({ "type": "string", "enum": ["change", "newAddress"] })),
-            ("key", who),
+            ("key", key),
             ("address", text()),
             ("requestId", text()),
             ("method", text()),

@@ -23,7 +23,7 @@ use crate::{HttpState, Prices};
 
 const BUCKETS: [&str; 5] = ["hour", "day", "week", "month", "year"];
 const GROUPINGS: [&str; 5] = ["endpointId", "podId", "gpuTypeId", "owner", "key"];
-/// The GPU type that records have for workers without GPUs.
+/// The GPU type in the records of workers without GPUs.
 const CPU: &str = "CPU";
 
 /// The parameters: which worker time is listed, and how it is grouped.
@@ -86,8 +86,8 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     let query = Query::of(&uri)?;
     let bucket = word(&query, "bucketSize", &BUCKETS, "day")?;
     let grouping = word(&query, "grouping", &GROUPINGS, "endpointId")?;
-    let from = moment(&query, "startTime")?.unwrap_or_default();
-    let to = moment(&query, "endTime")?.unwrap_or(Millis::MAX);
+    let from = parse_time(&query, "startTime")?.unwrap_or_default();
+    let to = parse_time(&query, "endTime")?.unwrap_or(Millis::MAX);
     let sheets = state.engine().usage(from, to);
     let page = Page::of(&uri, &query)?;
     let key = |record: &Value| {
@@ -127,8 +127,8 @@ fn records(
     let by_submitter = matches!(grouping, "owner" | "key");
     let mut sums: BTreeMap<(Millis, Names), Sum> = BTreeMap::new();
     for sheet in sheets.iter().filter(|sheet| is(query, "endpointId", sheet.endpoint.as_str())) {
-        let at = begins(bucket, sheet.from);
-        let usages = sheet.usages.iter().filter(|usage| is_asked_for(query, usage));
+        let at = bucket_start(bucket, sheet.from);
+        let usages = sheet.usages.iter().filter(|usage| matches_query(query, usage));
         if by_submitter {
             let mut workers = Sum::default();
             usages.for_each(|usage| workers.add(&of_workers(usage, state.prices())));
@@ -192,7 +192,7 @@ fn is(query: &Query, name: &str, value: &str) -> bool {
     query.get(name).is_none_or(|wanted| wanted == value)
 }
 
-fn is_asked_for(query: &Query, usage: &Usage) -> bool {
+fn matches_query(query: &Query, usage: &Usage) -> bool {
     let gpu = &usage.kind.gpu_type_id;
     let mut types = query.all("gpuTypeId").peekable();
     is(query, "templateId", &usage.kind.template_id)
@@ -201,7 +201,7 @@ fn is_asked_for(query: &Query, usage: &Usage) -> bool {
 }
 
 /// The start of the bucket that contains `at`, in UTC. Weeks begin on Mondays.
-fn begins(bucket: &str, at: Millis) -> Millis {
+fn bucket_start(bucket: &str, at: Millis) -> Millis {
     const DAY_MS: u64 = 86_400_000;
     let day = at.0 / DAY_MS;
     let text = rfc3339(at);
@@ -227,12 +227,12 @@ fn word(
     Ok(query.word(name, words)?.unwrap_or(default))
 }
 
-fn moment(query: &Query, name: &str) -> Result<Option<Millis>, ApiError> {
+fn parse_time(query: &Query, name: &str) -> Result<Option<Millis>, ApiError> {
     let Some(text) = query.get(name) else { return Ok(None) };
-    let moment = parse_rfc3339(text).ok_or_else(|| {
+    let time = parse_rfc3339(text).ok_or_else(|| {
         ApiError::bad_request("bad_parameter", format!("`{name}` must be a time like 2026-01-31T00:00:00Z"))
     })?;
-    Ok(Some(moment))
+    Ok(Some(time))
 }
 
 #[cfg(test)]
@@ -249,12 +249,12 @@ mod tests {
             ("month", "2026-11-01T00:00:00.000Z"),
             ("year", "2026-01-01T00:00:00.000Z"),
         ] {
-            assert_eq!(rfc3339(begins(bucket, at)), expected);
-            assert_eq!(begins(bucket, begins(bucket, at)), begins(bucket, at));
+            assert_eq!(rfc3339(bucket_start(bucket, at)), expected);
+            assert_eq!(bucket_start(bucket, bucket_start(bucket, at)), bucket_start(bucket, at));
         }
         for bucket in BUCKETS {
-            assert_eq!(begins(bucket, Millis(0)), Millis(0));
-            begins(bucket, Millis::MAX);
+            assert_eq!(bucket_start(bucket, Millis(0)), Millis(0));
+            bucket_start(bucket, Millis::MAX);
         }
     }
 }

@@ -195,7 +195,7 @@ async fn get(
     }
     let has_more = query.flag("includeTemplate") || query.flag("includeWorkers");
     let tag = if has_more { tag.beside(state.engine(), &view) } else { tag };
-    Ok(tag.answer_look(&headers, view))
+    Ok(tag.answer_get(&headers, view))
 }
 
 /// An endpoint with the resources that the query adds.

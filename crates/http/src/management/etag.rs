@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::wire::api_error::ApiError;
 
-/// Separates the tag of a record from the tag of the values beside it.
+/// Separates the tag of a record from the tag of a response that shows the record with other values.
 const BESIDE: char = '-';
 
 /// The tag of a resource, without quotes.
@@ -26,7 +26,8 @@ impl ETag {
         Self(engine.fingerprint(&serde_json::to_vec(record).unwrap_or_default()))
     }
 
-    /// The tag of a record that is shown with values beside it. `view` is everything that is shown.
+    /// The tag of a record that a response shows together with values from elsewhere, such as its workers. `view` is the
+    /// whole response.
     pub(super) fn beside(self, engine: &Engine, view: &Value) -> Self {
         let shown = engine.fingerprint(view.to_string().as_bytes());
         Self(format!("{}{BESIDE}{shown}", self.0))
@@ -40,7 +41,7 @@ impl ETag {
     }
 
     /// Answers a GET: 304 if `If-None-Match` names this tag, else 200 with the resource.
-    pub(super) fn answer_look(&self, headers: &HeaderMap, view: Value) -> Response {
+    pub(super) fn answer_get(&self, headers: &HeaderMap, view: Value) -> Response {
         let known = listed(headers, &IF_NONE_MATCH);
         if known.is_none_or(|known| {
             !known.iter().any(|tag| tag == "*" || unquoted(tag.trim_start_matches("W/")) == Some(&self.0))
@@ -68,7 +69,7 @@ impl IfMatch {
         Self(listed(headers, &IF_MATCH))
     }
 
-    /// Whether the header names the tag of the record. The part of a tag for values beside the record is ignored.
+    /// Whether the header names the tag of the record, or any with `*`. The part of a tag after [`BESIDE`] is ignored.
     pub(super) fn is_met(&self, engine: &Engine, record: &impl Serialize) -> bool {
         let Some(expected) = &self.0 else { return true };
         let tag = ETag::of(engine, record);

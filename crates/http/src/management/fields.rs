@@ -9,7 +9,7 @@ use crate::wire::api_error::ApiError;
 use crate::wire::did_you_mean::nearest;
 use crate::wire::rfc3339::parse_rfc3339;
 
-/// The number of endpoints that one list may have.
+/// Most endpoints in one list.
 const ENDPOINTS_MAX: usize = 1_000;
 
 /// One field of a resource.

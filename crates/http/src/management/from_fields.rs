@@ -232,7 +232,7 @@ mod tests {
     use super::super::fields::{Access, Verb, read_members};
     use super::*;
 
-    const BIRTH: Creation<'static> = Creation { entropy: 7, at: Millis(5), by: "key-1" };
+    const CREATION: Creation<'static> = Creation { entropy: 7, at: Millis(5), by: "key-1" };
 
     fn members(value: Value) -> Map<String, Value> {
         match value {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     fn template(value: Value) -> Template {
-        new_template(members(value), BIRTH).unwrap()
+        new_template(members(value), CREATION).unwrap()
     }
 
     fn wire_names(record: &impl Serialize) -> Vec<String> {
@@ -257,7 +257,7 @@ mod tests {
         let hidden = ["no", "deleting"];
         let added = ["template", "workers", "env", "isRunpod", "earned", "runtimeInMin", "instanceIds"];
         let template = template(json!({"name": "t"}));
-        let endpoint = new_endpoint(Map::new(), &template, BIRTH).unwrap();
+        let endpoint = new_endpoint(Map::new(), &template, CREATION).unwrap();
         for (fields, record) in
             [(ENDPOINT_FIELDS, wire_names(&endpoint)), (TEMPLATE_FIELDS, wire_names(&template))]
         {
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_new_endpoint_has_the_documented_defaults() {
-        let endpoint = new_endpoint(Map::new(), &template(json!({"name": "t"})), BIRTH).unwrap();
+        let endpoint = new_endpoint(Map::new(), &template(json!({"name": "t"})), CREATION).unwrap();
         assert_eq!((endpoint.workers_min, endpoint.workers_max, endpoint.idle_timeout_s), (0, 3, 5));
         assert_eq!((endpoint.scaler_value, endpoint.gpu_count, endpoint.version), (4, 1, 1));
         assert_eq!((endpoint.execution_timeout_ms, endpoint.max_retries), (600_000, 2));
@@ -297,7 +297,7 @@ mod tests {
         let image = template(json!({"name": "t", "imageName": "i"}));
         let command = template(json!({"name": "t", "dockerStartCmd": ["python", "handler.py"]}));
         let provider = |members_: Value, template: &Template| {
-            new_endpoint(members(members_), template, BIRTH).map(|endpoint| endpoint.provider)
+            new_endpoint(members(members_), template, CREATION).map(|endpoint| endpoint.provider)
         };
         assert_eq!(provider(json!({}), &image).unwrap(), longshore_model::Provider::External);
         assert_eq!(provider(json!({}), &command).unwrap(), longshore_model::Provider::Process);
@@ -313,7 +313,7 @@ mod tests {
     fn only_sent_fields_change_and_null_unsets() {
         let template = template(json!({"name": "t"}));
         let born = members(json!({"slug": "one", "workersMax": 7, "maxQueueLength": 5}));
-        let endpoint = new_endpoint(born, &template, BIRTH).unwrap();
+        let endpoint = new_endpoint(born, &template, CREATION).unwrap();
         let sent = members(json!({"slug": null, "idleTimeout": 9}));
         let changed = changed_endpoint(&endpoint, sent, &template).unwrap();
         let expected = Endpoint { slug: None, idle_timeout_s: 9, ..endpoint };
@@ -324,10 +324,10 @@ mod tests {
     fn a_reserved_slug_is_kept_and_never_given() {
         let template = template(json!({"name": "t"}));
         for slug in ["serverless", "Serverless", "openapi.json", "v2"] {
-            let failure = new_endpoint(members(json!({"slug": slug})), &template, BIRTH).unwrap_err();
+            let failure = new_endpoint(members(json!({"slug": slug})), &template, CREATION).unwrap_err();
             assert!(format!("{failure:?}").contains("reserved for the management API"), "{failure:?}");
         }
-        let endpoint = new_endpoint(members(json!({"slug": "mine"})), &template, BIRTH).unwrap();
+        let endpoint = new_endpoint(members(json!({"slug": "mine"})), &template, CREATION).unwrap();
         changed_endpoint(&endpoint, members(json!({"slug": "catalog"})), &template).unwrap_err();
         let old = Endpoint { slug: Some("catalog".to_owned()), ..endpoint };
         changed_endpoint(&old, members(json!({"slug": "catalog", "name": "n"})), &template).unwrap();
@@ -338,8 +338,8 @@ mod tests {
     #[test]
     fn workers_min_over_max_is_refused_at_birth_and_later() {
         let template = template(json!({"name": "t"}));
-        new_endpoint(members(json!({"workersMin": 4})), &template, BIRTH).unwrap_err();
-        let endpoint = new_endpoint(members(json!({"workersMin": 3})), &template, BIRTH).unwrap();
+        new_endpoint(members(json!({"workersMin": 4})), &template, CREATION).unwrap_err();
+        let endpoint = new_endpoint(members(json!({"workersMin": 3})), &template, CREATION).unwrap();
         changed_endpoint(&endpoint, members(json!({"workersMax": 2})), &template).unwrap_err();
         changed_endpoint(&endpoint, members(json!({"workersMax": 2, "workersMin": 1})), &template).unwrap();
     }
@@ -352,6 +352,6 @@ mod tests {
         let env: Vec<_> = changed.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(env, [("NEW", "y"), ("TOKEN", "hush")]);
         changed_template(&kept, members(json!({"env": {"UNKNOWN": MASK}}))).unwrap_err();
-        new_template(members(json!({"name": "t", "env": {"A": MASK}})), BIRTH).unwrap_err();
+        new_template(members(json!({"name": "t", "env": {"A": MASK}})), CREATION).unwrap_err();
     }
 }

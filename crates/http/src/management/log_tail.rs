@@ -17,7 +17,7 @@ use crate::services::files::WorkerLog;
 /// The interval between two reads of a file without new bytes.
 const PERIOD: Duration = Duration::from_millis(200);
 const PIECE_BYTES: usize = 64 * 1024;
-/// The number of pieces that wait for a slow client.
+/// Most pieces that wait for a slow client.
 const PIECES_MAX: usize = 4;
 
 /// The body of a response: the pieces that a [`LogTail`] sends.
@@ -46,8 +46,9 @@ impl http_body::Body for LogBody {
 pub(super) struct LogTail {
     path: PathBuf,
     pieces: mpsc::Sender<Bytes>,
-    /// The file that was read last. `offset` is the number of bytes that were read.
+    /// The inode of the file that was read last; a rotation changes it.
     inode: u64,
+    /// The number of bytes of that file that were read.
     offset: u64,
 }
 
@@ -56,12 +57,12 @@ impl LogTail {
         Self { path, pieces, inode: 0, offset: 0 }
     }
 
-    /// Sends the last `tail` lines, or all lines for `None`. Then sends what the worker appends, as long as `again` finds
-    /// the worker alive.
+    /// Sends the last `tail` lines, or all lines for `None`. With `find_log` it then sends the bytes that the worker appends,
+    /// as long as `find_log` finds a running worker.
     pub(super) async fn send(
         mut self,
         tail: Option<u64>,
-        again: Option<Box<dyn Fn() -> Option<WorkerLog> + Send>>,
+        find_log: Option<Box<dyn Fn() -> Option<WorkerLog> + Send>>,
     ) {
         if let Some(lines) = tail {
             self.offset = start_of_tail(&self.path, lines).unwrap_or(0);
@@ -70,12 +71,12 @@ impl LogTail {
             self.inode = facts.ino();
         }
         loop {
-            // Look whether the worker lives before reading, so that its last lines are not missed.
-            let found = again.as_ref().and_then(|again| again());
+            // Checks whether the worker runs before reading, so that its last lines are not missed.
+            let found = find_log.as_ref().and_then(|find_log| find_log());
             if let Some(found) = &found {
                 self.path.clone_from(&found.path);
             }
-            if self.send_news().await.is_none() {
+            if self.send_new_bytes().await.is_none() {
                 return;
             }
             if !found.is_some_and(|found| found.live) {
@@ -89,7 +90,7 @@ impl LogTail {
     }
 
     /// Sends the new bytes of the file. `None` if the client has disconnected.
-    async fn send_news(&mut self) -> Option<()> {
+    async fn send_new_bytes(&mut self) -> Option<()> {
         loop {
             match self.read() {
                 Ok(piece) if !piece.is_empty() => self.pieces.send(piece.into()).await.ok()?,

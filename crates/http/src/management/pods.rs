@@ -103,9 +103,9 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     let page = Page::of(&uri, &query)?;
     let mut pods = Vec::new();
     for endpoint in state.engine().endpoints() {
-        if is_asked_for(&query, &state, &endpoint) {
+        if matches_query(&query, &state, &endpoint) {
             pods.extend(
-                of_endpoint(&state, &endpoint).await.into_iter().filter(|pod| has_asked_gpu(&query, pod)),
+                of_endpoint(&state, &endpoint).await.into_iter().filter(|pod| has_requested_gpu(&query, pod)),
             );
         }
     }
@@ -124,13 +124,13 @@ async fn get(
     for endpoint in state.engine().endpoints() {
         let found = of_endpoint(&state, &endpoint).await.into_iter().find(|pod| pod["id"] == json!(id));
         if let Some(pod) = found {
-            return Ok(ETag::of(state.engine(), &pod).answer_look(&headers, pod));
+            return Ok(ETag::of(state.engine(), &pod).answer_get(&headers, pod));
         }
     }
     Err(ApiError::new(StatusCode::NOT_FOUND, "pod_not_found", "no worker has this id"))
 }
 
-fn is_asked_for(query: &Query, state: &HttpState, endpoint: &EndpointHandle) -> bool {
+fn matches_query(query: &Query, state: &HttpState, endpoint: &EndpointHandle) -> bool {
     let record = endpoint.record();
     let is = |name: &str, value: &str| query.get(name).is_none_or(|wanted| wanted == value);
     let image =
@@ -143,7 +143,7 @@ fn is_asked_for(query: &Query, state: &HttpState, endpoint: &EndpointHandle) -> 
         && (query.get("imageName").is_none() || is("imageName", &image()))
 }
 
-fn has_asked_gpu(query: &Query, pod: &Value) -> bool {
+fn has_requested_gpu(query: &Query, pod: &Value) -> bool {
     let mut wanted = query.all("gpuTypeId").peekable();
     wanted.peek().is_none() || wanted.any(|type_id| pod["gpu"]["id"] == json!(type_id))
 }
@@ -164,12 +164,13 @@ pub(super) async fn of_endpoint(state: &HttpState, endpoint: &EndpointHandle) ->
     let record = endpoint.record();
     let template = state.engine().template(&record.template_id);
     let of = Common { state, record: &record, template: template.as_ref() };
-    let kept = |seen: &WorkerView| status.workers.iter().find(|kept| kept.id == seen.id);
-    let seen = view.workers.iter().map(|worker| of.seen(worker, kept(worker)));
-    let unseen = status.workers.iter().filter(|kept| view.workers.iter().all(|seen| seen.id != kept.id));
-    let unseen = unseen.map(|kept| of.starting(kept));
+    let managed = |worker: &WorkerView| status.workers.iter().find(|managed| managed.id == worker.id);
+    let registered = view.workers.iter().map(|worker| of.registered(worker, managed(worker)));
+    let starting =
+        status.workers.iter().filter(|managed| view.workers.iter().all(|one| one.id != managed.id));
+    let starting = starting.map(|managed| of.starting(managed));
     let throttled = (1..=status.throttled).map(|n| of.throttled(n, status.throttled_because.as_deref()));
-    seen.chain(unseen).chain(throttled).map(Value::Object).collect()
+    registered.chain(starting).chain(throttled).map(Value::Object).collect()
 }
 
 /// The values that all workers of one endpoint share.
@@ -180,7 +181,8 @@ struct Common<'a> {
 }
 
 impl Common<'_> {
-    fn seen(&self, worker: &WorkerView, kept: Option<&WorkerStatus>) -> Map<String, Value> {
+    /// A worker that the queue knows. `managed` is its status if the server started it.
+    fn registered(&self, worker: &WorkerView, managed: Option<&WorkerStatus>) -> Map<String, Value> {
         let status = match worker.phase {
             WorkerPhase::Initializing => "INITIALIZING",
             WorkerPhase::Idle => "IDLE",
@@ -190,18 +192,20 @@ impl Common<'_> {
         let mut pod = self.pod(worker.id.as_str(), status);
         pod.insert("jobsInProgress".to_owned(), json!(worker.running));
         pod.insert("idleMs".to_owned(), json!(worker.idle_ms));
-        if let Some(kept) = kept {
-            self.place(&mut pod, kept);
+        if let Some(managed) = managed {
+            self.place(&mut pod, managed);
         }
         pod
     }
 
-    fn starting(&self, kept: &WorkerStatus) -> Map<String, Value> {
-        let mut pod = self.pod(kept.id.as_str(), "INITIALIZING");
-        self.place(&mut pod, kept);
+    /// A worker that the server has started and that has sent no request yet.
+    fn starting(&self, managed: &WorkerStatus) -> Map<String, Value> {
+        let mut pod = self.pod(managed.id.as_str(), "INITIALIZING");
+        self.place(&mut pod, managed);
         pod
     }
 
+    /// The `n`th worker that waits for a placement.
     fn throttled(&self, n: u32, because: Option<&str>) -> Map<String, Value> {
         let mut pod = self.pod(&format!("{}-throttled-{n}", self.record.id), "THROTTLED");
         pod.insert("reason".to_owned(), json!(because.unwrap_or_default()));
@@ -209,8 +213,9 @@ impl Common<'_> {
         pod
     }
 
-    fn place(&self, pod: &mut Map<String, Value>, kept: &WorkerStatus) {
-        let gpus: &[Gpu] = &kept.placement.gpus;
+    /// Adds the placement of a managed worker and its price.
+    fn place(&self, pod: &mut Map<String, Value>, managed: &WorkerStatus) {
+        let gpus: &[Gpu] = &managed.placement.gpus;
         if let Some(first) = gpus.first() {
             let gpu = json!({ "id": first.type_id, "displayName": first.type_id, "count": gpus.len() });
             pod.insert("gpu".to_owned(), gpu);
@@ -219,13 +224,13 @@ impl Common<'_> {
         let cost = self.state.prices().per_hour(type_id, gpus.len());
         pod.insert("costPerHr".to_owned(), json!(cost));
         pod.insert("adjustedCostPerHr".to_owned(), json!(cost));
-        pod.insert("version".to_owned(), json!(kept.version));
-        if let Some(text) = &kept.placement.unenforced_limits {
+        pod.insert("version".to_owned(), json!(managed.version));
+        if let Some(text) = &managed.placement.unenforced_limits {
             pod.insert("unenforcedLimits".to_owned(), json!(text));
         }
         // Workers that an older version started have no start time.
-        if kept.placement.started_at.0 > 0 {
-            pod.insert("lastStartedAt".to_owned(), views::time(kept.placement.started_at));
+        if managed.placement.started_at.0 > 0 {
+            pod.insert("lastStartedAt".to_owned(), views::time(managed.placement.started_at));
         }
     }
 

@@ -48,8 +48,8 @@ pub(super) fn may_change_template(
     }
     let users = id.map_or_else(Vec::new, |id| state.engine().endpoints_using(&id));
     let now = auth::now_for(key, state);
-    let is_theirs = |id| key.permits(Permission::WriteCatalog, Some(&id), now);
-    if !users.is_empty() && users.iter().all(|user| is_theirs(user.id())) {
+    let may_change = |id| key.permits(Permission::WriteCatalog, Some(&id), now);
+    if !users.is_empty() && users.iter().all(|user| may_change(user.id())) {
         Ok(())
     } else {
         Err(ApiError::unauthorized())

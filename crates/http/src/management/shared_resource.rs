@@ -121,7 +121,7 @@ pub(super) async fn get<R: SharedResource>(
     let key = auth::authorize_somewhere(&state, &headers, Permission::ReadCatalog)?;
     R::may_read(&state, &key, id.parse().ok())?;
     let record = R::find(state.engine(), parse::<R>(&id)?).ok_or_else(not_found::<R>)?;
-    Ok(ETag::of(state.engine(), &*record).answer_look(&headers, shown(&state, &key, &*record)))
+    Ok(ETag::of(state.engine(), &*record).answer_get(&headers, shown(&state, &key, &*record)))
 }
 
 /// `PATCH` of one record.

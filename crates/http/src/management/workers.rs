@@ -98,10 +98,10 @@ async fn logs(
     let (pieces, sender) = LogBody::channel();
     let follow = query.flag("follow").then(|| {
         let (state, endpoint) = (state.clone(), endpoint.id());
-        let standing = OngoingAccess::of(&key, ReadCatalog, endpoint);
-        let again: Box<dyn Fn() -> Option<WorkerLog> + Send> =
-            Box::new(move || state.files().worker_log(&endpoint, &worker).filter(|_| standing.holds(&state)));
-        again
+        let access = OngoingAccess::of(&key, ReadCatalog, endpoint);
+        let find_log: Box<dyn Fn() -> Option<WorkerLog> + Send> =
+            Box::new(move || state.files().worker_log(&endpoint, &worker).filter(|_| access.holds(&state)));
+        find_log
     });
     state.engine().spawn(async move { LogTail::new(log.path, sender).send(tail, follow).await });
     Ok(text_of(Body::new(pieces)))

@@ -14,10 +14,10 @@ use super::process;
 use super::requests::RequestCounts;
 use crate::{HttpState, ScrubReport};
 
-/// How long to wait for an endpoint's job counts. The families that need them leave out a later endpoint.
-const HEALTH_WAIT: Duration = Duration::from_secs(2);
-/// The number of endpoints that are asked concurrently.
-const ASKED_AT_ONCE: usize = 256;
+/// Longest wait for the job counts of one endpoint. After it the endpoint is missing in the families that need them.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
+/// Most endpoints whose job counts are read concurrently.
+const CONCURRENT_READS_MAX: usize = 256;
 const TAKEN_AT: &str = "longshore_metrics_time_seconds";
 const MS_PER_SECOND: f64 = 1_000.0;
 const US_PER_SECOND: f64 = 1_000_000.0;
@@ -29,7 +29,7 @@ struct MeasuredEndpoint {
     health: Option<Health>,
 }
 
-/// Asks every endpoint and renders all families. `None` if rendering panicked.
+/// Reads the job counts of every endpoint and renders all families. `None` if rendering panicked.
 pub(super) async fn render(state: HttpState) -> Option<MetricsPage> {
     let numbers = numbers(state.engine()).await;
     // With thousands of endpoints rendering takes too long for an async task.
@@ -57,15 +57,15 @@ pub(super) async fn render(state: HttpState) -> Option<MetricsPage> {
 
 async fn numbers(engine: &Engine) -> Vec<MeasuredEndpoint> {
     let mut numbers = Vec::new();
-    for handles in engine.endpoints().chunks(ASKED_AT_ONCE) {
-        let ask = |handle: &EndpointHandle| {
+    for handles in engine.endpoints().chunks(CONCURRENT_READS_MAX) {
+        let read = |handle: &EndpointHandle| {
             let handle = handle.clone();
             async move {
-                let health = tokio::time::timeout(HEALTH_WAIT, handle.health()).await;
+                let health = tokio::time::timeout(HEALTH_TIMEOUT, handle.health()).await;
                 MeasuredEndpoint { record: handle.record(), health: health.ok().and_then(Result::ok), handle }
             }
         };
-        numbers.extend(join_all(handles.iter().map(ask)).await);
+        numbers.extend(join_all(handles.iter().map(read)).await);
     }
     numbers
 }

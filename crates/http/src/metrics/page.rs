@@ -12,7 +12,7 @@ use bytes::Bytes;
 use longshore_model::EndpointId;
 use tokio::sync::watch;
 
-/// How long a page is returned after it was rendered.
+/// How long a rendered page is returned before a new one is rendered.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The subject of a part of a page.
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_asks_meanwhile_or_within_a_second_gets_the_same_page() {
+    async fn requests_during_a_rendering_or_within_a_second_get_the_same_page() {
         let cache = Arc::<PageCache>::default();
         let made = Arc::<AtomicUsize>::default();
         let ask = async || {

@@ -58,7 +58,8 @@ impl RequestCounts {
     }
 }
 
-/// Any other method is whatever a stranger made up.
+/// The label of a method. All methods that no route takes share `other`: a client may send any word as a method, and each
+/// label is a counter.
 fn method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

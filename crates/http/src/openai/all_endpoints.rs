@@ -52,9 +52,9 @@ async fn to_model(state: HttpState, request: Request) -> Answered {
     };
     let running = endpoint.running_workers();
     let admitted = state.limiter().admit(key.owner, endpoint.no(), LimitedRoute::Openai, running);
-    let admission = match admitted {
-        Ok(admission) => admission,
-        Err(overrun) => return Ok(overrun.into_response()),
+    let permit = match admitted {
+        Ok(permit) => permit,
+        Err(exceeded) => return Ok(exceeded.into_response()),
     };
     let record = endpoint.record();
     if let Some(first) = record.models.first().filter(|_| !record.models.contains(&name)) {
@@ -62,7 +62,7 @@ async fn to_model(state: HttpState, request: Request) -> Answered {
         asked.rename_model(first);
     }
     let answered = one_endpoint::ask(&state, key.submitter(), endpoint, asked).await;
-    Ok(admission.close_with_body(answered.unwrap_or_else(ApiError::into_response)))
+    Ok(permit.close_with_body(answered.unwrap_or_else(ApiError::into_response)))
 }
 
 /// The endpoints that a key may submit jobs to, oldest first.

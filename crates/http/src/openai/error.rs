@@ -26,13 +26,13 @@ pub(super) struct OpenAiError {
     param: Value,
     code: Value,
     /// Whether the worker ran the prompt, so that a retry would fail again.
-    final_word: bool,
+    no_retry: bool,
 }
 
 impl OpenAiError {
     fn new(status: StatusCode, message: impl Into<String>, code: &str) -> Self {
         let (message, kind) = (message.into(), kind_of(status).to_owned());
-        Self { status, message, kind, param: Value::Null, code: json!(code), final_word: false }
+        Self { status, message, kind, param: Value::Null, code: json!(code), no_retry: false }
     }
 
     /// No endpoint has a model of this name, or the key may not use the endpoint.
@@ -56,7 +56,7 @@ impl OpenAiError {
     /// The error of a job that ended without a result.
     pub(super) fn of_job(job: &JobSnapshot) -> Self {
         let error = job.error.as_deref();
-        let problem = match job.row.state {
+        let error = match job.row.state {
             JobState::TimedOut => {
                 let message = error.unwrap_or("the job ran longer than its execution timeout");
                 Self::new(StatusCode::GATEWAY_TIMEOUT, message, "job_timed_out")
@@ -64,7 +64,7 @@ impl OpenAiError {
             JobState::Cancelled => Self::new(StatusCode::CONFLICT, "the job was cancelled", "job_cancelled"),
             _ => return Self::in_text(error.unwrap_or("the job failed")),
         };
-        Self { final_word: true, ..problem }
+        Self { no_retry: true, ..error }
     }
 
     /// The error in a result: `{"error": …}`, or an object with `"object": "error"`. `None` for any other result.
@@ -95,20 +95,20 @@ impl OpenAiError {
     }
 
     fn in_words(text: &str) -> Self {
-        if let Some(problem) = Self::of_model_server(text) {
-            return problem;
+        if let Some(error) = Self::of_model_server(text) {
+            return error;
         }
-        let problem = Self::new(StatusCode::INTERNAL_SERVER_ERROR, text, "worker_error");
-        Self { kind: "worker_error".to_owned(), final_word: true, ..problem }
+        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, text, "worker_error");
+        Self { kind: "worker_error".to_owned(), no_retry: true, ..error }
     }
 
     fn in_value(value: &Value) -> Self {
         let error = value.get("error").filter(|error| !error.is_null()).unwrap_or(value);
         let named = status_of(error).or_else(|| status_of(value));
         if let Value::String(text) = error {
-            let problem = Self::in_words(text);
-            let Some(status) = named else { return problem };
-            return Self { status, kind: kind_of(status).to_owned(), final_word: false, ..problem };
+            let error = Self::in_words(text);
+            let Some(status) = named else { return error };
+            return Self { status, kind: kind_of(status).to_owned(), no_retry: false, ..error };
         }
         // The SDK reports exceptions with `error_message` and a traceback, which is not for clients.
         let message = ["message", "error_message", "detail"].iter().find_map(|name| error.get(name));
@@ -117,8 +117,8 @@ impl OpenAiError {
             Some(other) => other.to_string(),
             None => error.to_string(),
         };
-        if let Some(problem) = Self::of_model_server(&message) {
-            return problem;
+        if let Some(error) = Self::of_model_server(&message) {
+            return error;
         }
         let kind = error.get("type").and_then(Value::as_str);
         let code = error.get("code").cloned().unwrap_or_default();
@@ -129,10 +129,10 @@ impl OpenAiError {
             })
             .then_some(StatusCode::BAD_REQUEST)
         });
-        let problem = Self::new(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), message, "");
-        let kind = kind.map_or_else(|| problem.kind.clone(), str::to_owned);
         let param = error.get("param").cloned().unwrap_or_default();
-        Self { kind, param, code, final_word: status.is_none(), ..problem }
+        let plain = Self::new(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), message, "");
+        let kind = kind.map_or_else(|| plain.kind.clone(), str::to_owned);
+        Self { kind, param, code, no_retry: status.is_none(), ..plain }
     }
 
     /// The error of a model server in a worker's text: `vLLM returned HTTP 400: {"error": {…}}`.
@@ -141,13 +141,13 @@ impl OpenAiError {
         let (digits, rest) = rest.split_at_checked(3)?;
         let status = digits.parse().ok().and_then(|status| StatusCode::from_u16(status).ok())?;
         let status = Some(status).filter(|status| status.is_client_error() || status.is_server_error())?;
-        let said = rest.trim_start_matches([':', ' ']);
-        let value = serde_json::Deserializer::from_str(said).into_iter().next();
-        let problem = match value {
+        let text = rest.trim_start_matches([':', ' ']);
+        let value = serde_json::Deserializer::from_str(text).into_iter().next();
+        let error = match value {
             Some(Ok(value @ Value::Object(_))) => Self::in_value(&value),
-            _ => Self::new(status, if said.is_empty() { message } else { said }, "worker_error"),
+            _ => Self::new(status, if text.is_empty() { message } else { text }, "worker_error"),
         };
-        Some(Self { status, final_word: false, ..problem })
+        Some(Self { status, no_retry: false, ..error })
     }
 
     /// The error as JSON, for the body of a response or the data of an event.
@@ -180,8 +180,8 @@ fn status_in(code: &Value) -> Option<StatusCode> {
 
 impl From<ApiError> for OpenAiError {
     fn from(failure: ApiError) -> Self {
-        let said = ErrorText::from(&failure);
-        Self::new(failure.status(), said.text, said.code)
+        let ErrorText { code, text } = ErrorText::from(&failure);
+        Self::new(failure.status(), text, code)
     }
 }
 
@@ -191,7 +191,7 @@ impl IntoResponse for OpenAiError {
         body.text(&self.to_json());
         let mut response = body.into_response();
         *response.status_mut() = self.status;
-        if self.final_word {
+        if self.no_retry {
             response.headers_mut().insert(X_SHOULD_RETRY, HeaderValue::from_static("false"));
         }
         response
@@ -200,10 +200,10 @@ impl IntoResponse for OpenAiError {
 
 /// Converts an error response of this server to the form of the OpenAI API. The headers stay.
 pub(crate) fn reshape(mut response: Response) -> Response {
-    let Some(said) = response.extensions_mut().remove::<ErrorText>() else { return response };
-    let problem = OpenAiError::new(response.status(), said.text, said.code);
+    let Some(ErrorText { code, text }) = response.extensions_mut().remove() else { return response };
+    let error = OpenAiError::new(response.status(), text, code);
     response.headers_mut().remove(CONTENT_LENGTH);
-    *response.body_mut() = Body::from(problem.to_json());
+    *response.body_mut() = Body::from(error.to_json());
     response
 }
 
@@ -211,9 +211,9 @@ pub(crate) fn reshape(mut response: Response) -> Response {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> (u16, String, String, bool) {
-        let problem = OpenAiError::in_text(text);
-        (problem.status.as_u16(), problem.kind, problem.message, problem.final_word)
+    fn fields_of(text: &str) -> (u16, String, String, bool) {
+        let error = OpenAiError::in_text(text);
+        (error.status.as_u16(), error.kind, error.message, error.no_retry)
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
         let flat = r#"{'message': 'vLLM returned HTTP 404: {"object": "error", "message": "no model", "type": "NotFoundError", "code": 404}', 'type': 'worker_error', 'code': None}"#;
         let exception =
             r#"{"error_type": "<class 'ValueError'>", "error_message": "boom", "error_traceback": "secret"}"#;
-        for (text, status, kind, message, final_word) in [
+        for (text, status, kind, message, no_retry) in [
             (server, 400, "BadRequestError", "it's too long", false),
             (flat, 404, "NotFoundError", "no model", false),
             (
@@ -252,14 +252,13 @@ mod tests {
             ("handler: it broke", 500, "worker_error", "handler: it broke", true),
             ("[1]", 500, "worker_error", "[1]", true),
         ] {
-            assert_eq!(told(text), (status, kind.to_owned(), message.to_owned(), final_word), "{text}");
+            assert_eq!(fields_of(text), (status, kind.to_owned(), message.to_owned(), no_retry), "{text}");
         }
     }
 
     #[test]
     fn results_that_are_errors_are_told_from_others() {
-        let status =
-            |json: &str| OpenAiError::in_result(json.as_bytes()).map(|problem| problem.status.as_u16());
+        let status = |json: &str| OpenAiError::in_result(json.as_bytes()).map(|error| error.status.as_u16());
         assert_eq!(
             status(r#"{"object":"error","message":"m","type":"BadRequestError","param":null,"code":400}"#),
             Some(400)

@@ -32,12 +32,12 @@ async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_b
     let (key, endpoint) = found?;
     let running = endpoint.running_workers();
     let admitted = state.limiter().admit(key.owner, endpoint.no(), LimitedRoute::Openai, running);
-    let admission = match admitted {
-        Ok(admission) => admission,
-        Err(overrun) => return Ok(overrun.into_response()),
+    let permit = match admitted {
+        Ok(permit) => permit,
+        Err(exceeded) => return Ok(exceeded.into_response()),
     };
     if let (false, Some(answer)) = (has_body, models::of_endpoint(&endpoint, &route)) {
-        return Ok(admission.close(answer));
+        return Ok(permit.close(answer));
     }
     let (parts, body) = request.into_parts();
     // The slug of the endpoint may itself be `openai`.
@@ -48,7 +48,7 @@ async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_b
         OpenAiRequest::without_body(&uri)
     };
     let answered = ask(&state, key.submitter(), endpoint, asked).await;
-    Ok(admission.close_with_body(answered.unwrap_or_else(ApiError::into_response)))
+    Ok(permit.close_with_body(answered.unwrap_or_else(ApiError::into_response)))
 }
 
 /// Submits a job to the endpoint and waits for its answer without a time limit.
@@ -59,9 +59,9 @@ pub(super) async fn ask(
     asked: OpenAiRequest,
 ) -> Answered {
     let (streams, ends_with_done) = (asked.streams, streamed::ends_with_done(asked.path()));
-    let (submission, permit) = asked.into_submission(state, by);
-    let caller = CancelGuard::new(endpoint.clone(), submission.id);
+    let (submission, body_permit) = asked.into_submission(state, by);
+    let guard = CancelGuard::new(endpoint.clone(), submission.id);
     endpoint.submit(submission).await?;
-    drop(permit);
-    if streams { streamed::answer(caller, ends_with_done).await } else { whole::answer(caller).await }
+    drop(body_permit);
+    if streams { streamed::answer(guard, ends_with_done).await } else { whole::answer(guard).await }
 }

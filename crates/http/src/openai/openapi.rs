@@ -11,13 +11,13 @@ pub(super) const FLEET: &str = "`model` is one of an endpoint's `models`, its sl
 /// The schemas of these routes.
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let nothing_or_text = json!({ "type": "string", "nullable": true });
-    let problem = [
+    let error = [
         ("message", text()),
         ("type", text()),
         ("param", nothing_or_text),
         ("code", json!({ "nullable": true })),
     ];
-    let problem = object(&problem, &["message", "type"]);
+    let error = object(&error, &["message", "type"]);
     let model = [("id", text()), ("object", text()), ("created", count()), ("owned_by", text())];
     let list = [("object", text()), ("data", array_of(&reference("OpenAiModel")))];
     let request = object(&[("model", text()), ("stream", json!({ "type": "boolean" }))], &[]);
@@ -28,7 +28,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
             with_example(request, json!({ "model": "hello", "messages": messages, "stream": true })),
         ),
         ("OpenAiAnswer", json!({ "description": "whatever the worker says" })),
-        ("OpenAiError", object(&[("error", problem)], &["error"])),
+        ("OpenAiError", object(&[("error", error)], &["error"])),
         ("OpenAiModel", object(&model, &["id", "object"])),
         ("OpenAiModelList", object(&list, &["object", "data"])),
     ]

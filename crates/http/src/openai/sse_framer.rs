@@ -28,7 +28,7 @@ pub(super) struct SseFramer {
     /// Whether `data: [DONE]` was written.
     pub(super) done: bool,
     /// Whether an event was written after which clients disconnect.
-    pub(super) is_last_told: bool,
+    pub(super) has_last_event: bool,
 }
 
 impl SseFramer {
@@ -59,16 +59,16 @@ impl SseFramer {
             let text = plain_text(text);
             // A model server reports an error as one object, even if the client asked for events.
             if self.written_bytes == 0
-                && let Some(problem) = OpenAiError::in_result(text.as_bytes())
+                && let Some(error) = OpenAiError::in_result(text.as_bytes())
             {
-                return Err(problem);
+                return Err(error);
             }
             self.watch(text.as_bytes());
             out.extend_from_slice(text.as_bytes());
             return Ok(());
         }
-        if let Some(problem) = OpenAiError::in_result(value) {
-            return Err(problem);
+        if let Some(error) = OpenAiError::in_result(value) {
+            return Err(error);
         }
         self.event(&on_one_line(value.clone()), out);
         Ok(())
@@ -106,11 +106,11 @@ impl SseFramer {
     fn end_line(&mut self) {
         let line = self.line.trim_ascii_end();
         if line == b"data: [DONE]" || line == b"data:[DONE]" {
-            (self.done, self.is_last_told) = (true, true);
+            (self.done, self.has_last_event) = (true, true);
         }
         let name = line.strip_prefix(b"event:").map(<[u8]>::trim_ascii);
         if name.is_some_and(|name| LAST_EVENTS.iter().any(|last| last.as_bytes() == name)) {
-            self.is_last_told = true;
+            self.has_last_event = true;
         }
         self.in_event = !line.is_empty();
         self.line.clear();
@@ -122,31 +122,31 @@ mod tests {
     use super::*;
 
     fn written(chunks: &[&str]) -> (String, SseFramer) {
-        let mut frames = SseFramer::default();
+        let mut framer = SseFramer::default();
         let mut out = Vec::new();
         for chunk in chunks {
-            out.extend(frames.chunk(&Bytes::copy_from_slice(chunk.as_bytes())).unwrap());
+            out.extend(framer.chunk(&Bytes::copy_from_slice(chunk.as_bytes())).unwrap());
         }
-        (String::from_utf8(out).unwrap(), frames)
+        (String::from_utf8(out).unwrap(), framer)
     }
 
     #[test]
     fn fragments_are_passed_on_as_they_are() {
-        let (text, frames) = written(&[
+        let (text, framer) = written(&[
             r#""data: {\"id\":\"c\",\"spl""#,
             r#""it\":true}\n\nda""#,
             r#""ta: [DO""#,
             r#""NE]\n""#,
         ]);
         assert_eq!(text, "data: {\"id\":\"c\",\"split\":true}\n\ndata: [DONE]\n");
-        assert!(frames.done && frames.is_last_told && frames.is_at_line_start() && frames.in_event);
+        assert!(framer.done && framer.has_last_event && framer.is_at_line_start() && framer.in_event);
     }
 
     #[test]
     fn what_a_model_says_is_not_mistaken_for_the_end() {
-        let (_, frames) =
+        let (_, framer) =
             written(&[r#""data: {\"text\":\"data: [DONE]\\ndata: [DONE]\"}\n\n: data: [DONE]\n""#]);
-        assert!(!frames.done);
+        assert!(!framer.done);
     }
 
     #[test]
@@ -156,41 +156,41 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_ours_stands_apart() {
+    fn an_event_of_the_server_is_separated() {
         for (before, between) in [("", ""), ("data: x\\n\\n", ""), ("data: x\\n", "\n"), ("data: x", "\n\n")]
         {
-            let (text, mut frames) = written(&[&format!("\"{before}\"")]);
+            let (text, mut framer) = written(&[&format!("\"{before}\"")]);
             let mut out = Vec::new();
-            frames.event(b"[DONE]", &mut out);
+            framer.event(b"[DONE]", &mut out);
             assert_eq!(
                 String::from_utf8(out).unwrap(),
                 format!("{between}data: [DONE]\n\n"),
                 "after {text:?}"
             );
-            assert!(frames.done);
+            assert!(framer.done);
         }
     }
 
     #[test]
     fn the_last_events_of_other_routes_are_known() {
         for name in LAST_EVENTS {
-            let (_, frames) = written(&[&format!("\"event: {name}\\ndata: {{}}\\n\\n\"")]);
-            assert!(frames.is_last_told && !frames.done, "{name}");
+            let (_, framer) = written(&[&format!("\"event: {name}\\ndata: {{}}\\n\\n\"")]);
+            assert!(framer.has_last_event && !framer.done, "{name}");
         }
     }
 
     #[test]
     fn an_error_in_a_chunk_is_none() {
-        let mut frames = SseFramer::default();
-        assert!(frames.chunk(&Bytes::from_static(b"{\"error\":{\"message\":\"m\"}}")).is_err());
+        let mut framer = SseFramer::default();
+        assert!(framer.chunk(&Bytes::from_static(b"{\"error\":{\"message\":\"m\"}}")).is_err());
         assert!(
-            frames
+            framer
                 .chunk(&Bytes::from_static(b"{\"object\":\"error\",\"message\":\"m\",\"code\":400}"))
                 .is_err()
         );
         let as_text = Bytes::from_static(b"\"{\\\"error\\\":{\\\"message\\\":\\\"m\\\"}}\"");
-        assert!(frames.chunk(&as_text).is_err());
-        assert!(frames.chunk(&Bytes::from_static(b"{\"error\":null,\"a\":1}")).is_ok());
-        assert!(frames.chunk(&as_text).is_ok(), "written text must stay");
+        assert!(framer.chunk(&as_text).is_err());
+        assert!(framer.chunk(&Bytes::from_static(b"{\"error\":null,\"a\":1}")).is_ok());
+        assert!(framer.chunk(&as_text).is_ok(), "written text must stay");
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn ends_with_done(path: &str) -> bool {
 /// A stream that has begun or is about to begin.
 struct Streaming {
     follower: Follower,
-    frames: SseFramer,
+    framer: SseFramer,
     parts: Parts,
     ends_with_done: bool,
     /// The attempt whose chunks were sent.
@@ -29,17 +29,17 @@ struct Streaming {
     attempt: Attempt,
     /// The first text of the stream, read before the status was chosen.
     first: Vec<u8>,
-    over: bool,
+    has_ended: bool,
     /// The last field, so that the follower is dropped before the job is cancelled.
-    caller: CancelGuard,
+    guard: CancelGuard,
 }
 
 /// The consequence of one event of the job.
 enum Step {
     /// The event adds no text to the stream.
-    Silent,
+    Nothing,
     /// The text is sent.
-    Say(Vec<u8>),
+    Send(Vec<u8>),
     /// The text is sent and the stream ends.
     End(Vec<u8>),
     /// The error is sent and the stream ends.
@@ -48,38 +48,38 @@ enum Step {
 
 /// Waits for the first chunk, then streams it and all later ones. A job that fails before has an error response. After
 /// `KEEP_ALIVE` without a chunk the stream begins with a comment; later errors are events of the stream.
-pub(super) async fn answer(caller: CancelGuard, ends_with_done: bool) -> Answered {
-    let follower = caller.endpoint.follow(caller.job, 0).await?;
+pub(super) async fn answer(guard: CancelGuard, ends_with_done: bool) -> Answered {
+    let follower = guard.endpoint.follow(guard.job, 0).await?;
     let mut streaming = Streaming {
         follower,
-        frames: SseFramer::default(),
+        framer: SseFramer::default(),
         parts: Parts::default(),
         ends_with_done,
         sent: None,
         attempt: Attempt(0),
         first: Vec::new(),
-        over: false,
-        caller,
+        has_ended: false,
+        guard,
     };
-    let patience = Instant::now() + KEEP_ALIVE;
+    let deadline = Instant::now() + KEEP_ALIVE;
     loop {
-        let Ok(happening) = timeout_at(patience, streaming.follower.next()).await else {
+        let Ok(event) = timeout_at(deadline, streaming.follower.next()).await else {
             streaming.first = COMMENT.to_vec();
             break;
         };
-        match streaming.step(happening?).await? {
-            Step::Silent => {}
-            Step::Say(first) => {
+        match streaming.step(event?).await? {
+            Step::Nothing => {}
+            Step::Send(first) => {
                 streaming.first = first;
                 break;
             }
             Step::End(last) => {
-                (streaming.first, streaming.over) = (last, true);
+                (streaming.first, streaming.has_ended) = (last, true);
                 break;
             }
-            Step::Fail(problem) => {
-                streaming.caller.is_served();
-                return Ok(problem.into_response());
+            Step::Fail(error) => {
+                streaming.guard.disarm();
+                return Ok(error.into_response());
             }
         }
     }
@@ -89,61 +89,61 @@ pub(super) async fn answer(caller: CancelGuard, ends_with_done: bool) -> Answere
 impl Streaming {
     fn next(mut self) -> Next<Self> {
         Box::pin(async move {
-            if self.frames.is_last_told {
-                self.caller.is_served();
+            if self.framer.has_last_event {
+                self.guard.disarm();
             }
             if !self.first.is_empty() {
                 let first = std::mem::take(&mut self.first);
                 return Some((vec![Bytes::from(first)], self));
             }
-            if self.over {
+            if self.has_ended {
                 return None;
             }
             let piece = match timeout(KEEP_ALIVE, self.follower.next()).await {
-                Err(_) if self.frames.is_at_line_start() => COMMENT.to_vec(),
+                Err(_) if self.framer.is_at_line_start() => COMMENT.to_vec(),
                 // A comment would split the current line.
                 Err(_) => Vec::new(),
-                Ok(happening) => self.written(happening).await,
+                Ok(event) => self.written(event).await,
             };
             // Clients disconnect after the last event, which must not cancel the job.
-            if self.frames.is_last_told {
-                self.caller.is_served();
+            if self.framer.has_last_event {
+                self.guard.disarm();
             }
             if piece.is_empty() {
                 return Some((Vec::new(), self));
             }
-            let room = self.caller.endpoint.hold(piece.len()).await.ok()?;
-            Some((vec![room.around(Bytes::from(piece))], self))
+            let permit = self.guard.endpoint.hold(piece.len()).await.ok()?;
+            Some((vec![permit.around(Bytes::from(piece))], self))
         })
     }
 
     /// The text to send for one event of the job. The status is sent already, so errors become events of the stream.
-    async fn written(&mut self, happening: Result<FollowEvent, EndpointError>) -> Vec<u8> {
-        let step = match happening {
-            Ok(happening) => self.step(happening).await,
+    async fn written(&mut self, event: Result<FollowEvent, EndpointError>) -> Vec<u8> {
+        let step = match event {
+            Ok(event) => self.step(event).await,
             Err(error) => Err(error.into()),
         };
         match step {
-            Ok(Step::Silent) => Vec::new(),
-            Ok(Step::Say(text)) => text,
+            Ok(Step::Nothing) => Vec::new(),
+            Ok(Step::Send(text)) => text,
             Ok(Step::End(text)) => {
-                self.over = true;
+                self.has_ended = true;
                 text
             }
-            Ok(Step::Fail(problem)) => self.last_words(&problem),
-            Err(failure) => self.last_words(&failure.into()),
+            Ok(Step::Fail(error)) => self.error_event(&error),
+            Err(failure) => self.error_event(&failure.into()),
         }
     }
 
-    fn last_words(&mut self, problem: &OpenAiError) -> Vec<u8> {
-        self.over = true;
+    fn error_event(&mut self, error: &OpenAiError) -> Vec<u8> {
+        self.has_ended = true;
         let mut out = Vec::new();
-        self.frames.event(problem.to_json().as_bytes(), &mut out);
+        self.framer.event(error.to_json().as_bytes(), &mut out);
         out
     }
 
-    async fn step(&mut self, happening: FollowEvent) -> Result<Step, crate::wire::api_error::ApiError> {
-        Ok(match happening {
+    async fn step(&mut self, event: FollowEvent) -> Result<Step, crate::wire::api_error::ApiError> {
+        Ok(match event {
             FollowEvent::Status(job) => self.status(&job),
             FollowEvent::Chunks(chunks) => {
                 let mut out = Vec::new();
@@ -152,18 +152,18 @@ impl Streaming {
                     let is_text = chunk.output.starts_with(b"\"");
                     let whole = if is_text { Some(chunk.output) } else { self.parts.push(chunk) };
                     let Some(output) = whole else { continue };
-                    match self.frames.chunk(&output) {
+                    match self.framer.chunk(&output) {
                         Ok(text) => out.extend(text),
-                        Err(problem) if out.is_empty() => return Ok(Step::Fail(problem)),
+                        Err(error) if out.is_empty() => return Ok(Step::Fail(error)),
                         // The elements before the error are part of the answer.
-                        Err(problem) => {
-                            self.frames.event(problem.to_json().as_bytes(), &mut out);
+                        Err(error) => {
+                            self.framer.event(error.to_json().as_bytes(), &mut out);
                             return Ok(Step::End(out));
                         }
                     }
                 }
                 self.sent = Some(self.attempt);
-                if out.is_empty() { Step::Silent } else { Step::Say(out) }
+                if out.is_empty() { Step::Nothing } else { Step::Send(out) }
             }
             FollowEvent::Ended(job) => self.ended(*job).await?,
         })
@@ -176,25 +176,25 @@ impl Streaming {
         }
         self.attempt = job.row.attempt;
         let is_other = |sent| sent != job.row.attempt || job.row.state == JobState::InQueue;
-        if self.sent.is_some_and(is_other) { Step::Fail(OpenAiError::worker_lost()) } else { Step::Silent }
+        if self.sent.is_some_and(is_other) { Step::Fail(OpenAiError::worker_lost()) } else { Step::Nothing }
     }
 
     async fn ended(&mut self, job: JobSnapshot) -> Result<Step, crate::wire::api_error::ApiError> {
-        self.caller.is_served();
+        self.guard.disarm();
         if job.row.state != JobState::Completed {
             return Ok(Step::Fail(OpenAiError::of_job(&job)));
         }
         let mut out = Vec::new();
         if self.sent.is_none() {
             // The worker did not stream, so the result is sent in one piece.
-            let result = whole::result(&self.caller.endpoint, self.caller.job, job).await?;
-            match self.frames.chunk(&result) {
+            let result = whole::result(&self.guard.endpoint, self.guard.job, job).await?;
+            match self.framer.chunk(&result) {
                 Ok(text) => out = text,
-                Err(problem) => return Ok(Step::Fail(problem)),
+                Err(error) => return Ok(Step::Fail(error)),
             }
         }
-        if self.ends_with_done && !self.frames.done {
-            self.frames.event(b"[DONE]", &mut out);
+        if self.ends_with_done && !self.framer.done {
+            self.framer.event(b"[DONE]", &mut out);
         }
         Ok(Step::End(out))
     }

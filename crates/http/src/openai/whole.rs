@@ -21,14 +21,14 @@ use crate::wire::json_body::JsonBody;
 const ANSWER_BYTES_MAX: usize = 20_000_000;
 
 /// Waits for the end of the job and returns its result.
-pub(super) async fn answer(mut caller: CancelGuard) -> Answered {
+pub(super) async fn answer(mut guard: CancelGuard) -> Answered {
     // No job exists longer than this.
-    let ended = caller.endpoint.wait(caller.job, Duration::from_millis(TTL_MS_MAX)).await?;
+    let ended = guard.endpoint.wait(guard.job, Duration::from_millis(TTL_MS_MAX)).await?;
     if !ended.row.state.is_terminal() {
         return Err(ApiError::unavailable("unavailable", "the server is stopping; retry"));
     }
-    caller.is_served();
-    of_ended(&caller.endpoint, caller.job, ended).await
+    guard.disarm();
+    of_ended(&guard.endpoint, guard.job, ended).await
 }
 
 /// The response for a job that has ended.
@@ -59,17 +59,17 @@ async fn yielded(endpoint: &EndpointHandle, job: JobId) -> Result<Option<Bytes>,
     let (mut first, mut text) = (None, JoinedText::default());
     let (mut parts, mut next) = (Parts::default(), 0);
     // The bytes of all chunks count against the budget until the response is sent.
-    let mut rooms = Vec::new();
+    let mut permits = Vec::new();
     loop {
         let page = endpoint.read_stream(job, StreamFrom::Offset(next), Duration::ZERO).await?;
-        rooms.push(page.room);
+        permits.push(page.room);
         for StreamChunk { offset, chunk } in page.chunks {
             next = offset.saturating_add(1);
             let Some(output) = parts.push(chunk) else { continue };
             let is_text = text.push(&output);
             let first = first.get_or_insert(output);
             if !is_text {
-                return Ok(Some(held(answer_in(first.clone()), &rooms)));
+                return Ok(Some(held(answer_in(first.clone()), &permits)));
             }
             if text.bytes() > ANSWER_BYTES_MAX {
                 let text = format!("the worker's answer is over {ANSWER_BYTES_MAX} bytes; ask with `stream`");
@@ -80,11 +80,11 @@ async fn yielded(endpoint: &EndpointHandle, job: JobId) -> Result<Option<Bytes>,
             break;
         }
     }
-    Ok(text.into_object().or(first).map(|answer| held(answer, &rooms)))
+    Ok(text.into_object().or(first).map(|answer| held(answer, &permits)))
 }
 
-fn held(answer: Bytes, rooms: &[BudgetPermit]) -> Bytes {
-    rooms.iter().fold(answer, |answer, room| room.around(answer))
+fn held(answer: Bytes, permits: &[BudgetPermit]) -> Bytes {
+    permits.iter().fold(answer, |answer, permit| permit.around(answer))
 }
 
 fn json(text: &Bytes) -> Response {

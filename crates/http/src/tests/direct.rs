@@ -1,7 +1,6 @@
 //! The router without a socket, with a paused clock: every response comes immediately, however long it would be held,
 //! and only requests cause changes.
 
-use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,23 +13,22 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use longshore_blobs::MemoryBlobs;
-use longshore_engine::{
-    Engine, EngineParts, EngineSettings, HttpTransport, MemoryWebhookLog, Runtime, WebhookSettings,
-    WorkerSettings,
-};
+use longshore_engine::{Engine, Runtime};
 use longshore_model::{EndpointId, Millis};
 use longshore_store::MemoryStore;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::fake_files::FakeFiles;
+use super::fixture::engine_parts;
 use crate::{Edge, HttpSettings, HttpState, RateLimits, admin_key, router};
 
 pub(super) const ADMIN: &str = "the operators own key";
 
-struct TimeStandsStill;
+/// A runtime whose clocks stand still.
+struct PausedRuntime;
 
-impl Runtime for TimeStandsStill {
+impl Runtime for PausedRuntime {
     fn wall_clock(&self) -> Millis {
         Millis(1_700_000_000_000)
     }
@@ -86,19 +84,7 @@ impl Direct {
     }
 
     async fn bare(store: Arc<MemoryStore>) -> Self {
-        let parts = EngineParts {
-            store,
-            blobs: Arc::new(MemoryBlobs::new()),
-            launchers: BTreeMap::new(),
-            runtime: Arc::new(TimeStandsStill),
-            webhook_transport: Arc::new(HttpTransport::new(&WebhookSettings::default())),
-            vault: Arc::default(),
-            webhook_log: Arc::new(MemoryWebhookLog::default()),
-            settings: EngineSettings::default(),
-            // The tests name receivers on this computer, so that no name is looked up.
-            webhooks: WebhookSettings { allow_private: true, ..WebhookSettings::default() },
-            workers: WorkerSettings::default(),
-        };
+        let parts = engine_parts(store, Arc::new(MemoryBlobs::new()), Arc::new(PausedRuntime));
         let engine = Engine::start(parts).await.unwrap();
         engine.put_key(admin_key(ADMIN, Millis(0))).await.unwrap();
         let settings = HttpSettings { rate_limits: RateLimits::Off, ..HttpSettings::default() };

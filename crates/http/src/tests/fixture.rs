@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use longshore_blobs::MemoryBlobs;
 use longshore_engine::{
-    EndpointHandle, Engine, EngineParts, EngineSettings, HttpTransport, MemoryWebhookLog, Outcome,
+    EndpointHandle, Engine, EngineParts, EngineSettings, HttpTransport, MemoryWebhookLog, Outcome, Runtime,
     TakeRequest, TakenJob, TokioRuntime, WebhookSettings, WorkerSettings,
 };
 use longshore_model::{JobId, Millis, WorkerId};
@@ -27,6 +27,27 @@ pub(super) struct Fixture {
     pub(super) endpoint: EndpointHandle,
 }
 
+/// The parts of an engine without launchers, with webhooks that may call private addresses.
+pub(super) fn engine_parts(
+    store: Arc<MemoryStore>,
+    blobs: Arc<MemoryBlobs>,
+    runtime: Arc<dyn Runtime>,
+) -> EngineParts {
+    EngineParts {
+        store,
+        blobs,
+        launchers: BTreeMap::new(),
+        runtime,
+        webhook_transport: Arc::new(HttpTransport::new(&WebhookSettings::default())),
+        vault: Arc::default(),
+        webhook_log: Arc::new(MemoryWebhookLog::default()),
+        settings: EngineSettings::default(),
+        // The tests name receivers on this computer, so that no name is looked up.
+        webhooks: WebhookSettings { allow_private: true, ..WebhookSettings::default() },
+        workers: WorkerSettings::default(),
+    }
+}
+
 impl Fixture {
     pub(super) async fn start() -> Self {
         Self::with(&HttpSettings::default(), "").await
@@ -35,19 +56,8 @@ impl Fixture {
     /// A server with these settings, and further members of the endpoint.
     pub(super) async fn with(settings: &HttpSettings, members: &str) -> Self {
         let blobs = Arc::new(MemoryBlobs::new());
-        let parts = EngineParts {
-            store: Arc::new(MemoryStore::new()),
-            blobs: Arc::<MemoryBlobs>::clone(&blobs),
-            launchers: BTreeMap::new(),
-            runtime: Arc::new(TokioRuntime),
-            webhook_transport: Arc::new(HttpTransport::new(&WebhookSettings::default())),
-            vault: Arc::default(),
-            webhook_log: Arc::new(MemoryWebhookLog::default()),
-            settings: EngineSettings::default(),
-            // The tests name receivers on this computer, so that no name is looked up.
-            webhooks: WebhookSettings { allow_private: true, ..WebhookSettings::default() },
-            workers: WorkerSettings::default(),
-        };
+        let store = Arc::new(MemoryStore::new());
+        let parts = engine_parts(store, Arc::<MemoryBlobs>::clone(&blobs), Arc::new(TokioRuntime));
         let engine = Engine::start(parts).await.unwrap();
         engine.put_key(admin_key(KEY, Millis(0))).await.unwrap();
         let server = Served::start(router(HttpState::new(engine.clone(), settings))).await;

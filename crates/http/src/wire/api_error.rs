@@ -12,8 +12,8 @@ use longshore_planted::{Bug, planted};
 use crate::wire::json_body::JsonBody;
 use crate::wire::limit_status::LimitStatus;
 
-/// An unsuccessful response: `{"error": …, "code": …}` and no other key. Some clients ignore the status and would take
-/// an `id` or `status` in it for a job.
+/// An unsuccessful response: `{"error": …, "code": …}` and no other key. Some clients ignore the HTTP status and would
+/// take an object with an `id` or `status` for a job.
 ///
 /// The text never repeats a value of the request that could be a secret.
 #[derive(Debug)]
@@ -127,8 +127,8 @@ impl ApiError {
         self.status
     }
 
-    /// Whether the body has an unsupported encoding.
-    pub(crate) fn is_about_packing(&self) -> bool {
+    /// Whether the body has an unsupported `Content-Encoding`, or is not the gzip that it says.
+    pub(crate) fn is_about_encoding(&self) -> bool {
         matches!(self.code, "unsupported_encoding" | "bad_gzip")
     }
 
@@ -243,14 +243,14 @@ impl From<&ApiError> for ErrorText {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let said = ErrorText::from(&self);
+        let text = ErrorText::from(&self);
         let mut body = JsonBody::new();
         body.text("{");
         self.write_members(&mut body);
         body.text("}");
         let mut response = body.into_response();
         *response.status_mut() = self.status;
-        response.extensions_mut().insert(said);
+        response.extensions_mut().insert(text);
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -38,9 +38,12 @@ const PART_FOR_SMALL: usize = 16;
 /// Bounds the bytes of request bodies in memory. Clones share the budget.
 #[derive(Clone)]
 pub(crate) struct BodyBudget {
+    /// One permit per free byte.
     free: Arc<Semaphore>,
     bytes_max: usize,
+    /// Bytes that bodies over [`SMALL_BYTES`] leave free.
     for_small: usize,
+    /// Longest wait for free bytes; zero: a body is refused immediately.
     wait_max: Duration,
 }
 
@@ -172,7 +175,7 @@ async fn next_data(body: &mut Body, began: &mut Option<Instant>) -> Result<Optio
         if body.is_end_stream() {
             return Ok(None);
         }
-        let frame = match what_is_here(body).await {
+        let frame = match arrived_frame(body).await {
             Poll::Ready(frame) => frame,
             Poll::Pending => {
                 began.get_or_insert_with(Instant::now);
@@ -203,8 +206,8 @@ fn broken(error: &axum::Error) -> ApiError {
     }
 }
 
-/// The next frame if it has arrived, as all of a small body usually has: then no timer is needed.
-async fn what_is_here(body: &mut Body) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+/// The next frame if it has arrived. A small body usually has arrived as a whole, and is then read without a timer.
+async fn arrived_frame(body: &mut Body) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
     poll_fn(|context| Poll::Ready(Pin::new(&mut *body).poll_frame(context))).await
 }
 
@@ -215,7 +218,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_report_that_there_will_never_be_room_for_keeps_no_other_waiting() {
+    async fn a_report_over_the_whole_budget_does_not_block_others() {
         let budget = BodyBudget::new(1_000).for_reports();
         let began = Instant::now();
         let in_pieces = Body::from_stream(futures_util::stream::iter(

@@ -17,7 +17,7 @@ use http_body::{Body as HttpBody, Frame};
 use thiserror::Error;
 
 /// Unpacked bytes after which the task yields its thread.
-const TURN_BYTES: usize = 1_000_000;
+const YIELD_BYTES: usize = 1_000_000;
 
 /// Why a body cannot be unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -66,10 +66,11 @@ pub(crate) fn unpack(request: &mut Request) {
     });
 }
 
-/// A gzip body, unpacked as it is read.
+/// A body with a `Content-Encoding`.
 enum Packed {
+    /// Unpacked as it is read.
     Gzip(Box<Gunzip>),
-    /// Kept until this body ends: an unread rest is discarded, so that the sender can read the refusal.
+    /// Fails when it is read. Kept until this body ends: an unread rest is discarded, so that the sender can read the refusal.
     Unknown(#[expect(dead_code, reason = "its end is what it is kept for")] Body),
 }
 
@@ -98,28 +99,35 @@ struct Gunzip {
     has_begun: bool,
     has_ended: bool,
     /// Bytes that were unpacked since the task last yielded.
-    turn_bytes: usize,
+    bytes_since_yield: usize,
 }
 
 impl Gunzip {
     fn new(packed: Body) -> Self {
         let decoder = MultiGzDecoder::new(Vec::new());
-        Self { packed, input: Bytes::new(), decoder, has_begun: false, has_ended: false, turn_bytes: 0 }
+        Self {
+            packed,
+            input: Bytes::new(),
+            decoder,
+            has_begun: false,
+            has_ended: false,
+            bytes_since_yield: 0,
+        }
     }
 
-    /// The next piece of packed bytes, of 32 KiB or little more; `None` at the end.
+    /// The next piece of unpacked bytes, of about 32 KiB at most; `None` at the end.
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, axum::Error>> {
         loop {
             let out = std::mem::take(self.decoder.get_mut());
             if !out.is_empty() {
-                self.turn_bytes += out.len();
+                self.bytes_since_yield += out.len();
                 return Poll::Ready(Ok(Some(Bytes::from(out))));
             }
             if self.has_ended {
                 return Poll::Ready(Ok(None));
             }
-            if self.turn_bytes >= TURN_BYTES {
-                self.turn_bytes = 0;
+            if self.bytes_since_yield >= YIELD_BYTES {
+                self.bytes_since_yield = 0;
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -140,7 +148,7 @@ impl Gunzip {
             Ok(taken) if taken > 0 => self.input.advance(taken),
             // Bytes that were unpacked before are still in the buffer.
             Ok(_) if !self.decoder.get_ref().is_empty() => {}
-            Ok(_) | Err(_) => return Err(self.spoiled()),
+            Ok(_) | Err(_) => return Err(self.invalid_gzip()),
         }
         Ok(())
     }
@@ -149,12 +157,12 @@ impl Gunzip {
         self.has_ended = true;
         // An empty body is empty, packed or not.
         if self.has_begun && self.decoder.try_finish().is_err() {
-            return Err(self.spoiled());
+            return Err(self.invalid_gzip());
         }
         Ok(())
     }
 
-    fn spoiled(&mut self) -> axum::Error {
+    fn invalid_gzip(&mut self) -> axum::Error {
         self.has_ended = true;
         self.decoder.get_mut().clear();
         axum::Error::new(Unreadable::Gzip)
@@ -237,15 +245,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_cut_off_or_spoiled_is_400() {
+    async fn what_is_cut_off_or_mutated_is_400() {
         let packed = gzip(b"{\"input\":{}}");
         for length in 1..packed.len() {
             assert_eq!(read(&["gzip"], &packed[..length], 7).await, BAD_GZIP, "{length} bytes of it");
         }
         for at in [0, 1, 2, packed.len() - 8, packed.len() - 1] {
-            let mut spoiled = packed.clone();
-            spoiled[at] ^= 0x55;
-            assert_eq!(read(&["gzip"], &spoiled, 100).await, BAD_GZIP, "byte {at}");
+            let mut mutated = packed.clone();
+            mutated[at] ^= 0x55;
+            assert_eq!(read(&["gzip"], &mutated, 100).await, BAD_GZIP, "byte {at}");
         }
         assert_eq!(read(&["gzip"], &[packed.as_slice(), b"more"].concat(), 100).await, BAD_GZIP);
     }
@@ -275,11 +283,11 @@ mod tests {
         #[test]
         fn any_bytes_end_well(bytes in longshore_hostile::bytes(), at in 0_usize..64, piece in 1_usize..50) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-            let mut spoiled = gzip(&bytes);
-            prop_assert_eq!(runtime.block_on(read(&["gzip"], &spoiled, piece)).unwrap(), bytes.clone());
-            let at = at % spoiled.len();
-            spoiled[at] ^= 0x10;
-            for body in [&bytes, &spoiled] {
+            let mut mutated = gzip(&bytes);
+            prop_assert_eq!(runtime.block_on(read(&["gzip"], &mutated, piece)).unwrap(), bytes.clone());
+            let at = at % mutated.len();
+            mutated[at] ^= 0x10;
+            for body in [&bytes, &mutated] {
                 if let Err((code, _)) = runtime.block_on(read(&["gzip"], body, piece)) {
                     prop_assert_eq!(code, "bad_gzip");
                 }

@@ -17,6 +17,7 @@ pub(crate) const SHARED_BYTES_MIN: usize = 16 * 1024;
 /// A JSON text under construction. The caller makes sure that the parts form one JSON value.
 #[derive(Debug, Default)]
 pub(crate) struct JsonBody {
+    /// The parts before `tail`, in order.
     done: Vec<Bytes>,
     tail: Vec<u8>,
     held: BudgetPermit,
@@ -24,11 +25,11 @@ pub(crate) struct JsonBody {
 
 impl JsonBody {
     pub(crate) fn new() -> Self {
-        Self::with_room_for(256)
+        Self::with_capacity(256)
     }
 
-    /// A body with room for this many bytes; with the exact size, no byte is moved at the end.
-    pub(crate) fn with_room_for(bytes: usize) -> Self {
+    /// An empty body with capacity for this many bytes; with the exact size, no byte is moved at the end.
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
         Self { done: Vec::new(), tail: Vec::with_capacity(bytes), held: BudgetPermit::default() }
     }
 
@@ -159,6 +160,7 @@ impl HttpBody for SegmentedBody {
 /// A body that reports its end.
 struct NotifyingBody {
     pieces: SegmentedBody,
+    /// The connection was given a chance to write all pieces.
     yielded: bool,
     taken: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn says_nothing_when_the_reader_hangs_up() {
+    async fn says_nothing_when_the_reader_disconnects() {
         let taken = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&taken);
         let response = sample(&big()).into_response_then(move || flag.store(true, Ordering::Relaxed));

@@ -18,7 +18,7 @@ const ID_BYTES_MAX: usize = 128;
 pub(crate) enum RequestId {
     /// The request's number, from a random start on. Shown as 16 hex digits.
     Counted(u64),
-    /// The sender's `x-request-id`: at most 128 bytes that can stand in a log line.
+    /// The sender's `x-request-id`: at most 128 bytes, all of them safe in a log line.
     Given(HeaderValue),
 }
 

@@ -6,7 +6,8 @@ use jiff::fmt::temporal::Pieces;
 use jiff::tz::Offset;
 use longshore_model::Millis;
 
-/// Bounds parsed times. `jiff::Timestamp` ends a day before `DateTime` does, and 9999-12-31 is a common end.
+/// The origin of [`Millis`]. Times are computed as `DateTime`: `jiff::Timestamp` ends a day earlier, and clients send
+/// 9999-12-31 for "never".
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 /// The largest offset from UTC (RFC 3339, section 5.6).
 const OFFSET_SECONDS_MAX: i32 = 86_399;

@@ -43,10 +43,11 @@ pub(crate) fn on_one_line(json: Bytes) -> Bytes {
     json.iter().map(|byte| if is_break(byte) { b' ' } else { *byte }).collect()
 }
 
-/// The future of the next bytes of a response and the source that makes further ones; `None` at the end.
+/// Resolves to the next bytes of a response and the source of further ones; `None` at the end.
 pub(crate) type Next<S> = Pin<Box<dyn Future<Output = Option<(Vec<Bytes>, S)>> + Send>>;
 
-/// A response of events that are made as the connection takes them: while it takes nothing, nothing is made.
+/// A response of events. `next` makes them from `source` when the connection is ready to send; while it is not, none is
+/// made.
 pub(crate) fn answer<S: Send + Unpin + 'static>(source: S, next: fn(S) -> Next<S>) -> Response {
     let body = EventStream { pieces: Vec::new(), making: Some(next(source)), next };
     let mut response = Response::new(Body::new(body));
@@ -90,7 +91,7 @@ impl<S: Send + Unpin + 'static> HttpBody for EventStream<S> {
 }
 
 impl JsonBody {
-    /// Begins an event.
+    /// Begins an event with this name and one line of data.
     pub(crate) fn event(&mut self, name: &str) -> &mut Self {
         self.text("event: ").text(name).text("\ndata: ")
     }
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_wanted_by_those_who_name_them() {
+    fn events_are_wanted_if_the_header_names_them() {
         for (accept, wanted) in [
             ("text/event-stream", true),
             ("application/json, Text/Event-Stream;q=0.5", true),

@@ -5,7 +5,7 @@ use longshore_engine::{Chunk, Seam};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::pieces::{Piece, Rooms, pieces};
+use super::pieces::{Piece, PieceLimits, pieces};
 
 /// The length of `{"output":` and `}`, in bytes.
 const FRAME_BYTES: usize = 11;
@@ -68,9 +68,9 @@ pub(crate) fn split(chunk: Chunk, limit: usize) -> Vec<Chunk> {
     };
     let first = room - metrics_room;
     let rest = if metrics_bytes <= metrics_room { limit - FRAME_BYTES } else { first };
-    let outputs = pieces(chunk.output.clone(), Rooms { first, rest });
+    let outputs = pieces(chunk.output.clone(), PieceLimits { first, rest });
     let metrics =
-        chunk.metrics.map(|metrics| pieces(metrics, Rooms { first: metrics_room, rest: metrics_room }));
+        chunk.metrics.map(|metrics| pieces(metrics, PieceLimits { first: metrics_room, rest: metrics_room }));
     joined(outputs, metrics.unwrap_or_default(), &chunk.output)
 }
 
@@ -79,7 +79,7 @@ fn joined(outputs: Vec<Piece>, metrics: Vec<Piece>, whole: &[u8]) -> Vec<Chunk> 
     let count = outputs.len().max(metrics.len());
     let (mut outputs, mut metrics) = (outputs.into_iter(), metrics.into_iter());
     let chunk = |at| {
-        let output = outputs.next().unwrap_or_else(|| nothing_like(whole));
+        let output = outputs.next().unwrap_or_else(|| empty_like(whole));
         let metrics = metrics.next().map(|metrics| metrics.json);
         let bytes = |number| u32::try_from(number).unwrap_or(u32::MAX);
         let seam = Seam {
@@ -93,8 +93,8 @@ fn joined(outputs: Vec<Piece>, metrics: Vec<Piece>, whole: &[u8]) -> Vec<Chunk> 
     (0..count).map(chunk).collect()
 }
 
-/// The empty value of this kind, which adds nothing to it.
-fn nothing_like(whole: &[u8]) -> Piece {
+/// The empty value of the same kind as `whole`, which adds nothing to the joined output.
+fn empty_like(whole: &[u8]) -> Piece {
     let json: &[u8] = match whole.first() {
         Some(b'"') => b"\"\"",
         Some(b'[') => b"[]",

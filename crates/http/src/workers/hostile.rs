@@ -4,7 +4,7 @@ use bytes::Bytes;
 use longshore_engine::{Chunk, TakenJob};
 use longshore_hostile::{JSON_TOKENS, Names, cases, json, mutated, object, string, text};
 use longshore_model::limits::TAKE_SLOTS_MAX;
-use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, Submitter};
+use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis};
 use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -77,7 +77,7 @@ fn holds(body: &[u8]) -> Result<(), TestCaseError> {
         }
     }
     // Any text of the report can be stored as a job's error.
-    let _ = report.into_word();
+    let _ = report.into_kind();
     Ok(())
 }
 
@@ -174,31 +174,14 @@ fn splits(output: &str, metrics: Option<&str>, limit: usize) -> Result<(), TestC
 }
 
 fn taken(members: &str, sync: bool, times: [u64; 3]) -> TakenJob {
+    let id = JobId::mint(Millis(times[0]), u128::from(times[1]), sync);
     let row = JobRow {
-        key: JobKey { endpoint: EndpointNo(1), seq: 1 },
-        id: JobId::mint(Millis(times[0]), u128::from(times[1]), sync),
         state: JobState::InProgress,
-        low_priority: false,
         never_taken: false,
-        ttl_pinned: false,
-        webhook: false,
-        webhook_pending: false,
-        retries: 0,
-        redeliveries: 0,
         attempt: Attempt(1),
-        order: 0,
-        created_at: Millis(times[0]),
         enqueued_at: Millis(times[1]),
         started_at: Millis(times[2]),
-        finished_at: Millis(0),
-        delete_at: Millis(9_000),
-        ttl_ms: 8_000,
-        execution_timeout_ms: 5_000,
-        input_bytes: 2,
-        worker: None,
-        idempotency: None,
-        submitter: Submitter::default(),
-        carried: None,
+        ..JobRow::queued(JobKey { endpoint: EndpointNo(1), seq: 1 }, id, Millis(times[0]))
     };
     let (members, room) =
         (Bytes::copy_from_slice(members.as_bytes()), longshore_engine::BudgetPermit::default());

@@ -4,7 +4,7 @@ use longshore_engine::TakenJob;
 
 use crate::wire::json_body::{JsonBody, SHARED_BYTES_MIN};
 
-/// Room for the server's members of a job, in bytes.
+/// Capacity for the members of a job that the server adds, in bytes.
 const AROUND_BYTES_MAX: usize = 128;
 
 /// Writes one job as a JSON object: the server's members, then its submitted members unchanged.
@@ -13,7 +13,7 @@ const AROUND_BYTES_MAX: usize = 128;
 /// without `input`.
 pub(super) fn one(job: &TakenJob) -> JsonBody {
     // Members that are sent without a copy need no room.
-    let mut body = JsonBody::with_room_for(AROUND_BYTES_MAX + job.members.len().min(SHARED_BYTES_MIN));
+    let mut body = JsonBody::with_capacity(AROUND_BYTES_MAX + job.members.len().min(SHARED_BYTES_MIN));
     write(&mut body, job);
     body.hold(&job.room);
     body
@@ -46,36 +46,18 @@ fn write(body: &mut JsonBody, job: &TakenJob) {
 mod tests {
     use bytes::Bytes;
     use longshore_engine::BudgetPermit;
-    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, Submitter};
+    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis};
 
     use super::*;
 
     fn job(members: &'static str) -> TakenJob {
+        let id = JobId::mint(Millis(0x0190_1234_5678), u128::MAX, false);
         let row = JobRow {
-            key: JobKey { endpoint: EndpointNo(1), seq: 1 },
-            id: JobId::mint(Millis(0x0190_1234_5678), u128::MAX, false),
             state: JobState::InProgress,
-            low_priority: false,
             never_taken: false,
-            ttl_pinned: false,
-            webhook: false,
-            webhook_pending: false,
-            retries: 0,
-            redeliveries: 0,
             attempt: Attempt(1),
-            order: 0,
-            created_at: Millis(1_000),
-            enqueued_at: Millis(1_000),
             started_at: Millis(1_250),
-            finished_at: Millis(0),
-            delete_at: Millis(9_000),
-            ttl_ms: 8_000,
-            execution_timeout_ms: 5_000,
-            input_bytes: 2,
-            worker: None,
-            idempotency: None,
-            submitter: Submitter::default(),
-            carried: None,
+            ..JobRow::queued(JobKey { endpoint: EndpointNo(1), seq: 1 }, id, Millis(1_000))
         };
         TakenJob { row, members: Bytes::from_static(members.as_bytes()), room: BudgetPermit::default() }
     }

@@ -20,7 +20,7 @@ pub(super) struct Container {
     pub(super) name_bytes_max: usize,
     /// The long members in order.
     pub(super) long: Vec<Member>,
-    /// Bytes of the other members.
+    /// Bytes of the other members, each with a comma.
     pub(super) short_bytes: usize,
 }
 
@@ -38,6 +38,7 @@ impl Member {
     }
 }
 
+/// An array or object whose end is not found yet.
 struct Open {
     start: usize,
     is_object: bool,
@@ -46,7 +47,7 @@ struct Open {
     container: Container,
 }
 
-/// Returns the arrays and objects longer than `long_bytes`. A member is long from the 32nd part of that on.
+/// Returns the arrays and objects longer than `long_bytes`. A member is long if it is longer than a 32nd of that.
 pub(super) fn outline(text: &[u8], long_bytes: usize) -> Outline {
     let (mut found, mut open): (Outline, Vec<Open>) = (HashMap::new(), Vec::new());
     let mut at = 0;

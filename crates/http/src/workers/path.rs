@@ -16,20 +16,20 @@ pub(super) fn segment(raw: &str) -> &str {
 /// The query of a worker's request. Every parameter is optional and unknown ones are ignored.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WorkerQuery<'a> {
-    stuck: &'a str,
-    proper: &'a str,
+    appended: &'a str,
+    query: &'a str,
 }
 
 impl<'a> WorkerQuery<'a> {
-    /// Parses the query proper and the query that was appended to the last segment. No content is an error.
+    /// Keeps the URL's query and the query that was appended to its last path segment. No text is an error.
     pub fn parse(last_segment: &'a str, query: Option<&'a str>) -> Self {
-        let stuck = last_segment.split_once('&').map_or("", |(_, stuck)| stuck);
-        Self { stuck, proper: query.unwrap_or_default() }
+        let appended = last_segment.split_once('&').map_or("", |(_, appended)| appended);
+        Self { appended, query: query.unwrap_or_default() }
     }
 
     fn get(&self, name: &str) -> Option<Cow<'a, str>> {
-        // The address may have an older value; the value that the worker appended comes last.
-        last_value(self.proper, name).or_else(|| last_value(self.stuck, name))
+        // The URL that the worker was configured with may have an older value; the value that the worker appended comes last.
+        last_value(self.query, name).or_else(|| last_value(self.appended, name))
     }
 
     /// How many jobs the worker has room for: `batch_size`, at least one.
@@ -60,7 +60,7 @@ impl<'a> WorkerQuery<'a> {
         listed.split(',').filter_map(|id| id.trim().parse().ok()).collect()
     }
 
-    /// Why the worker's self-check failed; `None` unless this is the one ping that reports it.
+    /// Why the worker's self-check failed; `None` if the ping does not report a failure.
     pub fn unfit_reason(&self) -> Option<String> {
         if self.get("status")? != "unhealthy" {
             return None;
@@ -91,8 +91,8 @@ mod tests {
         assert_eq!(segment("wk-1&job_in_progress=1"), "wk-1");
         assert_eq!(segment("wk-1"), "wk-1");
         assert_eq!(segment("&"), "");
-        let stuck = WorkerQuery::parse("wk-1&batch_size=3&job_in_progress=1", None);
-        assert_eq!((stuck.batch_size(), stuck.says_busy()), (3, Some(true)));
+        let appended = WorkerQuery::parse("wk-1&batch_size=3&job_in_progress=1", None);
+        assert_eq!((appended.batch_size(), appended.says_busy()), (3, Some(true)));
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_self_check_is_told_in_its_words() {
+    fn a_failed_self_check_is_reported_in_its_words() {
         let ping = "status=unhealthy&check=_network_check&reason=RuntimeError%3A+no+route";
         assert_eq!(
             query(ping).unfit_reason().as_deref(),
@@ -150,8 +150,8 @@ mod tests {
         #[test]
         fn a_parameter_is_what_the_whole_query_says(text in "[ab&=%+146é]{0,24}") {
             prop_assert_eq!(query(&text).get("a").map(Cow::into_owned), last_a(&text));
-            let stuck = format!("wk-1&{text}");
-            prop_assert_eq!(WorkerQuery::parse(&stuck, None).get("a").map(Cow::into_owned), last_a(&text));
+            let appended = format!("wk-1&{text}");
+            prop_assert_eq!(WorkerQuery::parse(&appended, None).get("a").map(Cow::into_owned), last_a(&text));
         }
 
         #[test]

@@ -24,13 +24,13 @@ pub(super) fn ping(
     let worker = segment(path.worker).parse::<WorkerId>();
     async move {
         let (endpoint, Ok(worker)) = (endpoint?, worker) else { return Ok(StatusCode::OK) };
-        let noted = match reason {
+        let applied = match reason {
             Some(reason) => endpoint.report_unfit(worker, reason).await,
             None => endpoint.ping(worker, Some(jobs)).await,
         };
-        if let Err(EndpointError::Unavailable(reason)) = noted {
+        if let Err(EndpointError::Unavailable(reason)) = applied {
             // A 5xx would make the worker repeat this ping later, with an old list.
-            tracing::debug!(reason, "a ping was not heard");
+            tracing::debug!(reason, "ping not applied");
         }
         Ok(StatusCode::OK)
     }

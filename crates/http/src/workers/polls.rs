@@ -1,6 +1,6 @@
 //! The requests of a worker that are held open: takes, and polls for jobs to stop.
 //!
-//! A worker asks again immediately after each response, up to two thousand times per s. So an empty response comes only
+//! A worker polls again immediately after each response, up to two thousand times per s. So an empty response comes only
 //! after a hold, and a refusal only after a pause. A worker that should wait for the server gets 429, the one status
 //! after which the worker pauses by itself.
 
@@ -21,10 +21,10 @@ use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
 use crate::wire::route_path::RoutePath;
 
-/// Least time to an empty response or an error.
+/// Least time from a request to an error, or to an empty response unless the hold is shorter.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The pause of a worker after 429, in s: fixed in the SDK, sent for other workers.
-const WORKER_BACKS_OFF_S: u64 = 5;
+const WORKER_BACKOFF_S: u64 = 5;
 
 /// `GET job-take/{worker}`: returns one job as an object.
 pub(super) fn take(
@@ -57,8 +57,8 @@ pub(super) fn stop(
 
 /// A request that is held open.
 trait Poll: Send {
-    /// The response; `None` if there was nothing until the end of the hold.
-    fn ask(
+    /// Returns the body of the response; `None` if there was nothing to return until the end of the hold.
+    fn run(
         self,
         endpoint: EndpointHandle,
         worker: WorkerId,
@@ -76,7 +76,7 @@ struct TakePoll {
 
 impl Poll for TakePoll {
     #[expect(clippy::manual_async_fn, reason = "an async fn reserves the size of its arguments twice")]
-    fn ask(
+    fn run(
         self,
         endpoint: EndpointHandle,
         worker: WorkerId,
@@ -84,8 +84,8 @@ impl Poll for TakePoll {
     ) -> impl Future<Output = Result<Option<JsonBody>, EndpointError>> + Send {
         async move {
             let slots = self.most.unwrap_or(1);
-            let ask = TakeRequest { slots, says_busy: self.says_busy, hold_ms: hold.as_millis() as u64 };
-            let jobs: Vec<TakenJob> = endpoint.take(worker, ask).await?;
+            let request = TakeRequest { slots, says_busy: self.says_busy, hold_ms: hold.as_millis() as u64 };
+            let jobs: Vec<TakenJob> = endpoint.take(worker, request).await?;
             Ok(match (jobs.first(), self.most) {
                 (None, _) => None,
                 (Some(job), None) => Some(job_object::one(job)),
@@ -99,7 +99,7 @@ impl Poll for TakePoll {
 struct StopPoll;
 
 impl Poll for StopPoll {
-    async fn ask(
+    async fn run(
         self,
         endpoint: EndpointHandle,
         worker: WorkerId,
@@ -119,36 +119,36 @@ impl Poll for StopPoll {
     }
 }
 
-/// What needs no waiting is decided before the future is returned, so that the future keeps nothing of the head: the
-/// head points into the connection's read buffer, 8 KiB per waiting worker.
+/// Authorizes a worker and runs its request. All that needs no waiting is done before the future is returned, so that the
+/// future keeps nothing of the head: the head points into the connection's read buffer, 8 KiB per waiting worker.
 fn poll<Q: Poll>(
     state: &HttpState,
     path: RoutePath<'_>,
     head: &Parts,
-    question: fn(&WorkerQuery<'_>) -> Q,
+    parse: fn(&WorkerQuery<'_>) -> Q,
 ) -> impl Future<Output = Response> + Send + use<Q> {
     let began = Instant::now();
     let hold = state.worker_hold();
-    let question = question(&WorkerQuery::parse(path.worker, head.uri.query()));
+    let request = parse(&WorkerQuery::parse(path.worker, head.uri.query()));
     let admitted = admit(state, path, &head.headers);
     // Jobs for a disconnected worker would be lost until its lease ends.
     peer::hands_over();
     async move {
-        let answer = match admitted {
-            Ok((endpoint, worker)) => question.ask(endpoint, worker, hold).await.map_err(refused),
+        let result = match admitted {
+            Ok((endpoint, worker)) => request.run(endpoint, worker, hold).await.map_err(refused),
             Err(failure) => Err(failure),
         };
-        match answer {
+        match result {
             Ok(Some(body)) => return body.into_response(),
-            // An early empty result means that the worker is drained: it gets no job, however often it asks.
+            // An early empty result means that the worker is drained: it gets no job, however often it polls.
             Ok(None) => sleep_until(began + PAUSE.min(hold)).await,
             Err(_) => sleep_until(began + PAUSE).await,
         }
-        answer.map(|_| StatusCode::NO_CONTENT).into_response()
+        result.map(|_| StatusCode::NO_CONTENT).into_response()
     }
 }
 
-/// The worker that asks, and its endpoint.
+/// The endpoint and the id of the worker that sent the request.
 fn admit(
     state: &HttpState,
     path: RoutePath<'_>,
@@ -175,7 +175,7 @@ fn refused(error: EndpointError) -> ApiError {
             "unavailable",
             "the server delivers no jobs at the moment; retry later",
         )
-        .retry_after(WORKER_BACKS_OFF_S),
+        .retry_after(WORKER_BACKOFF_S),
         other => other.into(),
     }
 }

@@ -31,16 +31,7 @@ pub(super) fn done(
     headers: &HeaderMap,
     body: Body,
 ) -> impl Future<Output = Result<Response, ApiError>> + Send + use<> {
-    let reporter = Reporter::of(state, path, headers);
-    let budget = state.budget().for_reports();
-    async move {
-        let Some(reporter) = reporter? else { return Ok(noted()) };
-        match read(body, &budget).await? {
-            Ok(body) => reporter.result(&body.bytes).await,
-            // Boxed, here and below: few results need it, and every future would reserve its size.
-            Err(too_long) => Box::pin(reporter.fail(too_long)).await,
-        }
-    }
+    receive(state, path, headers, body, |reporter, body| async move { reporter.result(&body.bytes).await })
 }
 
 /// `POST job-stream/{worker}/{job}`: a chunk.
@@ -50,18 +41,35 @@ pub(super) fn stream(
     headers: &HeaderMap,
     body: Body,
 ) -> impl Future<Output = Result<Response, ApiError>> + Send + use<> {
+    receive(state, path, headers, body, |reporter, body| async move { reporter.chunk(&body.bytes).await })
+}
+
+/// Authorizes the worker, reads the body of its report, and passes both to `handle`. The job fails if the body is too large
+/// or cannot be decoded.
+fn receive<H, F>(
+    state: &HttpState,
+    path: RoutePath<'_>,
+    headers: &HeaderMap,
+    body: Body,
+    handle: H,
+) -> impl Future<Output = Result<Response, ApiError>> + Send + use<H, F>
+where
+    H: FnOnce(Reporter, ReadBody) -> F + Send,
+    F: Future<Output = Result<Response, ApiError>> + Send,
+{
     let reporter = Reporter::of(state, path, headers);
     let budget = state.budget().for_reports();
     async move {
-        let Some(reporter) = reporter? else { return Ok(noted()) };
+        let Some(reporter) = reporter? else { return Ok(accepted()) };
         match read(body, &budget).await? {
-            Ok(body) => reporter.chunk(&body.bytes).await,
-            Err(too_long) => reporter.fail(too_long).await,
+            Ok(body) => handle(reporter, body).await,
+            // Boxed, here and below: few reports need it, and every future would reserve its size.
+            Err(unreadable) => Box::pin(reporter.fail(unreadable)).await,
         }
     }
 }
 
-/// The body, or the error of a job whose report is too large.
+/// The body, or the error for the job if the body is too large or cannot be decoded.
 async fn read(body: Body, budget: &BodyBudget) -> Result<Result<ReadBody, String>, ApiError> {
     let sent = body.size_hint().exact().filter(|bytes| *bytes > WORKER_BODY_BYTES_MAX as u64);
     match body::read(body, WORKER_BODY_BYTES_MAX, budget).await {
@@ -74,7 +82,7 @@ async fn read(body: Body, budget: &BodyBudget) -> Result<Result<ReadBody, String
             Ok(Err(format!("the worker's report {what}: upload it to storage and return a link")))
         }
         // Any other refusal would lose the result without an error for the client.
-        Err(failure) if failure.is_about_packing() => {
+        Err(failure) if failure.is_about_encoding() => {
             Ok(Err(format!("the worker's report cannot be read: {}", failure.text())))
         }
         Err(failure) => Err(failure),
@@ -106,14 +114,15 @@ impl Reporter {
                 return Box::pin(self.fail(error)).await;
             }
         };
-        let refresh = report.stop_pod;
-        let kept = match report.into_word() {
-            ReportKind::Over(outcome) => self.endpoint.report(self.worker.clone(), self.job, outcome).await,
+        let wants_replacement = report.stop_pod;
+        let stored = match report.into_kind() {
+            ReportKind::Ended(outcome) => self.endpoint.report(self.worker.clone(), self.job, outcome).await,
             ReportKind::Progress(value) => self.endpoint.progress(self.worker.clone(), self.job, value).await,
         };
-        let answer = answer(kept)?;
-        if refresh && let Err(error) = self.endpoint.request_replacement(self.worker.clone()).await {
-            // The result is stored; the worker goes on until it asks again or is scaled down.
+        let answer = answer(stored)?;
+        if wants_replacement && let Err(error) = self.endpoint.request_replacement(self.worker.clone()).await
+        {
+            // The result is stored; the worker runs until it asks for a replacement again or is scaled down.
             tracing::warn!(worker = %self.worker, %error, "worker not replaced");
         }
         Ok(answer)
@@ -140,15 +149,16 @@ impl Reporter {
     }
 }
 
-/// The response to the worker.
-fn answer(kept: Result<(), EndpointError>) -> Result<Response, ApiError> {
-    match kept {
+/// The response to a report, by whether it was stored.
+fn answer(stored: Result<(), EndpointError>) -> Result<Response, ApiError> {
+    match stored {
         // The job or the endpoint is deleted: the worker can do nothing about it.
-        Ok(()) | Err(EndpointError::Refused(_) | EndpointError::Deleted) => Ok(noted()),
+        Ok(()) | Err(EndpointError::Refused(_) | EndpointError::Deleted) => Ok(accepted()),
         Err(error) => Err(error.into()),
     }
 }
 
-fn noted() -> Response {
+/// The response that every report of an authorized worker gets: 200 with `{}`.
+fn accepted() -> Response {
     json(Bytes::from_static(b"{}"))
 }

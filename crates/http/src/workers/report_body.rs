@@ -1,6 +1,6 @@
 //! The body of a post to `job-done` and `job-stream`: a JSON object around an output that is not parsed.
 //!
-//! The header says form data and the text may have Python's `NaN`. Only the bytes count.
+//! The SDK declares the body as form data, and the text may have Python's `NaN`. The headers are ignored.
 
 use std::fmt;
 
@@ -50,14 +50,14 @@ impl ReportBody {
         })
     }
 
-    /// What the report says of its job. An error decides, whatever the status is.
-    pub fn into_word(self) -> ReportKind {
+    /// The content of the report. With an error the job has failed, whatever the status is.
+    pub fn into_kind(self) -> ReportKind {
         match self {
-            Self { error: Some(error), output, .. } => ReportKind::Over(Outcome::Failed { error, output }),
+            Self { error: Some(error), output, .. } => ReportKind::Ended(Outcome::Failed { error, output }),
             Self { in_progress: true, output, .. } => {
                 ReportKind::Progress(output.unwrap_or(Bytes::from_static(b"null")))
             }
-            Self { output, .. } => ReportKind::Over(Outcome::Completed { output }),
+            Self { output, .. } => ReportKind::Ended(Outcome::Completed { output }),
         }
     }
 }
@@ -66,7 +66,7 @@ impl ReportBody {
 #[derive(Debug)]
 pub(super) enum ReportKind {
     /// The job has ended.
-    Over(Outcome),
+    Ended(Outcome),
     /// The job's progress value: JSON text.
     Progress(Bytes),
 }
@@ -155,10 +155,10 @@ mod tests {
         let text = |bytes: Option<Bytes>| {
             bytes.map_or("-".to_owned(), |bytes| String::from_utf8(bytes.to_vec()).unwrap())
         };
-        match parse(body).into_word() {
+        match parse(body).into_kind() {
             ReportKind::Progress(value) => format!("progress {}", text(Some(value))),
-            ReportKind::Over(Outcome::Completed { output }) => format!("completed {}", text(output)),
-            ReportKind::Over(Outcome::Failed { error, output }) => {
+            ReportKind::Ended(Outcome::Completed { output }) => format!("completed {}", text(output)),
+            ReportKind::Ended(Outcome::Failed { error, output }) => {
                 format!("failed {error:?} {}", text(output))
             }
         }

@@ -5,10 +5,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use longshore_disk_faults::Files;
-use longshore_hostile::{cases, mutated, text};
-use longshore_model::{
-    Attempt, Counters, EndpointNo, Idempotency, JobId, JobRow, JobState, KeyId, Millis, OwnerNo, Submitter,
-};
+use longshore_hostile::{cases, job_row, mutated, text};
+use longshore_model::{Counters, EndpointNo, Millis};
 use longshore_store::{
     BlobRef, EmbeddedStore, OutcomeRow, Payload, SegmentLimits, Store, StoreError, StreamRow, Write,
 };
@@ -31,58 +29,6 @@ const TOKENS: &[&[u8]] = &[
 
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
-}
-
-/// Generates any row that a queue may write. Base: [`JobRow::queued`]; every field but the key has any value.
-fn any_job() -> impl Strategy<Value = JobRow> {
-    let words = (
-        prop::option::of("[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}"),
-        prop::option::of((text(), any::<[u8; 16]>())),
-    );
-    let state = prop::sample::select(JobState::ALL.to_vec());
-    let carried =
-        prop::sample::select(vec![&[3, 1, 5][..], &[4, 0, 5, 1, 0], &[64, 2, 0, 0xff], &[0xff, 0x7f, 0]]);
-    let fields = (any::<u32>(), any::<u64>(), prop::option::of(carried));
-    (
-        any::<[u8; 16]>(),
-        any::<[bool; 6]>(),
-        any::<[u64; 5]>(),
-        any::<[u32; 6]>(),
-        any::<i64>(),
-        state,
-        words,
-        fields,
-    )
-        .prop_map(
-            |(raw, flags, times, numbers, order, state, (worker, idempotency), (owner, key_id, carried))| {
-                let id = JobId::from_parts(raw, flags[0]);
-                JobRow {
-                    state,
-                    low_priority: flags[1],
-                    never_taken: flags[2],
-                    ttl_pinned: flags[3],
-                    webhook: flags[4],
-                    webhook_pending: flags[5],
-                    retries: numbers[0] as u8,
-                    redeliveries: numbers[1] as u8,
-                    attempt: Attempt(numbers[2]),
-                    order,
-                    enqueued_at: Millis(times[1]),
-                    started_at: Millis(times[2]),
-                    finished_at: Millis(times[3]),
-                    delete_at: Millis(times[4]),
-                    ttl_ms: numbers[3],
-                    execution_timeout_ms: numbers[4],
-                    input_bytes: numbers[5],
-                    worker: worker.map(|worker| worker.parse().unwrap()),
-                    idempotency: idempotency
-                        .map(|(key, fingerprint)| Box::new(Idempotency { key: key.into(), fingerprint })),
-                    submitter: Submitter { owner: OwnerNo(owner), key: KeyId::from_number(key_id) },
-                    carried: carried.map(Into::into),
-                    ..JobRow::queued(key(1, 1), id, Millis(times[0]))
-                }
-            },
-        )
 }
 
 fn any_payload() -> impl Strategy<Value = Payload> {
@@ -157,7 +103,7 @@ proptest! {
 
     #[test]
     fn any_row_is_read_as_it_was_written(
-        row in any_job(),
+        row in job_row(),
         input in any_payload(),
         output in prop::option::of(any_payload()),
         error in prop::option::of(text()),
