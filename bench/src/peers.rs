@@ -12,6 +12,7 @@ mod pg_wire;
 mod postgres;
 mod redis;
 mod resp;
+mod web_queue;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

@@ -126,12 +126,7 @@ impl ClosedLoop {
 
 impl Role for ClosedLoop {
     fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
-        for at in 0..self.connections {
-            let line = event_loop.open(self.dial)?;
-            if at == 0 {
-                self.first_line = line;
-            }
-        }
+        self.first_line = event_loop.open_all(self.connections, self.dial)?;
         Ok(())
     }
 

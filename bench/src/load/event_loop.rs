@@ -163,6 +163,17 @@ impl EventLoop {
         Ok(id)
     }
 
+    /// Opens `count` connections for the running role. Returns the id of the first one; the others follow it.
+    ///
+    /// # Errors
+    ///
+    /// If a connection fails.
+    pub fn open_all(&mut self, count: usize, dial: impl Into<Target>) -> Result<ConnectionId, String> {
+        let (first, dial) = (self.lines.len(), dial.into());
+        (0..count).try_for_each(|_| self.open(dial).map(drop))?;
+        Ok(first)
+    }
+
     fn reconnect(&mut self, id: ConnectionId) -> Result<(), String> {
         self.lines[id].reconnect().map_err(|error| self.lost(id, &error))?;
         self.register(id)

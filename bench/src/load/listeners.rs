@@ -76,12 +76,7 @@ impl Listeners {
 
 impl Role for Listeners {
     fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
-        for at in 0..self.requests.len() {
-            let line = event_loop.open(self.address)?;
-            if at == 0 {
-                self.first_line = line;
-            }
-        }
+        self.first_line = event_loop.open_all(self.requests.len(), self.address)?;
         Ok(())
     }
 

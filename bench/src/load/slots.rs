@@ -36,12 +36,7 @@ impl Slots {
 
 impl Role for Slots {
     fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
-        for slot in 0..self.reports.len() {
-            let line = event_loop.open(self.manner.dial)?;
-            if slot == 0 {
-                self.first_line = line;
-            }
-        }
+        self.first_line = event_loop.open_all(self.reports.len(), self.manner.dial)?;
         Ok(())
     }
 

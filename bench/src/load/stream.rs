@@ -57,12 +57,7 @@ impl Yielding {
 
 impl Role for Yielding {
     fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
-        for at in 0..self.jobs.len() {
-            let line = event_loop.open(self.endpoint.address())?;
-            if at == 0 {
-                self.first_line = line;
-            }
-        }
+        self.first_line = event_loop.open_all(self.jobs.len(), self.endpoint.address())?;
         Ok(())
     }
 
@@ -141,12 +136,7 @@ impl Reading {
 
 impl Role for Reading {
     fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
-        for at in 0..self.requests.len() {
-            let line = event_loop.open(self.endpoint.address())?;
-            if at == 0 {
-                self.first_line = line;
-            }
-        }
+        self.first_line = event_loop.open_all(self.requests.len(), self.endpoint.address())?;
         Ok(())
     }
 

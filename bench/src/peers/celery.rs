@@ -1,25 +1,17 @@
 //! Celery behind `FastAPI`, and its worker with 16 threads.
 
-use std::net::SocketAddr;
 use std::process::Command;
 use std::rc::Rc;
 
-use super::finished::{Finished, wait_first};
 use super::redis::Redis;
+use super::web_queue::WebQueue;
 use super::{Peer, SLOTS, installed, source};
 use crate::http::Request;
-use crate::load::{Role, Tally, Target, ask};
-use crate::program::{CpuPlacement, Program, free_address};
-use crate::scenarios::{SMALL_BYTES, ScenarioContext, job_body};
+use crate::load::{Role, Tally, Target};
+use crate::program::free_address;
+use crate::scenarios::ScenarioContext;
 
-pub(super) struct Celery {
-    // Dropped in this order, so that users of Redis end before Redis.
-    worker: Option<Program>,
-    _server: Program,
-    redis: Redis,
-    address: SocketAddr,
-    ground: ScenarioContext,
-}
+pub(super) struct Celery(WebQueue);
 
 impl Peer for Celery {
     const NAME: &'static str = "celery";
@@ -29,14 +21,11 @@ impl Peer for Celery {
         let mut command = python(ground, &redis)?;
         command.args(["-m", "uvicorn", "app:api", "--log-level", "warning", "--no-access-log"]);
         command.args(["--port", &address.port().to_string()]);
-        let mut server = Program::start(&mut command, CpuPlacement::Measured, ground.cores)?;
-        server.wait_listening(address)?;
-        ask(address, &Request::post("/run").with_body(&job_body(SMALL_BYTES)))?;
-        Ok(Self { worker: None, _server: server, redis, address, ground: ground.clone() })
+        WebQueue::start(ground, redis, address, &mut command).map(Self)
     }
 
     fn dial(&self) -> Target {
-        self.address.into()
+        self.0.target()
     }
 
     fn submit(&self, body: &[u8]) -> Vec<u8> {
@@ -44,12 +33,10 @@ impl Peer for Celery {
     }
 
     fn consumer(&mut self, tally: Rc<Tally>) -> Result<Box<dyn Role>, String> {
-        let mut command = python(&self.ground, &self.redis)?;
+        let mut command = python(self.0.context(), self.0.redis())?;
         command.args(["-m", "celery", "-A", "app", "worker", "--pool", "threads", "--loglevel", "ERROR"]);
         command.args(["--concurrency", &SLOTS.to_string()]);
-        self.worker = Some(Program::start(&mut command, CpuPlacement::Beside, self.ground.cores)?);
-        wait_first(self.address)?;
-        Ok(Box::new(Finished::new(self.address, tally)))
+        self.0.consumer(&mut command, tally)
     }
 }
 

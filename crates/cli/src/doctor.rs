@@ -10,7 +10,7 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 
 use crate::exit::{CommandExit, CommandResult, cannot};
-use crate::output::{Output, OutputFormat};
+use crate::output::{FormatArgs, Output};
 use crate::profile::{self, Profiles};
 use crate::remote::variable;
 use crate::table::Column;
@@ -27,17 +27,8 @@ pub struct DoctorArgs {
     /// The address of `serve`
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Format of results: table, json, jsonl [default: table]
-    #[arg(
-        short,
-        long,
-        value_name = "FORM",
-        value_enum,
-        default_value_t,
-        hide_possible_values = true,
-        hide_default_value = true
-    )]
-    pub(crate) output: OutputFormat,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 /// What a server with these settings would use. Made by the server's crate, which reads the settings.
@@ -103,7 +94,7 @@ pub(crate) async fn doctor(args: &DoctorArgs, plan: Result<ServerPlan, String>) 
     findings.push(machine::open_files());
     findings.push(machine::gpus().await);
     findings.extend(machine::python().await);
-    show(Output::new(args.output), &findings)
+    show(Output::new(args.format.output), &findings)
 }
 
 fn secrets(key: &Result<bool, String>) -> Finding {

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -24,6 +24,22 @@ pub enum OutputFormat {
     Json,
     /// One JSON document per line.
     Jsonl,
+}
+
+/// The option that chooses the format of results.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct FormatArgs {
+    /// Format of results: table, json, jsonl [default: table]
+    #[arg(
+        short,
+        long,
+        value_name = "FORM",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub(crate) output: OutputFormat,
 }
 
 /// Colours for a terminal, or none.

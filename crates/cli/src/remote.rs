@@ -4,7 +4,7 @@ use clap::Args;
 use longshore_client::Client;
 
 use crate::exit::{CommandError, CommandExit, CommandResult};
-use crate::output::{Output, OutputFormat};
+use crate::output::{FormatArgs, Output};
 use crate::profile::{self, DEFAULT_PROFILE, Profile, Profiles, Secret};
 use crate::screen::Screen;
 
@@ -24,17 +24,8 @@ pub struct ServerArgs {
     /// The profile that `login` wrote [default: default]
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// Format of results: table, json, jsonl [default: table]
-    #[arg(
-        short,
-        long,
-        value_name = "FORM",
-        value_enum,
-        default_value_t,
-        hide_possible_values = true,
-        hide_default_value = true
-    )]
-    pub(crate) output: OutputFormat,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "clap asks for a result")]
@@ -54,7 +45,7 @@ impl ServerArgs {
     pub(crate) fn connect(&self) -> CommandResult<Connection> {
         let (url, key) = self.resolve(variable)?;
         let client = Client::new(&url, key.text())?;
-        Ok(Connection { client, output: Output::new(self.output), screen: Screen::new(false) })
+        Ok(Connection { client, output: Output::new(self.format.output), screen: Screen::new(false) })
     }
 
     /// Returns address and key. Each comes from the flag, else the environment, else the profile.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use tokio::process::Command;
@@ -97,17 +97,8 @@ fn is_script_of_elsewhere(script: &Path, bin: &Path) -> bool {
 
 /// Whether the interpreter starts. It fails after an upgrade of the system's Python or a move of the directory.
 async fn runs(python: &Path) -> bool {
-    let status = Command::new(python)
-        .args([
-            "-c",
-            "import runpod", /* what every handler starts with; also proves that it was installed */
-        ])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .status();
-    status.await.is_ok_and(|status| status.success())
+    // Every handler begins with this import, which also proves that the package was installed.
+    succeeds(Command::new(python).args(["-c", "import runpod"])).await
 }
 
 /// Creates the environment and replaces an existing one.
@@ -204,14 +195,13 @@ async fn probe(python: &str) -> Result<String, DevError> {
 }
 
 async fn responds(program: &str) -> bool {
-    let status = Command::new(PathBuf::from(program))
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .status();
-    status.await.is_ok_and(|status| status.success())
+    succeeds(Command::new(program).arg("--version")).await
+}
+
+/// Runs a command without input and output. Returns whether it exits with code 0.
+async fn succeeds(command: &mut Command) -> bool {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.kill_on_drop(true).status().await.is_ok_and(|status| status.success())
 }
 
 #[cfg(test)]

@@ -71,12 +71,8 @@ pub struct CreateKeyArgs {
     /// Owner of the key [default: server]
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
-    /// Expiry after this time, such as 90d
-    #[arg(long, value_name = "TIME", value_parser = span)]
-    expires: Option<Duration>,
-    /// Most requests of this key in any 10 s
-    #[arg(long, value_name = "N")]
-    rate_limit: Option<u32>,
+    #[command(flatten)]
+    limits: KeyLimits,
     #[command(flatten)]
     remote: ServerArgs,
 }
@@ -99,14 +95,28 @@ pub struct UpdateKeyArgs {
     /// Accept a disabled key again
     #[arg(long)]
     enable: bool,
+    #[command(flatten)]
+    limits: KeyLimits,
+    #[command(flatten)]
+    remote: ServerArgs,
+}
+
+/// The limits of a key in time and rate.
+#[derive(Debug, Args)]
+struct KeyLimits {
     /// Expiry after this time, such as 90d
     #[arg(long, value_name = "TIME", value_parser = span)]
     expires: Option<Duration>,
     /// Most requests of this key in any 10 s
     #[arg(long, value_name = "N")]
     rate_limit: Option<u32>,
-    #[command(flatten)]
-    remote: ServerArgs,
+}
+
+impl KeyLimits {
+    fn set(&self, members: &mut Members) -> CommandResult<()> {
+        members.set("expiresAt", expires_at(self.expires))?;
+        members.set("rateLimit", self.rate_limit)
+    }
 }
 
 /// Parses a scope such as `jobs:a,b` into its JSON form.
@@ -148,8 +158,7 @@ impl KeyCommand {
                 members.set("name", Some(&args.name))?;
                 members.set("scopes", Some(&args.scope))?;
                 members.set("owner", args.owner.as_ref())?;
-                members.set("expiresAt", expires_at(args.expires))?;
-                members.set("rateLimit", args.rate_limit)?;
+                args.limits.set(&mut members)?;
                 create(&args.remote, OF, &members).await
             }
             Self::List(args) => list(args, OF, COLUMNS).await,
@@ -160,8 +169,7 @@ impl KeyCommand {
                 members.set("owner", args.owner.as_ref())?;
                 let disabled = if args.disable { Some(true) } else { args.enable.then_some(false) };
                 members.set("disabled", disabled)?;
-                members.set("expiresAt", expires_at(args.expires))?;
-                members.set("rateLimit", args.rate_limit)?;
+                args.limits.set(&mut members)?;
                 update(&args.remote, OF, &args.id, &members).await
             }
             Self::Delete(args) => delete(args, OF, false, "; requests with it are refused immediately").await,
