@@ -1,5 +1,5 @@
-"""Deployed code on the server's disk: it is what was sent, whatever became of it meanwhile, wherever its data folder and
-the server's program are, and archives cost no memory."""
+"""Deployed code on the server's disk: the files are as they were sent, also after they were changed, or the data directory
+or the server's program was moved; and archives cost no memory."""
 
 import io
 import shutil
@@ -81,7 +81,7 @@ def test_a_name_of_hundreds_of_megabytes_costs_no_memory(fresh_server):
     assert grown < 50 * MEGABYTE, f"{grown / MEGABYTE:.0f} MB"
 
 
-# Data folders that move.
+# Data directories that move.
 
 
 def deployed(api: Api, text: str, command: list[str] | None = None) -> tuple[Endpoint, Path]:

@@ -1,4 +1,4 @@
-"""Owners of keys: rates, jobs, bills and numbers by owner; idempotency by key; and data folders from before all that."""
+"""Owners of keys: rates, jobs, bills and numbers by owner; idempotency by key; and data directories from before all that."""
 
 import json
 import tarfile

@@ -112,7 +112,7 @@ def test_workers_of_several_endpoints_share_a_volume(api, volume, tmp_path):
     text, place, known_as, paths = written["output"]
     directory = Path(place).parent
     assert (text, known_as, paths) == ("shared", volume["id"], str(directory))
-    assert directory.is_relative_to(api.server.data), "it is in the data folder"
+    assert directory.is_relative_to(api.server.data), "it is in the data directory"
     assert reader.runsync()["output"][0] == "shared"
 
     error = assert_error(api.call("DELETE", f"{VOLUMES}/{volume['id']}"), 400)

@@ -33,7 +33,7 @@ def binary() -> str:
 
 
 class Server:
-    """One data folder and, while it runs, the process that serves it. The port stays the same over restarts."""
+    """One data directory and, while it runs, the process that serves it. The port stays the same over restarts."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Server:
             self._own.cleanup()
 
     def _left(self) -> list[int]:
-        """Processes of workers: by what is in their environment, and what was started in our data folder."""
+        """Processes of workers: by what is in their environment, and what was started in our data directory."""
         workers = set(processes.worker_pids(self.port))
         return sorted(workers | set(processes.started_under(self.data)))
 

@@ -36,7 +36,7 @@ pub(crate) struct DataFiles {
 }
 
 impl DataFiles {
-    /// The code in this data folder, and the logs of the workers that `launchers` run.
+    /// The code in this data directory, and the logs of the workers that `launchers` run.
     pub(crate) fn new(data_dir: &Path, launchers: Launchers) -> Self {
         let code = CodeFolders::at(&parts::code_dir(data_dir));
         Self { launchers, code, unused: Arc::default(), closed: AtomicBool::new(false) }
