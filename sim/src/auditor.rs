@@ -58,7 +58,7 @@ use self::ledger::Ledger;
 use self::limits::{Counted, Window};
 use self::model::{Map, Model};
 use self::operation::{Address, Operation, listed_jobs};
-use self::promise::Promise;
+pub use self::promise::Promise;
 pub use self::rules::{Rate, Rates, Rules};
 use self::stop::Due;
 use self::submit::Keyed;
@@ -84,7 +84,7 @@ pub struct Auditor {
     rules: Rules,
     ledger: Ledger,
     clock: WallClock,
-    notes: Model,
+    model: Model,
     exchanges: Exchanges,
     keys: Map<(EndpointNo, Box<str>), Keyed>,
     unread: Unread,
@@ -100,14 +100,14 @@ pub struct Auditor {
     process_ended: Option<EventTime>,
     /// When the server last lost the ability to store what it knew, in ms.
     last_crash_ms: Option<u64>,
-    /// Times of the server's troubles, in ms.
-    troubles_ms: Vec<u64>,
+    /// Times of the server's outages, in ms.
+    outages_ms: Vec<u64>,
     /// Time since when workers may have ended unnoticed by the server, and time of the last renewal of leases.
     leases_renewed: (u64, u64),
     /// Last time of an observable fault, in ms.
-    disturbed_ms: u64,
+    last_fault_ms: u64,
     /// The event after which no fault occurs.
-    calm: Option<EventTime>,
+    quiet_since: Option<EventTime>,
 }
 
 impl Auditor {
@@ -117,48 +117,48 @@ impl Auditor {
     }
 
     /// Processes the next observation.
-    pub fn see(&mut self, at: Moment, seen: &Observation) {
+    pub fn observe(&mut self, at: Moment, seen: &Observation) {
         self.ledger.advance(at);
         if self.clock.note(at) {
-            self.disturbed_ms = at.ms;
-            self.note_trouble();
+            self.last_fault_ms = at.ms;
+            self.note_outage();
         }
         while let Some((_, due)) = self.due.first().copied().filter(|(due_ms, _)| *due_ms <= at.ms) {
             self.due.pop_first();
             match due {
-                Due::Stop(job, lives, since_ms) => self.check_stopped(job, lives, since_ms),
+                Due::Stop(job, retries_done, since_ms) => self.check_stopped(job, retries_done, since_ms),
                 Due::Forget(job) => self.try_to_forget(job),
             }
         }
-        self.take_note(at, seen);
+        self.apply(at, seen);
     }
 
-    fn take_note(&mut self, at: Moment, seen: &Observation) {
+    fn apply(&mut self, at: Moment, seen: &Observation) {
         match seen {
             Observation::Sent(id, _, request) => self.sent(id.0, request),
             Observation::Arrived(id) => self.arrived(id.0),
-            Observation::Piece(id, piece) => self.piece_came(id.0, piece),
+            Observation::Piece(id, piece) => self.piece_received(id.0, piece),
             Observation::Answered(id, answer) => {
                 let Some(exchange) = self.exchanges.remove(&id.0) else { return };
                 self.close_take(id.0, &exchange);
                 self.limit_settled(id.0, &exchange, Some(answer.status));
                 if answer.status >= 500 && !is_damaged(answer) {
-                    self.disturbed_ms = at.ms;
-                    self.note_trouble();
+                    self.last_fault_ms = at.ms;
+                    self.note_outage();
                 }
                 self.answer(id.0, &exchange, answer);
             }
             Observation::Broken(id) => {
                 let Some(exchange) = self.exchanges.remove(&id.0) else { return };
-                self.disturbed_ms = at.ms;
+                self.last_fault_ms = at.ms;
                 self.close_take(id.0, &exchange);
                 self.limit_settled(id.0, &exchange, None);
-                self.following_ended(&exchange);
+                self.sse_ended(&exchange);
                 self.unanswered(&exchange);
             }
             Observation::Called(call, url, body) => self.called(*call, url, body),
-            Observation::CallAnswered(call, status) => self.call_over(*call, Some(*status)),
-            Observation::CallBroken(call) => self.call_over(*call, None),
+            Observation::CallAnswered(call, status) => self.call_ended(*call, Some(*status)),
+            Observation::CallBroken(call) => self.call_ended(*call, None),
             Observation::WorkerStarted(worker, endpoint) => self.worker_started(worker, endpoint),
             Observation::WorkerEnded(worker, by_server) => self.worker_ended(worker, *by_server),
             Observation::HandlerBegan(worker, job) => self.handler_began(worker, job),
@@ -168,17 +168,17 @@ impl Auditor {
             // Every event carries the clock's value. Between two events the clock may have shown more.
             Observation::ClockSet => {}
             Observation::DiskFailed => {
-                self.disturbed_ms = at.ms;
+                self.last_fault_ms = at.ms;
                 self.last_crash_ms = Some(at.ms);
-                self.note_trouble();
+                self.note_outage();
                 self.leases_renewed(at.ms);
             }
             Observation::InputUnread(job) => self.input_unread(job),
             Observation::InputDamaged(job) => self.input_damaged(job),
             Observation::OutputDamaged(job) => self.output_damaged(job),
             Observation::ChunkDamaged(job, offset) => self.chunk_damaged(job, *offset),
-            Observation::Calm => self.calm = Some(self.ledger.now),
-            Observation::End => self.check_rest(),
+            Observation::QuietPhaseBegan => self.quiet_since = Some(self.ledger.now),
+            Observation::End => self.check_quiescence(),
         }
     }
 
@@ -193,8 +193,8 @@ impl Auditor {
     }
 
     /// How often each transition of a job was certainly observed.
-    pub fn edges(&self) -> Vec<(Transition, u64)> {
-        self.ledger.edges()
+    pub fn transitions(&self) -> Vec<(Transition, u64)> {
+        self.ledger.transitions()
     }
 
     fn sent(&mut self, id: u64, request: &HttpRequest) {
@@ -202,21 +202,21 @@ impl Auditor {
         let header = |name: &str| {
             request.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
         };
-        let following = sse::Following::of(address.operation, header);
-        let operation = if following.is_some() { Operation::Follow } else { address.operation };
+        let sse = sse::SseState::of(address.operation, header);
+        let operation = if sse.is_some() { Operation::Follow } else { address.operation };
         let endpoint =
-            (!address.endpoint.is_empty()).then(|| self.notes.endpoint(address.endpoint, &self.rules));
-        let worker = (!address.worker.is_empty()).then(|| self.notes.worker(address.worker));
+            (!address.endpoint.is_empty()).then(|| self.model.endpoint(address.endpoint, &self.rules));
+        let worker = (!address.worker.is_empty()).then(|| self.model.worker(address.worker));
         let listed = match address.operation {
             Operation::Ping { .. } => {
-                listed_jobs(address.query).filter_map(|id| self.notes.find_job(id)).collect()
+                listed_jobs(address.query).filter_map(|id| self.model.find_job(id)).collect()
             }
             _ => Vec::new(),
         };
         let exchange = Exchange {
             operation,
             endpoint,
-            job: self.notes.find_job(address.job),
+            job: self.model.find_job(address.job),
             worker,
             sent: self.ledger.now,
             arrived: None,
@@ -230,7 +230,7 @@ impl Auditor {
             ended: endpoint::Ended::default(),
             path: request.path.as_str().into(),
             is_void: false,
-            following,
+            sse,
             is_slow: address.operation == Operation::DeleteEndpoint,
         };
         self.exchanges.insert(id, exchange);
@@ -243,7 +243,7 @@ impl Auditor {
         exchange.process = self.processes.len().saturating_sub(1);
         self.limit_arrived(id, &exchange);
         if let Some(worker) = exchange.worker {
-            self.spoke(&exchange, worker);
+            self.worker_request_arrived(&exchange, worker);
         }
         match exchange.operation {
             Operation::Run | Operation::RunSync => self.submit_arrived(id, &exchange),
@@ -254,20 +254,20 @@ impl Auditor {
                 self.change_arrived(id, &exchange);
             }
             Operation::Done | Operation::Chunk => self.post_arrived(id, &exchange),
-            Operation::RepeatHooks => {
+            Operation::RedeliverWebhooks => {
                 if let Some(endpoint) = exchange.endpoint {
-                    self.notes.endpoints[endpoint.0].hooks_repeated = Some(now);
+                    self.model.endpoints[endpoint.0].webhooks_redelivered = Some(now);
                 }
             }
             Operation::ChangeEndpoint => self.operation_arrived(&exchange, false),
             Operation::DeleteEndpoint => self.operation_arrived(&exchange, true),
             Operation::Health => {
-                let ended = exchange.endpoint.map(|endpoint| self.notes.endpoints[endpoint.0].ended);
+                let ended = exchange.endpoint.map(|endpoint| self.model.endpoints[endpoint.0].ended);
                 exchange.ended = ended.unwrap_or_default();
             }
             Operation::Take { .. } => {
                 if let Some(endpoint) = exchange.endpoint {
-                    self.notes.endpoints[endpoint.0].takes_open.push((id, now, exchange.worker));
+                    self.model.endpoints[endpoint.0].takes_open.push((id, now, exchange.worker));
                 }
             }
             _ => {}
@@ -277,7 +277,7 @@ impl Auditor {
 
     fn close_take(&mut self, id: u64, exchange: &Exchange) {
         if let (Operation::Take { .. }, Some(endpoint)) = (exchange.operation, exchange.endpoint) {
-            self.notes.endpoints[endpoint.0].takes_open.retain(|(open, ..)| *open != id);
+            self.model.endpoints[endpoint.0].takes_open.retain(|(open, ..)| *open != id);
         }
     }
 
@@ -288,8 +288,8 @@ impl Auditor {
         self.leases_renewed(self.process_ended.map_or(at.ms, |ended| ended.ms));
         self.processes.push((now, None));
         self.process_began = Some(now);
-        self.disturbed_ms = at.ms;
-        self.note_trouble();
+        self.last_fault_ms = at.ms;
+        self.note_outage();
     }
 
     fn server_down(&mut self, at: Moment, killed: bool) {
@@ -298,12 +298,12 @@ impl Auditor {
             self.forget_buffered();
         }
         self.process_ended = Some(now);
-        self.note_silence();
+        self.note_silent_workers();
         if let Some((_, ended)) = self.processes.last_mut() {
             *ended = Some(now);
         }
-        self.disturbed_ms = at.ms;
+        self.last_fault_ms = at.ms;
         self.last_crash_ms = Some(at.ms);
-        self.note_trouble();
+        self.note_outage();
     }
 }

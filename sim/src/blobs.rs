@@ -64,7 +64,7 @@ impl BlobFiles {
             return Ok(());
         }
         let Some(bytes) = self.present.get(name).await? else { return Ok(()) };
-        drive.record.see(&Observation::InputDamaged(job.to_owned()));
+        drive.record.observe(&Observation::InputDamaged(job.to_owned()));
         self.damage(drive, name, bytes).await
     }
 
@@ -82,7 +82,7 @@ impl BlobFiles {
             self.damage(drive, name, bytes).await?;
         }
         if row.state.is_terminal() {
-            drive.record.see(&Observation::OutputDamaged(row.id.to_string()));
+            drive.record.observe(&Observation::OutputDamaged(row.id.to_string()));
         }
         Ok(())
     }
@@ -212,7 +212,7 @@ impl Blobs for SimBlobs {
             });
             let bytes = read.await;
             if let (Err(_), Some(job)) = (&bytes, job_of_input(&name)) {
-                self.drive.record.see(&Observation::InputUnread(job.to_owned()));
+                self.drive.record.observe(&Observation::InputUnread(job.to_owned()));
             }
             bytes
         })

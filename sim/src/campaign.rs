@@ -28,7 +28,7 @@ pub struct Summary {
     /// How often each promise was checked.
     pub checked: BTreeMap<&'static str, u64>,
     /// How often each transition of a job's state was observed.
-    pub edges: BTreeMap<Transition, u64>,
+    pub transitions: BTreeMap<Transition, u64>,
     /// Results of the worlds with a broken promise.
     pub failed: Vec<WorldResult>,
 }
@@ -45,8 +45,8 @@ impl Summary {
         for (promise, count) in &outcome.checked {
             *self.checked.entry(promise).or_default() += count;
         }
-        for (edge, count) in &outcome.edges {
-            *self.edges.entry(*edge).or_default() += count;
+        for (transition, count) in &outcome.transitions {
+            *self.transitions.entry(*transition).or_default() += count;
         }
         if !outcome.violations.is_empty() {
             self.failed.push(outcome);

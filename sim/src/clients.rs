@@ -28,13 +28,13 @@ use crate::scheduler::Process;
 use crate::world::World;
 
 /// Longest interval between two requests of a client for its jobs after the faults have stopped, in ms.
-const CALM_LOOK_MS_MAX: u64 = 1_000;
+const QUIET_POLL_MS_MAX: u64 = 1_000;
 /// The longest such interval when the client has seen the end of all its jobs, in ms.
-const IDLE_LOOK_MS_MAX: u64 = 60_000;
+const IDLE_POLL_MS_MAX: u64 = 60_000;
 /// How long a client waits before it searches for endpoints again.
-const NOTHING_THERE: Duration = Duration::from_millis(500);
+const NO_ENDPOINT_PAUSE: Duration = Duration::from_millis(500);
 /// Interval of the surveys of jobs whose end no client has seen.
-const SURVEY: Duration = Duration::from_mins(4);
+const SURVEY_INTERVAL: Duration = Duration::from_mins(4);
 
 /// Starts some clients. Each uses one of the keys, of which there must be one.
 pub fn start(world: &World, rng: &mut Rng, keys: &[String], endpoints: &Endpoints) -> Vec<Process> {
@@ -51,7 +51,7 @@ pub fn start(world: &World, rng: &mut Rng, keys: &[String], endpoints: &Endpoint
 /// Requests the jobs whose end no client has seen, after the faults have stopped.
 async fn survey(client: Arc<Client>) {
     loop {
-        sleep(SURVEY).await;
+        sleep(SURVEY_INTERVAL).await;
         if !client.faults().are_over() {
             continue;
         }
@@ -70,7 +70,7 @@ struct Client {
     credential: String,
     profile: ClientProfile,
     rng: Mutex<Rng>,
-    book: Mutex<ClientState>,
+    state: Mutex<ClientState>,
 }
 
 impl Client {
@@ -91,17 +91,17 @@ impl Client {
             credential: if bare { key.to_owned() } else { format!("Bearer {key}") },
             profile: ClientProfile::draw(&mut rng, slowness),
             rng: Mutex::new(rng),
-            book: Mutex::default(),
+            state: Mutex::default(),
         });
         let process = world.tasks.process();
-        for _ in 0..client.profile.hands {
+        for _ in 0..client.profile.tasks {
             let client = Arc::clone(&client);
             process.spawn(async move { client.work().await });
         }
         if number == 0 {
             process.spawn(survey(Arc::clone(&client)));
         }
-        process.spawn(async move { client.look_after_jobs().await });
+        process.spawn(async move { client.poll_jobs().await });
         process
     }
 
@@ -109,7 +109,7 @@ impl Client {
     async fn work(&self) {
         loop {
             if self.endpoints.are_none() {
-                sleep(NOTHING_THERE).await;
+                sleep(NO_ENDPOINT_PAUSE).await;
                 continue;
             }
             let (pauses, burst) = {
@@ -135,7 +135,7 @@ impl Client {
             Action::Run => self.submit(false).await,
             Action::Runsync => self.submit(true).await,
             Action::Resend => self.resend().await,
-            Action::Status => self.look_at_any().await,
+            Action::Status => self.read_any_status().await,
             Action::StatusSync => self.wait_for_any().await,
             Action::Keep => self.keep_any().await,
             Action::Drain => self.drain_any().await,
@@ -146,26 +146,26 @@ impl Client {
             Action::Purge => self.purge().await,
             Action::Requests => self.list().await,
             Action::Health => self.health().await,
-            Action::Nonsense => self.nonsense().await,
+            Action::Invalid => self.send_invalid().await,
         }
     }
 
     /// Requests each of the client's jobs from time to time, so that the client sees every end.
-    async fn look_after_jobs(&self) {
+    async fn poll_jobs(&self) {
         loop {
             let (pause, known) = {
-                let (mut rng, mut book) = (self.rng(), self.book());
-                let pause = match (self.faults().are_over(), book.open_len()) {
-                    (false, _) => self.profile.look_ms(&mut rng),
-                    (true, 0) => rng.range(1..=IDLE_LOOK_MS_MAX),
-                    (true, _) => rng.range(1..=CALM_LOOK_MS_MAX),
+                let (mut rng, mut state) = (self.rng(), self.state());
+                let pause = match (self.faults().are_over(), state.open_len()) {
+                    (false, _) => self.profile.poll_ms(&mut rng),
+                    (true, 0) => rng.range(1..=IDLE_POLL_MS_MAX),
+                    (true, _) => rng.range(1..=QUIET_POLL_MS_MAX),
                 };
 
-                (pause, book.next_open().or_else(|| book.pick_over(&mut rng)))
+                (pause, state.next_open().or_else(|| state.pick_over(&mut rng)))
             };
             sleep(Duration::from_millis(pause)).await;
             if let Some(known) = known {
-                self.look_at(&known).await;
+                self.read_status(&known).await;
             }
         }
     }
@@ -190,15 +190,15 @@ impl Client {
             200 => match text_member(&answer.body, "status") {
                 None => {}
                 // A terminal job may be queued again, because another task or a resend retried it.
-                Some("IN_QUEUE" | "IN_PROGRESS") => self.book().reopened(known),
+                Some("IN_QUEUE" | "IN_PROGRESS") => self.state().reopened(known),
                 Some(state) => {
                     let may_retry = matches!(state, "FAILED" | "TIMED_OUT");
-                    self.book().ended(known, may_retry);
+                    self.state().ended(known, may_retry);
                 }
             },
-            404 => self.book().gone(known),
+            404 => self.state().gone(known),
             // An unreadable outcome stays unreadable, so this error is the job's end for the client.
-            500 => self.book().ended(known, false),
+            500 => self.state().ended(known, false),
             _ => {}
         }
     }
@@ -211,7 +211,7 @@ impl Client {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn book(&self) -> MutexGuard<'_, ClientState> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ClientState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,7 +9,7 @@ use std::thread;
 
 use longshore_planted::{Bug, plant};
 
-use crate::auditor::Violation;
+use crate::auditor::{Promise, Violation};
 use crate::faults::Fault;
 use crate::run;
 
@@ -38,7 +38,7 @@ const BUDGETS: &[(Bug, u64)] = &[
     (Bug::UntakenResultAccepted, 500),
 ];
 
-/// Kills are the server's only trouble, and some jobs survive them.
+/// Kills are the server's only faults, and some jobs run until after them.
 const KILLS: &[(Fault, f64)] = &[
     (Fault::ServerKilled, 0.000_2),
     (Fault::CommitFailed, 0.0),
@@ -72,84 +72,58 @@ const RATES: &[(Bug, &[(Fault, f64)])] = &[
     (Bug::DamagedChunkOmitted, DAMAGE),
 ];
 
-const ONE_JOB_PER_KEY: &str = "an idempotency key stands for one job";
-const IN_ORDER: &str = "jobs are handed out in order";
-const HANDED_OUT: &str = "only a waiting job is handed out";
-const RETRIES_COUNTED: &str = "retries count lost workers, and nothing else";
-const FAILS_ALONE: &str = "a job that no worker can read fails alone";
-const ENDS_ONCE: &str = "a job ends once, and its outcome does not change";
-const CAUSED: &str = "an outcome has a cause that came first";
-const KEPT: &str = "an acknowledged job is there until its time has passed";
-const GONE: &str = "a job past its time is gone, and stays so";
-const PURGED: &str = "a purge cancels what waits, and nothing else";
-const COUNTED: &str = "counters never go back";
-const HEALTHY: &str = "health agrees with what is known";
-const HOOK_MADE: &str = "a webhook is called until it is accepted or out of attempts";
-const HOOK_PACED: &str = "a webhook is not called too soon, too often, or after it was accepted";
-const LIMITED: &str = "no more requests pass than the limit";
-const FROM_HOLDER: &str = "progress and chunks come from who holds the job";
-const DRAINED_ONCE: &str = "a drained chunk does not come again";
-const FOLLOWED: &str = "who follows a job gets every chunk once, in order, and then its end";
-const TIMED_OUT: &str = "no job runs past its execution timeout";
-const LEASE_ENDS: &str = "a job does not stay with a worker that is gone";
-const WOKEN: &str = "who waits for a job's end is told soon";
-const WORKERS_SPARED: &str = "the server ends no worker that does its work";
-const OLD_WORKERS_LEFT: &str = "a worker of an old version gets no more jobs";
-const FLEET_BOUNDED: &str = "there are no more workers than allowed";
-const SILENT_ENDED: &str = "at rest no silent worker is kept";
-const ALL_END: &str = "at rest every job has ended";
-const DAMAGE_TOLD: &str = "what is damaged is answered as damaged, and nothing else is";
-const FLEET_AT_MINIMUM: &str = "at rest the fleet is at its minimum";
-
 /// The promises that each mistake breaks. Another broken promise does not count as a find. A missing mistake cannot
 /// be observed by clients, workers or receivers: no promise covers it.
-const BREAKS: &[(Bug, &[&str])] = &[
-    (Bug::BodyNotCompared, &[ONE_JOB_PER_KEY]),
-    (Bug::KeysNotLoaded, &[ONE_JOB_PER_KEY]),
-    (Bug::DrainedWorkerTakes, &[OLD_WORKERS_LEFT]),
-    (Bug::RequeuedAtBack, &[IN_ORDER]),
-    (Bug::RetryCountedTwice, &[RETRIES_COUNTED]),
-    (Bug::OneRunTooMany, &[RETRIES_COUNTED]),
-    (Bug::LostAnswerCounted, &[RETRIES_COUNTED]),
-    (Bug::DroppedInBatches, &[FAILS_ALONE]),
-    (Bug::ReadErrorCounted, &[RETRIES_COUNTED, CAUSED]),
-    (Bug::LeaseNotLoaded, &[LEASE_ENDS]),
-    (Bug::HungWorkerKept, &[SILENT_ENDED]),
-    (Bug::UntakenResultAccepted, &[CAUSED]),
-    (Bug::ResultAfterCancel, &[ENDS_ONCE]),
-    (Bug::CancelAfterResult, &[ENDS_ONCE]),
-    (Bug::TimeoutFromSubmit, &[CAUSED]),
-    (Bug::TimeoutNotLoaded, &[TIMED_OUT]),
-    (Bug::TtlRestarts, &[GONE]),
-    (Bug::TtlNotRenewed, &[KEPT]),
-    (Bug::TtlIgnored, &[GONE]),
-    (Bug::OutcomeNotCleared, &[CAUSED, FROM_HOLDER]),
-    (Bug::StreamNotReset, &[FROM_HOLDER]),
-    (Bug::PurgeHitsNewJobs, &[PURGED, HANDED_OUT]),
-    (Bug::ChunksOfLostAttempt, &[FROM_HOLDER]),
-    (Bug::DrainedTwice, &[DRAINED_ONCE]),
-    (Bug::ResumeSkipsOne, &[FOLLOWED]),
-    (Bug::ResumeRepeatsOne, &[FOLLOWED]),
-    (Bug::EndBeforeChunks, &[FOLLOWED]),
-    (Bug::ReplyBeforeCommit, &[KEPT, CAUSED, ENDS_ONCE, HANDED_OUT]),
-    (Bug::FailedCommitForgotten, &[KEPT, CAUSED, ENDS_ONCE, HANDED_OUT]),
-    (Bug::CountersNotKept, &[COUNTED, HEALTHY]),
-    (Bug::InputDeletedAtEnd, &[HOOK_MADE, ALL_END]),
-    (Bug::OutputSwept, &[HOOK_MADE, ALL_END]),
-    (Bug::WaitNotWoken, &[WOKEN]),
-    (Bug::HookNotKept, &[HOOK_MADE]),
-    (Bug::HookNotSettled, &[HOOK_PACED]),
-    (Bug::HookWithoutEnd, &[HOOK_PACED]),
-    (Bug::HookAtOnce, &[HOOK_PACED]),
-    (Bug::AdoptedForgotten, &[FLEET_AT_MINIMUM]),
-    (Bug::OneIdleKept, &[FLEET_AT_MINIMUM]),
-    (Bug::DrainKills, &[WORKERS_SPARED]),
-    (Bug::TooManyWorkers, &[FLEET_BOUNDED]),
-    (Bug::RateOneTooMany, &[LIMITED]),
-    (Bug::DamagedOutputServed, &[DAMAGE_TOLD]),
-    (Bug::DamagedOutputOmitted, &[DAMAGE_TOLD]),
-    (Bug::DamagedChunkOmitted, &[DAMAGE_TOLD]),
-    (Bug::ReadErrorCalledDamage, &[DAMAGE_TOLD]),
+const BREAKS: &[(Bug, &[Promise])] = &[
+    (Bug::BodyNotCompared, &[Promise::OneJobPerKey]),
+    (Bug::KeysNotLoaded, &[Promise::OneJobPerKey]),
+    (Bug::DrainedWorkerTakes, &[Promise::OldWorkersLeft]),
+    (Bug::RequeuedAtBack, &[Promise::InOrder]),
+    (Bug::RetryCountedTwice, &[Promise::RetriesCounted]),
+    (Bug::OneRunTooMany, &[Promise::RetriesCounted]),
+    (Bug::LostAnswerCounted, &[Promise::RetriesCounted]),
+    (Bug::DroppedInBatches, &[Promise::FailsAlone]),
+    (Bug::ReadErrorCounted, &[Promise::RetriesCounted, Promise::Caused]),
+    (Bug::LeaseNotLoaded, &[Promise::LeaseEnds]),
+    (Bug::HungWorkerKept, &[Promise::SilentReplaced]),
+    (Bug::UntakenResultAccepted, &[Promise::Caused]),
+    (Bug::ResultAfterCancel, &[Promise::EndsOnce]),
+    (Bug::CancelAfterResult, &[Promise::EndsOnce]),
+    (Bug::TimeoutFromSubmit, &[Promise::Caused]),
+    (Bug::TimeoutNotLoaded, &[Promise::TimedOut]),
+    (Bug::TtlRestarts, &[Promise::Gone]),
+    (Bug::TtlNotRenewed, &[Promise::Kept]),
+    (Bug::TtlIgnored, &[Promise::Gone]),
+    (Bug::OutcomeNotCleared, &[Promise::Caused, Promise::FromHolder]),
+    (Bug::StreamNotReset, &[Promise::FromHolder]),
+    (Bug::PurgeHitsNewJobs, &[Promise::Purged, Promise::DeliveredQueued]),
+    (Bug::ChunksOfLostAttempt, &[Promise::FromHolder]),
+    (Bug::DrainedTwice, &[Promise::ConsumedOnce]),
+    (Bug::ResumeSkipsOne, &[Promise::Followed]),
+    (Bug::ResumeRepeatsOne, &[Promise::Followed]),
+    (Bug::EndBeforeChunks, &[Promise::Followed]),
+    (Bug::ReplyBeforeCommit, &[Promise::Kept, Promise::Caused, Promise::EndsOnce, Promise::DeliveredQueued]),
+    (
+        Bug::FailedCommitForgotten,
+        &[Promise::Kept, Promise::Caused, Promise::EndsOnce, Promise::DeliveredQueued],
+    ),
+    (Bug::CountersNotKept, &[Promise::Counted, Promise::Healthy]),
+    (Bug::InputDeletedAtEnd, &[Promise::WebhookMade, Promise::AllEnd]),
+    (Bug::OutputSwept, &[Promise::WebhookMade, Promise::AllEnd]),
+    (Bug::WaitNotWoken, &[Promise::WaitAnswered]),
+    (Bug::HookNotKept, &[Promise::WebhookMade]),
+    (Bug::HookNotSettled, &[Promise::WebhookPaced]),
+    (Bug::HookWithoutEnd, &[Promise::WebhookPaced]),
+    (Bug::HookAtOnce, &[Promise::WebhookPaced]),
+    (Bug::AdoptedForgotten, &[Promise::FleetAtMinimum]),
+    (Bug::OneIdleKept, &[Promise::FleetAtMinimum]),
+    (Bug::DrainKills, &[Promise::WorkersDrained]),
+    (Bug::TooManyWorkers, &[Promise::FleetBounded]),
+    (Bug::RateOneTooMany, &[Promise::Limited]),
+    (Bug::DamagedOutputServed, &[Promise::DamageReported]),
+    (Bug::DamagedOutputOmitted, &[Promise::DamageReported]),
+    (Bug::DamagedChunkOmitted, &[Promise::DamageReported]),
+    (Bug::ReadErrorCalledDamage, &[Promise::DamageReported]),
 ];
 
 /// The result of a hunt.
@@ -183,7 +157,8 @@ pub fn hunt(bug: Bug, first_seed: u64, budget: u64, steps: u64) -> Hunt {
         let seed = first_seed.wrapping_add(hunt.worlds);
         let outcome = run::run_world_with(rates(bug), seed, steps, false);
         hunt.worlds += 1;
-        let shows = |violation: &Violation| breaks(bug).contains(&violation.promise);
+        let shows =
+            |violation: &Violation| breaks(bug).iter().any(|promise| promise.name() == violation.promise);
         hunt.found = outcome.violations.into_iter().find(shows).filter(|_| is_clean(bug, seed, steps));
         plant(Some(bug));
     }
@@ -192,7 +167,7 @@ pub fn hunt(bug: Bug, first_seed: u64, budget: u64, steps: u64) -> Hunt {
 }
 
 /// The promises that a mistake breaks; empty if no promise covers it.
-pub fn breaks(bug: Bug) -> &'static [&'static str] {
+pub fn breaks(bug: Bug) -> &'static [Promise] {
     BREAKS.iter().find(|(of, _)| *of == bug).map_or(&[], |(_, promises)| promises)
 }
 

@@ -1,6 +1,6 @@
 //! The computer on which the server's workers run, and the launcher by which a server controls them.
 //!
-//! As with [`longshore_launch::ProcessLauncher`], workers and their notes belong to the computer: a killed server
+//! As with [`longshore_launch::ProcessLauncher`], workers and their records belong to the computer: a killed server
 //! leaves them unchanged, and the next server finds them.
 
 #[cfg(test)]
@@ -47,12 +47,12 @@ struct LauncherShared {
 struct LauncherState {
     rng: Rng,
     /// Started workers whose end no server has handled.
-    folders: BTreeMap<WorkerId, WorkerEntry>,
+    entries: BTreeMap<WorkerId, WorkerEntry>,
     /// Number of adoptions. A start that an earlier server requested is dropped.
     adoptions: u64,
 }
 
-/// The note of a worker.
+/// The record of a worker.
 #[derive(Clone)]
 struct WorkerEntry {
     present: RunningWorker,
@@ -70,7 +70,7 @@ impl WorkerMachine {
             process: world.tasks.process(),
             foreign_jobs: ForeignJobs::default(),
             slowness,
-            state: Mutex::new(LauncherState { rng: rng.fork(), folders: BTreeMap::new(), adoptions: 0 }),
+            state: Mutex::new(LauncherState { rng: rng.fork(), entries: BTreeMap::new(), adoptions: 0 }),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -79,12 +79,12 @@ impl WorkerMachine {
     pub fn launcher(&self, server: &Process) -> SimLauncher {
         let (ended, exits) = mpsc::unbounded_channel();
         SimLauncher {
-            seat: ServerAttachment { machine: self.clone(), server: server.clone(), ended },
+            attachment: ServerAttachment { machine: self.clone(), server: server.clone(), ended },
             exits: Mutex::new(Some(exits)),
         }
     }
 
-    /// Starts a worker, or fails, independent of the requesting server's life.
+    /// Starts a worker, or fails, independent of whether the requesting server still runs.
     async fn start(
         &self,
         spec: WorkerSpec,
@@ -100,7 +100,7 @@ impl WorkerMachine {
         let LauncherShared { world, foreign_jobs, .. } = &*self.shared;
         let mut state = self.state();
         if state.adoptions != adoptions {
-            return Err(failed("another server removed its folder"));
+            return Err(failed("another server removed its record"));
         }
         let worker = Worker::start(world, &mut state.rng, foreign_jobs, spec.endpoint.as_str(), &spec.env)
             .ok_or_else(|| failed("its environment lacks an address"))?;
@@ -111,14 +111,14 @@ impl WorkerMachine {
             is_stopping: false,
             placement: spec.placement.clone(),
         };
-        let folder = WorkerEntry { present, worker: worker.clone(), since: Instant::now(), ran: None };
-        state.folders.insert(spec.worker.clone(), folder);
+        let entry = WorkerEntry { present, worker: worker.clone(), since: Instant::now(), ran: None };
+        state.entries.insert(spec.worker.clone(), entry);
         drop(state);
         let (machine, ending, id) = (self.clone(), worker.clone(), spec.worker.clone());
         self.shared.process.spawn(async move {
             ending.ended().await;
-            if let Some(folder) = machine.state().folders.get_mut(&id) {
-                folder.ran = Some(folder.since.elapsed());
+            if let Some(entry) = machine.state().entries.get_mut(&id) {
+                entry.ran = Some(entry.since.elapsed());
             }
         });
         Ok(worker)
@@ -131,7 +131,7 @@ impl WorkerMachine {
 
 /// The launcher of one server.
 pub struct SimLauncher {
-    seat: ServerAttachment,
+    attachment: ServerAttachment,
     exits: Mutex<Option<mpsc::UnboundedReceiver<WorkerExit>>>,
 }
 
@@ -145,24 +145,24 @@ struct ServerAttachment {
 
 impl ServerAttachment {
     fn adopt(&self) -> Vec<RunningWorker> {
-        let folders: Vec<WorkerEntry> = {
+        let entries: Vec<WorkerEntry> = {
             let mut state = self.machine.state();
             state.adoptions += 1;
-            state.folders.values().cloned().collect()
+            state.entries.values().cloned().collect()
         };
         let mut present = Vec::new();
-        for folder in folders {
-            let id = folder.present.worker.clone();
-            if folder.worker.ending().is_some() {
+        for entry in entries {
+            let id = entry.present.worker.clone();
+            if entry.worker.ending().is_some() {
                 self.handle_end(&id);
                 continue;
             }
-            self.watch(id.clone(), folder.worker);
-            if folder.present.is_stopping {
-                let seat = self.clone();
-                self.server.spawn(async move { seat.stop(&id, GRACE_LEFT).await });
+            self.watch(id.clone(), entry.worker);
+            if entry.present.is_stopping {
+                let attachment = self.clone();
+                self.server.spawn(async move { attachment.stop(&id, GRACE_LEFT).await });
             }
-            present.push(folder.present);
+            present.push(entry.present);
         }
         present
     }
@@ -193,10 +193,10 @@ impl ServerAttachment {
     async fn stop(&self, id: &WorkerId, grace: Duration) {
         let worker = {
             let mut state = self.machine.state();
-            let Some(folder) = state.folders.get_mut(id) else { return };
+            let Some(entry) = state.entries.get_mut(id) else { return };
             // Noted first, so that the next server continues the stop.
-            folder.present.is_stopping = true;
-            folder.worker.clone()
+            entry.present.is_stopping = true;
+            entry.worker.clone()
         };
         worker.terminate();
         if timeout(grace, worker.ended()).await.is_err() {
@@ -207,25 +207,25 @@ impl ServerAttachment {
     }
 
     fn watch(&self, id: WorkerId, worker: Worker) {
-        let seat = self.clone();
+        let attachment = self.clone();
         self.server.spawn(async move {
             worker.ended().await;
-            seat.handle_end(&id);
+            attachment.handle_end(&id);
         });
     }
 
     /// Reports the end of a worker once.
     fn handle_end(&self, id: &WorkerId) {
-        let Some(folder) = self.machine.state().folders.remove(id) else { return };
-        let ending = folder.worker.ending();
-        let RunningWorker { worker, endpoint, is_stopping, placement, .. } = folder.present;
+        let Some(entry) = self.machine.state().entries.remove(id) else { return };
+        let ending = entry.worker.ending();
+        let RunningWorker { worker, endpoint, is_stopping, placement, .. } = entry.present;
         let exited = WorkerExit {
             log_tail: format!("the last words of {worker}"),
             worker,
             endpoint,
             code: ending.and_then(|ending| ending.code),
             signal: ending.and_then(|ending| ending.signal),
-            ran_ms: folder.ran.unwrap_or_else(|| folder.since.elapsed()).as_millis() as u64,
+            ran_ms: entry.ran.unwrap_or_else(|| entry.since.elapsed()).as_millis() as u64,
             because: None,
             expected: is_stopping,
             placement,
@@ -237,18 +237,18 @@ impl ServerAttachment {
 
 impl Launcher for SimLauncher {
     fn adopt(&self) -> LaunchFuture<'_, Vec<RunningWorker>> {
-        Box::pin(async { Ok(self.seat.adopt()) })
+        Box::pin(async { Ok(self.attachment.adopt()) })
     }
 
     fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()> {
-        Box::pin(self.seat.start(spec))
+        Box::pin(self.attachment.start(spec))
     }
 
     fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
-        let (seat, worker) = (self.seat.clone(), worker.clone());
+        let (attachment, worker) = (self.attachment.clone(), worker.clone());
         Box::pin(async move {
             // The task ends with the server's process, not with its caller.
-            let stop = self.seat.server.spawn(async move { seat.stop(&worker, grace).await });
+            let stop = self.attachment.server.spawn(async move { attachment.stop(&worker, grace).await });
             stop.await.map_err(|_| LaunchError("the server is gone".to_owned()))
         })
     }

@@ -81,12 +81,12 @@ fn print(summary: &Summary, took_s: f64) {
     for (promise, count) in &summary.checked {
         println!("  {count:>12}  {promise}");
     }
-    println!("edges of a job's life:");
-    for (edge, count) in &summary.edges {
-        println!("  {count:>12}  {edge:?}");
+    println!("transitions of jobs:");
+    for (transition, count) in &summary.transitions {
+        println!("  {count:>12}  {transition:?}");
     }
-    let taken = summary.edges.values().filter(|count| **count > 0).count();
-    println!("{taken} of {} edges taken", summary.edges.len());
+    let taken = summary.transitions.values().filter(|count| **count > 0).count();
+    println!("{taken} of {} transitions observed", summary.transitions.len());
 }
 
 fn print_failed(outcome: &WorldResult) {

@@ -24,7 +24,7 @@ const LATENCY_MS_MAX: u64 = 3;
 /// Longest latency with a fault, in ms.
 const LATENCY_SLOW_MS_MAX: u64 = 20_000;
 /// Longest time that a sender waits for a response, in ms.
-const PATIENCE_MS_MAX: u64 = 30_000;
+const RESPONSE_TIMEOUT_MS_MAX: u64 = 30_000;
 
 /// Content type of streamed responses.
 const EVENTS: &str = "text/event-stream";
@@ -95,29 +95,39 @@ impl Network {
     }
 
     /// Sends a request and returns the response. Dropping the future disconnects.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectionLost`] if there is no server, or if a fault lost the request or the response. The request may have
+    /// taken effect.
     pub async fn ask(&self, from: Party, request: HttpRequest) -> Result<HttpResponse, ConnectionLost> {
         self.follow(from, request, |_| true).await
     }
 
     /// Sends a request with a streamed response and passes on each piece when it arrives. The caller disconnects by
     /// returning `false`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectionLost`] in the cases of [`Self::ask`], if the connection broke between two pieces, and if the caller
+    /// disconnected.
     pub async fn follow(
         &self,
         from: Party,
         request: HttpRequest,
-        hear: impl FnMut(&Bytes) -> bool,
+        receive: impl FnMut(&Bytes) -> bool,
     ) -> Result<HttpResponse, ConnectionLost> {
         let id = ExchangeId(self.shared.last_id.fetch_add(1, Ordering::Relaxed));
         let to_server = into_http(&request);
-        self.shared.record.see(&Observation::Sent(id, from, request));
+        self.shared.record.observe(&Observation::Sent(id, from, request));
         let mut exchange = InFlightRequest { network: self, id, handler: None, is_over: false };
-        let answer = exchange.carry(to_server, hear).await;
+        let answer = exchange.carry(to_server, receive).await;
         exchange.is_over = true;
         let seen = match &answer {
             Ok(answer) => Observation::Answered(id, answer.clone()),
             Err(ConnectionLost) => Observation::Broken(id),
         };
-        self.shared.record.see(&seen);
+        self.shared.record.observe(&seen);
         answer
     }
 
@@ -125,13 +135,13 @@ impl Network {
         self.shared.faults.inject(fault)
     }
 
-    fn roll(&self, ms_max: u64) -> Duration {
+    fn random_ms(&self, ms_max: u64) -> Duration {
         Duration::from_millis(lock(&self.shared.rng).range(0..=ms_max))
     }
 
-    async fn travel(&self) {
+    async fn delay(&self) {
         let slow = self.inject(Fault::NetworkSlow);
-        let takes = self.roll(if slow { LATENCY_SLOW_MS_MAX } else { LATENCY_MS_MAX });
+        let takes = self.random_ms(if slow { LATENCY_SLOW_MS_MAX } else { LATENCY_MS_MAX });
         if !takes.is_zero() {
             sleep(takes).await;
         }
@@ -150,19 +160,19 @@ impl InFlightRequest<'_> {
     async fn carry(
         &mut self,
         request: http::Request<Body>,
-        hear: impl FnMut(&Bytes) -> bool,
+        receive: impl FnMut(&Bytes) -> bool,
     ) -> Result<HttpResponse, ConnectionLost> {
         let network = self.network;
-        network.travel().await;
+        network.delay().await;
         if network.inject(Fault::RequestLost) {
-            sleep(network.roll(PATIENCE_MS_MAX)).await;
+            sleep(network.random_ms(RESPONSE_TIMEOUT_MS_MAX)).await;
             return Err(ConnectionLost);
         }
         let server = lock(&network.shared.server).clone();
         let Some(server) = server.filter(|server| !server.closed && !server.process.is_dead()) else {
             return Err(ConnectionLost);
         };
-        network.shared.record.see(&Observation::Arrived(self.id));
+        network.shared.record.observe(&Observation::Arrived(self.id));
         let (reply, answer) = oneshot::channel();
         let open = OpenRequest::begin(server.open);
         let router = server.router;
@@ -172,19 +182,19 @@ impl InFlightRequest<'_> {
         });
         self.handler = Some(handler.abort_handle());
         let answer = if network.inject(Fault::HangUp) {
-            let patience = network.roll(PATIENCE_MS_MAX);
-            tokio::time::timeout(patience, answer).await.map_err(|_| ConnectionLost)?
+            let timeout = network.random_ms(RESPONSE_TIMEOUT_MS_MAX);
+            tokio::time::timeout(timeout, answer).await.map_err(|_| ConnectionLost)?
         } else {
             answer.await
         };
         let (answer, pieces) = answer.map_err(|_| ConnectionLost)?;
-        network.travel().await;
+        network.delay().await;
         if network.inject(Fault::AnswerLost) {
-            sleep(network.roll(PATIENCE_MS_MAX)).await;
+            sleep(network.random_ms(RESPONSE_TIMEOUT_MS_MAX)).await;
             return Err(ConnectionLost);
         }
         if let Some(pieces) = pieces {
-            self.carry_pieces(pieces, hear).await?;
+            self.carry_pieces(pieces, receive).await?;
         }
         Ok(answer)
     }
@@ -193,20 +203,20 @@ impl InFlightRequest<'_> {
     async fn carry_pieces(
         &self,
         mut pieces: mpsc::Receiver<Option<Bytes>>,
-        mut hear: impl FnMut(&Bytes) -> bool,
+        mut receive: impl FnMut(&Bytes) -> bool,
     ) -> Result<(), ConnectionLost> {
         let network = self.network;
         loop {
             // A channel that closes without an end marker means that the server died.
             let piece = pieces.recv().await.ok_or(ConnectionLost)?;
-            network.travel().await;
+            network.delay().await;
             if network.inject(Fault::AnswerLost) {
-                sleep(network.roll(PATIENCE_MS_MAX)).await;
+                sleep(network.random_ms(RESPONSE_TIMEOUT_MS_MAX)).await;
                 return Err(ConnectionLost);
             }
             let Some(piece) = piece else { return Ok(()) };
-            network.shared.record.see(&Observation::Piece(self.id, piece.clone()));
-            if !hear(&piece) || network.inject(Fault::HangUp) {
+            network.shared.record.observe(&Observation::Piece(self.id, piece.clone()));
+            if !receive(&piece) || network.inject(Fault::HangUp) {
                 return Err(ConnectionLost);
             }
         }
@@ -220,7 +230,7 @@ impl Drop for InFlightRequest<'_> {
             handler.abort();
         }
         if !self.is_over {
-            self.network.shared.record.see(&Observation::Broken(self.id));
+            self.network.shared.record.observe(&Observation::Broken(self.id));
         }
     }
 }

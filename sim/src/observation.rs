@@ -97,7 +97,7 @@ pub enum Observation {
     /// A chunk of the job's stream, by offset, was damaged, or read while damaged.
     ChunkDamaged(String, u64),
     /// The faults stop here. Clients submit, cancel and change nothing from now on.
-    Calm,
-    /// The world ends, late enough after [`Observation::Calm`] that everything should be at rest.
+    QuietPhaseBegan,
+    /// The world ends, late enough after [`Observation::QuietPhaseBegan`] that everything should be at rest.
     End,
 }

@@ -26,21 +26,21 @@ struct Operator {
     rng: Rng,
     credential: String,
     endpoints: Endpoints,
-    own: Vec<Own>,
+    owned: Vec<OwnedEndpoint>,
     /// Number of endpoints to keep.
     endpoints_max: u64,
     /// Longest time between two changes, in ms.
     pause_ms_max: u64,
     /// Counter for unique names.
-    made: u64,
+    names_used: u64,
 }
 
 /// An endpoint that the operator created.
-struct Own {
+struct OwnedEndpoint {
     id: Arc<str>,
     template: String,
     /// Whether the endpoint lives as long as the world.
-    stays: bool,
+    is_permanent: bool,
     workers_max: u64,
 }
 
@@ -51,10 +51,10 @@ pub fn start(world: &World, rng: &mut Rng, key: &str, endpoints: &Endpoints) -> 
         world: world.clone(),
         credential: format!("Bearer {key}"),
         endpoints: endpoints.clone(),
-        own: Vec::new(),
+        owned: Vec::new(),
         endpoints_max: rng.range(1..=5),
         pause_ms_max: rng.skewed(1_000..=600_000),
-        made: 0,
+        names_used: 0,
         rng,
     };
     let process = world.tasks.process();
@@ -64,23 +64,23 @@ pub fn start(world: &World, rng: &mut Rng, key: &str, endpoints: &Endpoints) -> 
 
 impl Operator {
     async fn work(&mut self) {
-        while self.own.is_empty() && !self.is_calm() {
+        while self.owned.is_empty() && !self.is_quiet() {
             self.create(true).await;
-            self.rest(RETRY_MS_MAX).await;
+            self.pause(RETRY_MS_MAX).await;
         }
         let first = self.rng.range(0..=self.endpoints_max - 1);
         for _ in 0..first {
-            let stays = self.rng.chance(0.5);
-            self.create(stays).await;
+            let is_permanent = self.rng.chance(0.5);
+            self.create(is_permanent).await;
         }
         loop {
-            self.rest(self.pause_ms_max).await;
-            if self.is_calm() {
+            self.pause(self.pause_ms_max).await;
+            if self.is_quiet() {
                 return;
             }
             match self.rng.range(0..=9) {
                 0..=1 => {
-                    if (self.own.len() as u64) < self.endpoints_max {
+                    if (self.owned.len() as u64) < self.endpoints_max {
                         self.create(false).await;
                     }
                 }
@@ -88,27 +88,32 @@ impl Operator {
                 3 => self.pause_one().await,
                 4 => self.change_template().await,
                 5 => self.change_to_new_template().await,
-                6 => self.look().await,
+                6 => self.read_resources().await,
                 _ => self.patch_one().await,
             }
         }
     }
 
-    async fn create(&mut self, stays: bool) {
-        self.made += 1;
+    async fn create(&mut self, is_permanent: bool) {
+        self.names_used += 1;
         let Some(template) = self.create_template().await else { return };
-        let new = records::endpoint(&mut self.rng, self.made, &template);
-        let order = post("/v1/endpoints".to_owned(), &self.credential, new.body);
-        let Some(answer) = self.ask(order).await.filter(|answer| answer.status == 200) else { return };
+        let new = records::endpoint(&mut self.rng, self.names_used, &template);
+        let request = post("/v1/endpoints".to_owned(), &self.credential, new.body);
+        let Some(answer) = self.ask(request).await.filter(|answer| answer.status == 200) else { return };
         let Some(id) = text_member(&answer.body, "id").map(Arc::<str>::from) else { return };
-        self.own.push(Own { id: id.clone(), template, stays, workers_max: new.workers_max });
+        self.owned.push(OwnedEndpoint {
+            id: id.clone(),
+            template,
+            is_permanent,
+            workers_max: new.workers_max,
+        });
         let external = if new.is_external { self.variables(&id).await } else { None };
         self.endpoints.publish(KnownEndpoint { id, slug: new.slug.map(Into::into), external });
     }
 
     async fn create_template(&mut self) -> Option<String> {
-        let order = post("/v1/templates".to_owned(), &self.credential, records::template(self.made));
-        let answer = self.ask(order).await.filter(|answer| answer.status == 200)?;
+        let request = post("/v1/templates".to_owned(), &self.credential, records::template(self.names_used));
+        let answer = self.ask(request).await.filter(|answer| answer.status == 200)?;
         text_member(&answer.body, "id").map(str::to_owned)
     }
 
@@ -119,29 +124,34 @@ impl Operator {
             env: BTreeMap<String, String>,
         }
         let path = format!("/v1/endpoints/{endpoint}/worker-token");
-        let answer = self.insist(|credential| post(path.clone(), credential, "")).await?;
+        let answer = self.repeat_until_accepted(|credential| post(path.clone(), credential, "")).await?;
         serde_json::from_slice::<Token>(&answer.body).ok().map(|token| Arc::new(token.env))
     }
 
     async fn delete_one(&mut self) {
-        let may_go: Vec<usize> = (0..self.own.len()).filter(|at| !self.own[*at].stays).collect();
-        if may_go.is_empty() {
+        let deletable: Vec<usize> =
+            (0..self.owned.len()).filter(|at| !self.owned[*at].is_permanent).collect();
+        if deletable.is_empty() {
             return;
         }
-        let own = self.own.remove(*self.rng.pick(&may_go));
+        let owned = self.owned.remove(*self.rng.pick(&deletable));
         let drain = if self.rng.chance(0.5) { "?drain=true" } else { "" };
-        let path = format!("/v1/endpoints/{}{drain}", own.id);
+        let path = format!("/v1/endpoints/{}{drain}", owned.id);
         // Some parties learn of the deletion only afterwards.
-        let told_first = self.rng.chance(0.5);
-        if told_first {
-            self.endpoints.withdraw(&own.id);
+        let withdraws_first = self.rng.chance(0.5);
+        if withdraws_first {
+            self.endpoints.withdraw(&owned.id);
         }
-        self.insist(|credential| HttpRequest { method: "DELETE", ..get(path.clone(), credential) }).await;
-        self.endpoints.withdraw(&own.id);
+        self.repeat_until_accepted(|credential| HttpRequest {
+            method: "DELETE",
+            ..get(path.clone(), credential)
+        })
+        .await;
+        self.endpoints.withdraw(&owned.id);
         if self.rng.chance(0.5) {
-            let path = format!("/v1/templates/{}", own.template);
-            let order = HttpRequest { method: "DELETE", ..get(path, &self.credential) };
-            self.ask(order).await;
+            let path = format!("/v1/templates/{}", owned.template);
+            let request = HttpRequest { method: "DELETE", ..get(path, &self.credential) };
+            self.ask(request).await;
         }
     }
 
@@ -149,11 +159,11 @@ impl Operator {
     async fn pause_one(&mut self) {
         let Some((id, _)) = self.pick() else { return };
         self.patch(&id, records::workers(0, 0)).await;
-        self.rest(PAUSED_MS_MAX).await;
-        let Some(own) = self.own.iter().find(|own| own.id == id) else { return };
-        let workers = records::workers(0, own.workers_max);
+        self.pause(PAUSED_MS_MAX).await;
+        let Some(owned) = self.owned.iter().find(|owned| owned.id == id) else { return };
+        let workers = records::workers(0, owned.workers_max);
         let path = format!("/v1/endpoints/{id}");
-        self.insist(|credential| patch(path.clone(), credential, workers.clone())).await;
+        self.repeat_until_accepted(|credential| patch(path.clone(), credential, workers.clone())).await;
     }
 
     async fn patch_one(&mut self) {
@@ -167,35 +177,38 @@ impl Operator {
         let answer = self.patch(&id, body).await;
         if is_size
             && answer.is_some_and(|answer| answer.status == 200)
-            && let Some(own) = self.own.iter_mut().find(|own| own.id == id)
+            && let Some(owned) = self.owned.iter_mut().find(|owned| owned.id == id)
         {
-            own.workers_max = workers_max;
+            owned.workers_max = workers_max;
         }
     }
 
     /// Changes a template, which replaces its workers.
     async fn change_template(&mut self) {
         let Some((_, template)) = self.pick() else { return };
-        self.made += 1;
-        let order =
-            patch(format!("/v1/templates/{template}"), &self.credential, records::environment(self.made));
-        self.ask(order).await;
+        self.names_used += 1;
+        let request = patch(
+            format!("/v1/templates/{template}"),
+            &self.credential,
+            records::environment(self.names_used),
+        );
+        self.ask(request).await;
     }
 
     async fn change_to_new_template(&mut self) {
         let Some((id, _)) = self.pick() else { return };
-        self.made += 1;
+        self.names_used += 1;
         let Some(template) = self.create_template().await else { return };
         let answer = self.patch(&id, format!(r#"{{"templateId":"{template}"}}"#)).await;
         if answer.is_some_and(|answer| answer.status == 200)
-            && let Some(own) = self.own.iter_mut().find(|own| own.id == id)
+            && let Some(owned) = self.owned.iter_mut().find(|owned| owned.id == id)
         {
-            own.template = template;
+            owned.template = template;
         }
     }
 
     /// Reads resources, sometimes missing or forbidden ones.
-    async fn look(&mut self) {
+    async fn read_resources(&mut self) {
         let id = self.pick().map_or_else(|| "nothing".into(), |(id, _)| id);
         let credential = self.credential.clone();
         let request = match self.rng.range(0..=5) {
@@ -214,17 +227,17 @@ impl Operator {
     }
 
     async fn patch(&mut self, id: &str, body: String) -> Option<HttpResponse> {
-        let order = patch(format!("/v1/endpoints/{id}"), &self.credential, body);
-        self.ask(order).await
+        let request = patch(format!("/v1/endpoints/{id}"), &self.credential, body);
+        self.ask(request).await
     }
 
     /// Repeats the request until the server accepts or refuses it.
-    async fn insist(&mut self, request: impl Fn(&str) -> HttpRequest) -> Option<HttpResponse> {
+    async fn repeat_until_accepted(&mut self, request: impl Fn(&str) -> HttpRequest) -> Option<HttpResponse> {
         loop {
             let request = request(&self.credential);
             match self.ask(request).await {
                 Some(answer) if answer.status < 500 => return Some(answer),
-                _ => self.rest(RETRY_MS_MAX).await,
+                _ => self.pause(RETRY_MS_MAX).await,
             }
         }
     }
@@ -235,18 +248,18 @@ impl Operator {
 
     /// Returns a random endpoint of the operator with its template.
     fn pick(&mut self) -> Option<(Arc<str>, String)> {
-        (!self.own.is_empty()).then(|| {
-            let own = self.rng.pick(&self.own);
-            (own.id.clone(), own.template.clone())
+        (!self.owned.is_empty()).then(|| {
+            let owned = self.rng.pick(&self.owned);
+            (owned.id.clone(), owned.template.clone())
         })
     }
 
-    async fn rest(&mut self, ms_max: u64) {
+    async fn pause(&mut self, ms_max: u64) {
         let ms = self.rng.skewed(1..=ms_max);
         sleep(Duration::from_millis(ms)).await;
     }
 
-    fn is_calm(&self) -> bool {
+    fn is_quiet(&self) -> bool {
         self.world.faults.are_over()
     }
 }

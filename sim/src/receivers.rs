@@ -75,7 +75,7 @@ impl Receivers {
         let ReceiversShared { world, last_call, .. } = &*self.shared;
         let number = last_call.fetch_add(1, Ordering::Relaxed) + 1;
         let (parts, body) = request.into_parts();
-        world.record.see(&Observation::Called(number, parts.uri.to_string(), body));
+        world.record.observe(&Observation::Called(number, parts.uri.to_string(), body));
         let mut call = Call { record: &world.record, number, is_over: false };
         let conduct = self.conduct(parts.uri.host().unwrap_or_default());
         match conduct {
@@ -86,7 +86,7 @@ impl Receivers {
                     sleep(after).await;
                 }
                 call.is_over = true;
-                world.record.see(&Observation::CallAnswered(number, status.as_u16()));
+                world.record.observe(&Observation::CallAnswered(number, status.as_u16()));
                 Ok(status)
             }
         }
@@ -126,7 +126,7 @@ struct Call<'a> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.record.see(&Observation::CallBroken(self.number));
+            self.record.observe(&Observation::CallBroken(self.number));
         }
     }
 }

@@ -30,14 +30,14 @@ impl Recorder {
     }
 
     /// Records an observation of a party.
-    pub fn see(&self, seen: &Observation) {
+    pub fn observe(&self, seen: &Observation) {
         let at = self.clock.now();
         let mut state = self.state();
         if let Some(trace) = &mut state.trace {
             // Writing into a string cannot fail.
             let _ = writeln!(trace, "{} {} {seen:?}", at.ms, at.wall_ms);
         }
-        state.auditor.see(at, seen);
+        state.auditor.observe(at, seen);
     }
 
     /// Adds a line about an event that no party can observe to the trace only.

@@ -35,7 +35,7 @@ const QUIET_STEPS_MAX: u64 = 1_000_000;
 /// Most steps without passing time; more mean a task that loops.
 const INSTANT_STEPS_MAX: u64 = 20_000;
 /// Longest time between two jumps of the wall clock, in ms.
-const JUMP_EVERY_MS_MAX: u64 = 120_000;
+const JUMP_INTERVAL_MS_MAX: u64 = 120_000;
 /// Longest jump, in ms.
 const JUMP_MS_MAX: u64 = 7_200_000;
 
@@ -52,7 +52,7 @@ pub struct WorldResult {
     /// How often each promise was checked.
     pub checked: Vec<(&'static str, u64)>,
     /// How often each transition of a job's state was certainly observed.
-    pub edges: Vec<(Transition, u64)>,
+    pub transitions: Vec<(Transition, u64)>,
     /// The broken promises, in order of detection.
     pub violations: Vec<Violation>,
     /// All events, one per line; empty without tracing.
@@ -87,25 +87,25 @@ async fn run(rates: &[(Fault, f64)], seed: u64, steps: u64, traced: bool) -> Wor
     let world = create(&mut rng, &settings, traced);
     world.faults.set(rates);
     populate(&world, &mut rng, settings);
-    let mut rests = go_on(&world, steps).await;
+    let mut comes_to_rest = run_steps(&world, steps).await;
     world.faults.end();
-    world.record.see(&Observation::Calm);
-    if rests {
+    world.record.observe(&Observation::QuietPhaseBegan);
+    if comes_to_rest {
         // Whichever comes first: a world that never rests would never reach the end of the time.
-        rests = tokio::select! {
+        comes_to_rest = tokio::select! {
             biased;
-            _ = go_on(&world, QUIET_STEPS_MAX) => false,
+            _ = run_steps(&world, QUIET_STEPS_MAX) => false,
             () = sleep(QUIET_PHASE) => true,
         };
     }
-    world.record.see(&Observation::End);
+    world.record.observe(&Observation::End);
     // The server holds the receivers, which hold the world with its network: this breaks the cycle.
     world.network.connect(None);
-    verdict(seed, &world, rests)
+    result_of(seed, &world, comes_to_rest)
 }
 
 /// Returns after `steps` more steps. Returns false if no time passed, because a task loops without waiting.
-async fn go_on(world: &World, steps: u64) -> bool {
+async fn run_steps(world: &World, steps: u64) -> bool {
     let end = world.tasks.steps() + steps;
     while world.tasks.steps() < end {
         let (began, slice_end) = (world.clock.now().ms, world.tasks.steps() + INSTANT_STEPS_MAX);
@@ -140,32 +140,32 @@ fn populate(world: &World, rng: &mut Rng, settings: ServerSettings) {
     operator::start(world, rng, keys::OPERATOR_KEY, &endpoints);
     workers::start(world, rng, endpoints.clone());
     clients::start(world, rng, &keys::client_keys(), &endpoints);
-    let nature = world.tasks.process();
-    nature.spawn(server::keep(world.clone(), machine, rng.fork()));
-    nature.spawn(jump_clocks(world.clone(), rng.fork()));
+    let environment = world.tasks.process();
+    environment.spawn(server::keep(world.clone(), machine, rng.fork()));
+    environment.spawn(jump_clocks(world.clone(), rng.fork()));
     redeliverer::start(world, rng.clone(), keys::OPERATOR_KEY, &endpoints);
 }
 
 /// Sets the wall clock of the server's computer from time to time.
 async fn jump_clocks(world: World, mut rng: Rng) {
     loop {
-        sleep(Duration::from_millis(rng.skewed(1_000..=JUMP_EVERY_MS_MAX))).await;
+        sleep(Duration::from_millis(rng.skewed(1_000..=JUMP_INTERVAL_MS_MAX))).await;
         let by_ms = rng.skewed(1..=JUMP_MS_MAX) as i64;
         if world.faults.inject(Fault::ClockForward) {
             world.clock.jump(by_ms);
-            world.record.see(&Observation::ClockSet);
+            world.record.observe(&Observation::ClockSet);
         }
         if world.faults.inject(Fault::ClockBack) {
             world.clock.jump(-by_ms);
-            world.record.see(&Observation::ClockSet);
+            world.record.observe(&Observation::ClockSet);
         }
     }
 }
 
-fn verdict(seed: u64, world: &World, rests: bool) -> WorldResult {
+fn result_of(seed: u64, world: &World, comes_to_rest: bool) -> WorldResult {
     let at = world.clock.now();
     let mut violations = world.record.auditor(|auditor| auditor.violations().to_vec());
-    if !rests {
+    if !comes_to_rest {
         let text = format!("{} steps were not enough", world.tasks.steps());
         violations.push(Violation { at, promise: "comes to rest", text });
     }
@@ -179,7 +179,7 @@ fn verdict(seed: u64, world: &World, rests: bool) -> WorldResult {
         ms: at.ms,
         faults: world.faults.counts(),
         checked: world.record.auditor(Auditor::checked),
-        edges: world.record.auditor(Auditor::edges),
+        transitions: world.record.auditor(Auditor::transitions),
         violations,
         trace: world.record.take_trace(),
     }

@@ -24,25 +24,25 @@ pub struct Scheduler {
 struct SchedulerState {
     steps: AtomicU64,
     /// The step that a caller of `reach` waits for.
-    mark: AtomicU64,
-    marked: Notify,
+    target_step: AtomicU64,
+    target_reached: Notify,
     /// Panics of this thread before the world began.
     panics_before: u64,
-    /// How likely a task that could run is made to wait.
-    disorder: f64,
+    /// Probability that a runnable task is delayed.
+    delay_share: f64,
     rng: Mutex<Rng>,
 }
 
 impl Scheduler {
-    /// Creates a scheduler with a random amount of disorder.
+    /// Creates a scheduler with a random probability of delays.
     pub fn new(rng: &mut Rng) -> Self {
-        let disorder = if rng.chance(0.2) { 0.0 } else { rng.range(1..=500) as f64 / 1_000.0 };
+        let delay_share = if rng.chance(0.2) { 0.0 } else { rng.range(1..=500) as f64 / 1_000.0 };
         let shared = SchedulerState {
             steps: AtomicU64::new(0),
-            mark: AtomicU64::new(u64::MAX),
-            marked: Notify::new(),
+            target_step: AtomicU64::new(u64::MAX),
+            target_reached: Notify::new(),
             panics_before: count_panics(),
-            disorder,
+            delay_share,
             rng: Mutex::new(rng.fork()),
         };
         Self { shared: Arc::new(shared) }
@@ -55,9 +55,9 @@ impl Scheduler {
 
     /// Returns after `steps` steps in total. Only one caller may wait.
     pub async fn reach(&self, steps: u64) {
-        self.shared.mark.store(steps, Ordering::Relaxed);
+        self.shared.target_step.store(steps, Ordering::Relaxed);
         while self.steps() < steps {
-            self.shared.marked.notified().await;
+            self.shared.target_reached.notified().await;
         }
     }
 
@@ -71,39 +71,39 @@ impl Scheduler {
         self.mortal_process(|| false)
     }
 
-    /// Creates a process that calls `dies` before each of its steps, and dies when it returns true.
-    pub fn mortal_process(&self, dies: impl Fn() -> bool + Send + Sync + 'static) -> Process {
-        let life = ProcessState {
+    /// Creates a process that calls `should_die` before each of its steps, and dies when it returns true.
+    pub fn mortal_process(&self, should_die: impl Fn() -> bool + Send + Sync + 'static) -> Process {
+        let state = ProcessState {
             tasks: self.clone(),
-            dies: Box::new(dies),
+            should_die: Box::new(should_die),
             dead: AtomicBool::new(false),
             died: Notify::new(),
             living: Mutex::default(),
         };
-        Process { life: Arc::new(life) }
+        Process { state: Arc::new(state) }
     }
 
     fn count_step(&self) {
         let step = self.shared.steps.fetch_add(1, Ordering::Relaxed) + 1;
-        if step == self.shared.mark.load(Ordering::Relaxed) {
-            self.shared.marked.notify_one();
+        if step == self.shared.target_step.load(Ordering::Relaxed) {
+            self.shared.target_reached.notify_one();
         }
     }
 
     fn must_wait(&self) -> bool {
-        self.shared.disorder > 0.0 && lock(&self.shared.rng).chance(self.shared.disorder)
+        self.shared.delay_share > 0.0 && lock(&self.shared.rng).chance(self.shared.delay_share)
     }
 }
 
 /// Tasks that die together. Cheap to clone.
 #[derive(Clone)]
 pub struct Process {
-    life: Arc<ProcessState>,
+    state: Arc<ProcessState>,
 }
 
 struct ProcessState {
     tasks: Scheduler,
-    dies: Box<dyn Fn() -> bool + Send + Sync>,
+    should_die: Box<dyn Fn() -> bool + Send + Sync>,
     dead: AtomicBool,
     died: Notify,
     living: Mutex<Vec<AbortHandle>>,
@@ -112,12 +112,12 @@ struct ProcessState {
 impl Process {
     /// Starts a task in this process; in a dead one it never runs.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        let step = CountedTask { life: Arc::clone(&self.life), task: Box::pin(task) };
+        let step = CountedTask { state: Arc::clone(&self.state), task: Box::pin(task) };
         let handle = tokio::spawn(step);
         if self.is_dead() {
             handle.abort();
         }
-        let mut living = lock(&self.life.living);
+        let mut living = lock(&self.state.living);
         if living.len() == living.capacity() {
             living.retain(|task| !task.is_finished());
         }
@@ -128,18 +128,18 @@ impl Process {
 
     /// Drops all tasks of the process.
     pub fn kill(&self) {
-        self.life.kill();
+        self.state.kill();
     }
 
     /// Whether the process was killed.
     pub fn is_dead(&self) -> bool {
-        self.life.dead.load(Ordering::Relaxed)
+        self.state.dead.load(Ordering::Relaxed)
     }
 
     /// Returns when the process is killed.
     pub async fn death(&self) {
         while !self.is_dead() {
-            self.life.died.notified().await;
+            self.state.died.notified().await;
         }
     }
 }
@@ -155,7 +155,7 @@ impl ProcessState {
 
 /// A task whose polls count as steps of the world.
 struct CountedTask {
-    life: Arc<ProcessState>,
+    state: Arc<ProcessState>,
     task: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
@@ -163,17 +163,17 @@ impl Future for CountedTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.life.tasks.must_wait() {
+        if self.state.tasks.must_wait() {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if (self.life.dies)() {
-            self.life.kill();
+        if (self.state.should_die)() {
+            self.state.kill();
         }
-        if self.life.dead.load(Ordering::Relaxed) {
+        if self.state.dead.load(Ordering::Relaxed) {
             return Poll::Pending;
         }
-        self.life.tasks.count_step();
+        self.state.tasks.count_step();
         self.task.as_mut().poll(context)
     }
 }

@@ -24,8 +24,8 @@ use crate::world::World;
 
 /// How long requests may run after a stop; the default of the real server.
 const STOP_GRACE: Duration = Duration::from_secs(8);
-/// Longest time until an orderly restart or a power cut is considered, in ms.
-const WHIM_MS_MAX: u64 = 120_000;
+/// Longest interval of the points at which an orderly restart may be injected, in ms.
+const RESTART_EVERY_MS_MAX: u64 = 120_000;
 /// Longest time until a dead server is started again, in ms.
 const DOWN_MS_MAX: u64 = 120_000;
 
@@ -51,33 +51,33 @@ pub async fn keep(world: World, machine: ServerMachine, mut rng: Rng) {
     loop {
         let faults = world.faults.clone();
         let process = world.tasks.mortal_process(move || faults.inject(Fault::ServerKilled));
-        let ended_itself = live(&world, &machine, &process, &mut rng).await;
+        let ended_itself = run_process(&world, &machine, &process, &mut rng).await;
         process.kill();
         world.network.connect(None);
         let killed = !ended_itself;
         machine.disk.crash(killed && rng.chance(0.5));
-        world.record.see(&Observation::ServerDown(killed));
+        world.record.observe(&Observation::ServerDown(killed));
         sleep(Duration::from_millis(rng.skewed(0..=DOWN_MS_MAX))).await;
     }
 }
 
 /// Runs one server process. Returns whether it ended in order.
-async fn live(world: &World, machine: &ServerMachine, process: &Process, rng: &mut Rng) -> bool {
+async fn run_process(world: &World, machine: &ServerMachine, process: &Process, rng: &mut Rng) -> bool {
     let stop = Arc::new(Notify::new());
     let (ended, end) = oneshot::channel();
     let parts = parts(world, machine, process, rng);
     let (inner, asked, settings) = (world.clone(), Arc::clone(&stop), machine.settings.clone());
     let own = process.clone();
-    world.record.see(&Observation::ServerUp);
+    world.record.observe(&Observation::ServerUp);
     process.spawn(async move {
         if let Err(error) = serve(&inner, own, parts, &settings, &asked).await {
             inner.record.note(|| format!("the server could not start: {error}"));
         }
         let _ = ended.send(());
     });
-    let whims = async {
+    let restarts = async {
         loop {
-            sleep(Duration::from_millis(rng.skewed(1_000..=WHIM_MS_MAX))).await;
+            sleep(Duration::from_millis(rng.skewed(1_000..=RESTART_EVERY_MS_MAX))).await;
             if world.faults.inject(Fault::ServerRestarted) {
                 stop.notify_one();
             }
@@ -88,7 +88,7 @@ async fn live(world: &World, machine: &ServerMachine, process: &Process, rng: &m
         () = process.death() => false,
         // An error means that the process died in the same step.
         ended = end => ended.is_ok(),
-        () = whims => false,
+        () = restarts => false,
     }
 }
 
@@ -118,8 +118,8 @@ async fn serve(
 ) -> Result<(), StoreError> {
     let engine = Engine::start(parts).await?;
     keys::admit(&engine).await?;
-    let edge = longshore_http::router(HttpState::new(engine.clone(), &settings.http));
-    let router = Router::new().fallback_service(edge);
+    let router = longshore_http::router(HttpState::new(engine.clone(), &settings.http));
+    let router = Router::new().fallback_service(router);
     world.network.connect(Some((process, router)));
     stop.notified().await;
     world.network.close();

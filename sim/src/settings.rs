@@ -20,7 +20,7 @@ pub struct ServerSettings {
     pub webhooks: WebhookSettings,
     /// Settings of the workers' supervisors.
     pub workers: WorkerSettings,
-    /// Settings of the HTTP edge.
+    /// Settings of the HTTP interface.
     pub http: HttpSettings,
 }
 

@@ -87,7 +87,7 @@ impl Store for SimStore {
             if input.is_err()
                 && let Some(row) = self.rows.job(job)
             {
-                self.drive.record.see(&Observation::InputUnread(row.id.to_string()));
+                self.drive.record.observe(&Observation::InputUnread(row.id.to_string()));
             }
             let Some(input) = input? else { return Ok(None) };
             self.rows.damage().input(&self.drive, &self.rows, job, input).map(Some)

@@ -14,7 +14,7 @@ use super::wire::{Health, JobRecord, Page, PurgeResult, ShownState, brief};
 use crate::observation::HttpResponse;
 
 /// A take that was held this much longer than the hold time met a slow disk, in ms.
-const LAST_WORD_MS: u64 = 1_500;
+const SLOW_WRITE_MS: u64 = 1_500;
 
 /// The documented form of an error.
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ impl Auditor {
             let text = || format!("{}: an answer to what never arrived", exchange.path);
             return self.ledger.fail(Promise::WellFormed, text);
         };
-        if self.may_have_handed_out(exchange, arrived, answer.status) {
+        if self.may_have_delivered(exchange, arrived, answer.status) {
             self.unanswered(exchange);
         }
         if exchange.is_void {
@@ -42,7 +42,7 @@ impl Auditor {
             200..300 => self.success(id, exchange, arrived, answer),
             status => {
                 if is_damaged(answer) {
-                    self.damage_told(exchange, arrived);
+                    self.damage_reported(exchange, arrived);
                 }
                 self.refusal(id, exchange, arrived, status);
             }
@@ -51,19 +51,19 @@ impl Auditor {
 
     /// Whether the server may have delivered jobs in this take although none arrived. A take that a power cut made
     /// void counts as well, because the power cut may have lost nothing.
-    fn may_have_handed_out(&self, exchange: &Exchange, arrived: EventTime, status: u16) -> bool {
+    fn may_have_delivered(&self, exchange: &Exchange, arrived: EventTime, status: u16) -> bool {
         matches!(exchange.operation, Operation::Take { .. })
             && match status {
                 200 => false,
                 // The server waited for a failed write: a job is assigned, and its worker will not learn of it.
-                204 => self.is_past(arrived, self.rules.worker_hold_ms + LAST_WORD_MS),
+                204 => self.is_past(arrived, self.rules.worker_hold_ms + SLOW_WRITE_MS),
                 _ => true,
             }
     }
 
     fn success(&mut self, id: u64, exchange: &Exchange, arrived: EventTime, answer: &HttpResponse) {
         let body = &answer.body;
-        self.heard(exchange);
+        self.worker_request_succeeded(exchange);
         self.check_endpoint_there(exchange, arrived);
         match exchange.operation {
             Operation::Run | Operation::RunSync => self.submit_answered(id, exchange, answer),
@@ -75,10 +75,10 @@ impl Auditor {
             }
             Operation::StatusSync => self.job_shown(exchange, answer, "a status-sync"),
             Operation::Stream { .. } => self.stream_shown(exchange, body),
-            Operation::Follow => self.following_ended(exchange),
+            Operation::Follow => self.sse_ended(exchange),
             Operation::Cancel | Operation::Retry => {
                 let Ok(record) = serde_json::from_slice::<JobRecord<'_>>(body) else {
-                    return self.garbled(exchange);
+                    return self.unreadable_answer(exchange);
                 };
                 let (Some(job), Some(state)) = (exchange.job, ShownState::parse(record.status)) else {
                     return;
@@ -92,14 +92,14 @@ impl Auditor {
             }
             Operation::Purge => {
                 let Ok(result) = serde_json::from_slice::<PurgeResult<'_>>(body) else {
-                    return self.garbled(exchange);
+                    return self.unreadable_answer(exchange);
                 };
                 self.change_settled(exchange, Some(self.ledger.now), false);
                 self.purged(exchange, &result);
             }
             Operation::Health => match serde_json::from_slice::<Health>(body) {
                 Ok(health) => self.health_shown(exchange, &health),
-                Err(_) => self.garbled(exchange),
+                Err(_) => self.unreadable_answer(exchange),
             },
             Operation::Requests { whole, limit } => self.page_shown(exchange, arrived, answer, whole, limit),
             Operation::Take { .. } if answer.status == 200 => self.taken(exchange, body),
@@ -150,11 +150,11 @@ impl Auditor {
 
     /// Checks that a failed or timed-out job can be retried.
     fn check_retry_refused(&mut self, exchange: &Exchange, arrived: EventTime) {
-        let job = exchange.job.and_then(|no| self.notes.get(no)).filter(|job| !job.is_void);
+        let job = exchange.job.and_then(|no| self.model.get(no)).filter(|job| !job.is_void);
         let Some(job) = job else { return };
-        let Some(terminal) = &job.life.terminal else { return };
+        let Some(terminal) = &job.cycle.terminal else { return };
         let is_known =
-            job.life.over.is_some_and(|(over, _)| over.seq < arrived.seq) && job.retries.len() == 1;
+            job.cycle.over.is_some_and(|(over, _)| over.seq < arrived.seq) && job.retries.len() == 1;
         let is_wrong = is_known && matches!(terminal.state, ShownState::Failed | ShownState::TimedOut);
         let text =
             || format!("{} is {:?}, and its retry was refused; {}", job.id, terminal.state, history(job));
@@ -163,31 +163,31 @@ impl Auditor {
 
     fn submit_answered(&mut self, id: u64, exchange: &Exchange, answer: &HttpResponse) {
         let Ok(record) = serde_json::from_slice::<JobRecord<'_>>(&answer.body) else {
-            return self.garbled(exchange);
+            return self.unreadable_answer(exchange);
         };
         let is_sync = exchange.operation == Operation::RunSync;
         let text = || format!("{}: id {}", exchange.path, record.id);
         let fits = exchange.key.is_some() || record.id.starts_with("sync-") == is_sync;
         self.ledger.check(Promise::WellFormed, fits, text);
         self.submitted(id, exchange, record.id);
-        self.check_woken(exchange, record.id);
+        self.check_wait_answered(exchange, record.id);
         let Some(arrived) = exchange.arrived else { return };
         if is_sync {
             self.record_shown(&answer.body, &record, arrived, "a runsync");
         } else if let (Some(job), Some(state)) =
-            (self.notes.find_job(record.id), ShownState::parse(record.status))
+            (self.model.find_job(record.id), ShownState::parse(record.status))
         {
-            self.sighted(&JobView { job, from: arrived, state, shown: None, what: "a run" });
+            self.observe_job(&JobView { job, from: arrived, state, shown: None, what: "a run" });
         }
     }
 
     fn job_shown(&mut self, exchange: &Exchange, answer: &HttpResponse, what: &'static str) {
         let Ok(record) = serde_json::from_slice::<JobRecord<'_>>(&answer.body) else {
-            return self.garbled(exchange);
+            return self.unreadable_answer(exchange);
         };
-        let own = exchange.job.and_then(|no| self.notes.get(no)).is_none_or(|job| *job.id == *record.id);
+        let own = exchange.job.and_then(|no| self.model.get(no)).is_none_or(|job| *job.id == *record.id);
         self.ledger.check(Promise::WellFormed, own, || format!("{} shows {}", exchange.path, record.id));
-        self.check_woken(exchange, record.id);
+        self.check_wait_answered(exchange, record.id);
         let Some(arrived) = exchange.arrived else { return };
         self.record_shown(&answer.body, &record, arrived, what);
     }
@@ -201,15 +201,15 @@ impl Auditor {
         limit: u64,
     ) {
         let Ok(page) = serde_json::from_slice::<Page<'_>>(&answer.body) else {
-            return self.garbled(exchange);
+            return self.unreadable_answer(exchange);
         };
         let Some(endpoint) = exchange.endpoint else { return };
         let now = self.ledger.now;
         let mut shown = Vec::with_capacity(page.requests.len());
         for record in &page.requests {
-            let (no, is_new) = self.notes.job(record.id, endpoint, now);
+            let (no, is_new) = self.model.job(record.id, endpoint, now);
             if is_new {
-                self.watch_end(no);
+                self.schedule_forget(no);
             }
             shown.push(no);
             self.record_shown(&answer.body, record, arrived, LIST);
@@ -223,7 +223,7 @@ impl Auditor {
     }
 
     fn pin_lost(&mut self, exchange: &Exchange) {
-        if let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)) {
+        if let Some(job) = exchange.job.and_then(|no| self.model.get_mut(no)) {
             job.pin = Pin::Lost;
         }
     }
@@ -242,7 +242,7 @@ impl Auditor {
             Operation::Take { .. } => {
                 let Some(endpoint) = exchange.endpoint else { return };
                 let now = self.ledger.now;
-                self.notes.endpoints[endpoint.0].take_lost(arrived, now, exchange.worker);
+                self.model.endpoints[endpoint.0].take_lost(arrived, now, exchange.worker);
             }
             _ => {}
         }
@@ -250,15 +250,15 @@ impl Auditor {
 
     fn check_endpoint_there(&mut self, exchange: &Exchange, arrived: EventTime) {
         let Some(endpoint) = exchange.endpoint else { return };
-        let notes = &self.notes.endpoints[endpoint.0];
-        let is_gone = notes.is_deleted
-            && notes.deleted.and_then(|span| span.until).is_some_and(|until| until.seq < arrived.seq);
-        let is_quiet = exchange.operation.is_workers() || exchange.operation == Operation::DeleteEndpoint;
+        let entry = &self.model.endpoints[endpoint.0];
+        let is_gone = entry.is_deleted
+            && entry.deleted.and_then(|span| span.until).is_some_and(|until| until.seq < arrived.seq);
+        let is_exempt = exchange.operation.is_workers() || exchange.operation == Operation::DeleteEndpoint;
         let text = || format!("{}: an answer of a deleted endpoint", exchange.path);
-        self.ledger.check(Promise::EndpointGone, !is_gone || is_quiet, text);
+        self.ledger.check(Promise::EndpointGone, !is_gone || is_exempt, text);
     }
 
-    fn garbled(&mut self, exchange: &Exchange) {
+    fn unreadable_answer(&mut self, exchange: &Exchange) {
         self.ledger.fail(Promise::WellFormed, || format!("{}: the answer cannot be read", exchange.path));
     }
 

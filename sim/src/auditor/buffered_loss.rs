@@ -12,19 +12,19 @@ impl Auditor {
         let now = self.ledger.now;
         for exchange in self.exchanges.values_mut() {
             let Some(endpoint) = exchange.endpoint.filter(|_| exchange.arrived.is_some()) else { continue };
-            exchange.is_void |= self.notes.endpoints[endpoint.0].settings.is_buffered;
+            exchange.is_void |= self.model.endpoints[endpoint.0].settings.is_buffered;
         }
         let buffered: Vec<_> =
-            self.notes.endpoints.iter().map(|endpoint| endpoint.settings.is_buffered).collect();
+            self.model.endpoints.iter().map(|endpoint| endpoint.settings.is_buffered).collect();
         for (endpoint, _) in buffered.iter().enumerate().filter(|(_, is_buffered)| **is_buffered) {
-            let notes = &mut self.notes.endpoints[endpoint];
-            notes.health = None;
-            notes.is_count_void = true;
-            for purge in &mut notes.purges {
+            let entry = &mut self.model.endpoints[endpoint];
+            entry.health = None;
+            entry.is_count_void = true;
+            for purge in &mut entry.purges {
                 purge.answered = purge.answered.filter(|answered| answered.ms + LOST_MS < now.ms);
             }
-            for no in notes.jobs.clone() {
-                let Some(job) = self.notes.get_mut(no) else { continue };
+            for no in entry.jobs.clone() {
+                let Some(job) = self.model.get_mut(no) else { continue };
                 job.is_void |= job.touched.ms + LOST_MS >= now.ms;
             }
         }
@@ -35,7 +35,7 @@ impl Auditor {
             .filter_map(|exchange| exchange.job)
             .collect();
         for no in open {
-            if let Some(job) = self.notes.get_mut(no) {
+            if let Some(job) = self.model.get_mut(no) {
                 job.is_void = true;
             }
         }
@@ -46,8 +46,8 @@ impl Auditor {
         let Some(endpoint) = exchange.endpoint else { return };
         let now = self.ledger.now;
         for id in super::wire::ids(body) {
-            let (no, _) = self.notes.job(id, endpoint, now);
-            if let Some(job) = self.notes.get_mut(no) {
+            let (no, _) = self.model.job(id, endpoint, now);
+            if let Some(job) = self.model.get_mut(no) {
                 job.is_void = true;
             }
         }

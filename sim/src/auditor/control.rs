@@ -21,13 +21,13 @@ impl Auditor {
         let span = Span { from: now, until: None };
         if exchange.operation == Operation::Purge {
             let Some(endpoint) = exchange.endpoint else { return };
-            let purges = &mut self.notes.endpoints[endpoint.0].purges;
+            let purges = &mut self.model.endpoints[endpoint.0].purges;
             if purges.len() == PURGES_MAX {
                 purges.pop_front();
             }
             return purges.push_back(Purge { span, answered: None });
         }
-        let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)).filter(|job| !job.is_void) else {
+        let Some(job) = exchange.job.and_then(|no| self.model.get_mut(no)).filter(|job| !job.is_void) else {
             return;
         };
         job.touched = now;
@@ -54,13 +54,13 @@ impl Auditor {
         };
         if exchange.operation == Operation::Purge {
             let Some(endpoint) = exchange.endpoint else { return };
-            let purges = &mut self.notes.endpoints[endpoint.0].purges;
+            let purges = &mut self.model.endpoints[endpoint.0].purges;
             if is_refused {
                 purges.retain(|purge| purge.span.from.seq != arrived.seq);
             }
             return purges.iter_mut().rev().for_each(|purge| settle(&mut purge.span));
         }
-        let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)) else { return };
+        let Some(job) = exchange.job.and_then(|no| self.model.get_mut(no)) else { return };
         if is_refused {
             job.cancels.retain(|span| span.from.seq != arrived.seq);
             job.retries.retain(|(_, span)| span.from.seq != arrived.seq);
@@ -71,10 +71,10 @@ impl Auditor {
 
     /// A cancel was answered.
     pub(super) fn cancelled(&mut self, no: JobNo, arrived: EventTime, state: ShownState) {
-        let Some(job) = self.notes.get(no).filter(|job| !job.is_void) else { return };
+        let Some(job) = self.model.get(no).filter(|job| !job.is_void) else { return };
         let text = || format!("{} is {state:?} after its cancel; {}", job.id, history(job));
         self.ledger.check(Promise::CancelEnds, state.is_terminal(), text);
-        self.sighted(&JobView { job: no, from: arrived, state, shown: None, what: "a cancel's answer" });
+        self.observe_job(&JobView { job: no, from: arrived, state, shown: None, what: "a cancel's answer" });
     }
 
     /// A status request with a new ttl was answered.
@@ -86,7 +86,7 @@ impl Auditor {
             other.job == Some(no)
                 && matches!(other.operation, Operation::Status { ttl_ms: Some(_) } | Operation::Retry)
         });
-        let Some(job) = self.notes.get_mut(no).filter(|job| !job.is_void) else { return };
+        let Some(job) = self.model.get_mut(no).filter(|job| !job.is_void) else { return };
         let is_other_open = is_other_open || !job.retries.is_empty();
         job.renew(arrived, now, Deadline { low_ms, high_ms }, is_other_open);
     }
@@ -94,7 +94,7 @@ impl Auditor {
     /// A retry succeeded.
     pub(super) fn retried(&mut self, id: u64, no: JobNo, arrived: EventTime, state: ShownState) {
         let now = self.ledger.now;
-        let Some(job) = self.notes.get_mut(no).filter(|job| !job.is_void) else { return };
+        let Some(job) = self.model.get_mut(no).filter(|job| !job.is_void) else { return };
         let text = || format!("{} is {state:?} after its retry", job.id);
         self.ledger.check(Promise::Retryable, state == ShownState::InQueue, text);
         if let Some(gone) = job.gone.filter(|gone| gone.seq < arrived.seq) {
@@ -105,19 +105,19 @@ impl Auditor {
         let own = job.retries.iter().position(|(exchange, _)| *exchange == id);
         let Some(own) = own else {
             // The new attempt was observed before the response arrived.
-            job.life.began.1 = job.life.began.1.min(now);
+            job.cycle.began.1 = job.cycle.began.1.min(now);
             return self.renew_ttl(no, arrived);
         };
         job.retries.remove(own);
-        let ended = job.life.terminal.as_ref().map(|terminal| terminal.state);
+        let ended = job.cycle.terminal.as_ref().map(|terminal| terminal.state);
         let retryable = ended.is_none_or(|state| matches!(state, ShownState::Failed | ShownState::TimedOut));
-        if !retryable && job.lives > 0 && arrived.seq < job.life.began.1.seq {
+        if !retryable && job.retries_done > 0 && arrived.seq < job.cycle.began.1.seq {
             // Of several retries in flight, each may have started the present cycle; the others belong to
             // unobserved earlier ones.
             return self.renew_ttl(no, arrived);
         }
         let may_differ = !job.retries.is_empty();
-        let shown_since = job.life.over.map(|(over, _)| over).filter(|over| over.seq > arrived.seq);
+        let shown_since = job.cycle.over.map(|(over, _)| over).filter(|over| over.seq > arrived.seq);
         if let Some(over) = shown_since
             && !retryable
             && !may_differ
@@ -126,16 +126,16 @@ impl Auditor {
         }
         let text = || format!("{} was retried after {ended:?}; {}", job.id, history(job));
         self.ledger.check(Promise::Retryable, retryable || may_differ, text);
-        let edge = match ended {
+        let transition = match ended {
             Some(ShownState::Failed) => Some(Transition::RetriedFailed),
             Some(ShownState::TimedOut) => Some(Transition::RetriedTimedOut),
             _ => None,
         };
-        if let Some(edge) = edge.filter(|_| !may_differ) {
-            self.ledger.edge(edge);
+        if let Some(transition) = transition.filter(|_| !may_differ) {
+            self.ledger.count_transition(transition);
         }
-        let Some(job) = self.notes.get_mut(no) else { return };
-        job.begin_life(arrived, now);
+        let Some(job) = self.model.get_mut(no) else { return };
+        job.begin_cycle(arrived, now);
         self.renew_ttl(no, arrived);
     }
 
@@ -143,17 +143,17 @@ impl Auditor {
     /// arrival. So this is the end after the retry, seen first in a faster response, and the end before it was not
     /// observed. The observed end must be possible after the retry.
     fn retried_and_ended(&mut self, no: JobNo, arrived: EventTime, over: EventTime) {
-        let Some(job) = self.notes.get_mut(no) else { return };
-        let Some(terminal) = job.life.terminal.take() else { return };
-        let sight =
+        let Some(job) = self.model.get_mut(no) else { return };
+        let Some(terminal) = job.cycle.terminal.take() else { return };
+        let view =
             JobView { job: no, from: arrived, state: terminal.state, shown: None, what: "a retry's answer" };
-        job.begin_life(arrived, over);
-        job.life.terminal = Some(terminal);
-        job.end_life(over, "its end was shown before the answer to its retry");
+        job.begin_cycle(arrived, over);
+        job.cycle.terminal = Some(terminal);
+        job.end_cycle(over, "its end was shown before the answer to its retry");
         // It is unknown which of the ends the receiver has been told.
-        job.hook.is_unsure = true;
-        let from = self.check_cause(&sight);
-        if let Some(terminal) = self.notes.get_mut(no).and_then(|job| job.life.terminal.as_mut()) {
+        job.webhook.is_unsure = true;
+        let from = self.check_cause(&view);
+        if let Some(terminal) = self.model.get_mut(no).and_then(|job| job.cycle.terminal.as_mut()) {
             terminal.from = from;
         }
         self.watch_stop(no);
@@ -163,7 +163,7 @@ impl Auditor {
     fn renew_ttl(&mut self, no: JobNo, arrived: EventTime) {
         let now = self.ledger.now;
         let (least_ms, most_ms) = (self.clock.least(arrived, now), self.clock.most(arrived, now));
-        let Some(job) = self.notes.get_mut(no) else { return };
+        let Some(job) = self.model.get_mut(no) else { return };
         let Some(ttl_ms) = job.submission.as_ref().map(|submission| submission.ttl_ms) else {
             job.ttl = Deadline::UNKNOWN;
             return;
@@ -172,7 +172,7 @@ impl Auditor {
         let is_pin_open = self.exchanges.values().any(|other| {
             other.job == Some(no) && matches!(other.operation, Operation::Status { ttl_ms: Some(_) })
         });
-        let Some(job) = self.notes.get_mut(no) else { return };
+        let Some(job) = self.model.get_mut(no) else { return };
         let was_renewed = job.renewed.is_some_and(|renewed| renewed.seq > arrived.seq);
         job.renew(arrived, now, deadline, is_pin_open);
         if job.pin == Pin::Set && !is_pin_open && !was_renewed {
@@ -186,19 +186,19 @@ impl Auditor {
         let text = || format!("{}: status {:?}", exchange.path, result.status);
         self.ledger.check(Promise::WellFormed, result.status == "completed", text);
         let now = self.ledger.now;
-        let notes = &mut self.notes.endpoints[endpoint.0];
-        if let Some(purge) = notes.purges.iter_mut().find(|purge| purge.span.from.seq == arrived.seq) {
+        let entry = &mut self.model.endpoints[endpoint.0];
+        if let Some(purge) = entry.purges.iter_mut().find(|purge| purge.span.from.seq == arrived.seq) {
             purge.answered = Some(now);
         }
-        let notes = &self.notes.endpoints[endpoint.0];
+        let entry = &self.model.endpoints[endpoint.0];
         let is_waiting = |no: &&JobNo| {
-            let Some(job) = self.notes.get(**no) else { return false };
+            let Some(job) = self.model.get(**no) else { return false };
             let is_over =
-                job.life.over.is_some_and(|(over, _)| over.seq < arrived.seq) && job.retries.is_empty();
+                job.cycle.over.is_some_and(|(over, _)| over.seq < arrived.seq) && job.retries.is_empty();
             !is_over && job.gone.is_none_or(|gone| gone.seq > arrived.seq)
         };
-        let unknown = notes.orphans.len();
-        let most = notes.jobs.iter().filter(is_waiting).count() + unknown;
+        let unknown = entry.unanswered_submits.len();
+        let most = entry.jobs.iter().filter(is_waiting).count() + unknown;
         let text =
             || format!("{}: {} removed, and at most {most} can have waited", exchange.path, result.removed);
         self.ledger.check(Promise::Purged, result.removed <= most as u64, text);
@@ -206,11 +206,11 @@ impl Auditor {
 
     /// Checks that a job which was certainly queued at a purge is not delivered afterwards.
     pub(super) fn check_not_purged(&mut self, no: JobNo, asked: EventTime) {
-        let Some(job) = self.notes.get(no) else { return };
-        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let Some(job) = self.model.get(no) else { return };
+        let endpoint = &self.model.endpoints[job.endpoint.0];
         let is_first = job.possible_deliveries().next().is_none();
         let Some(since) = job.acknowledged.filter(|_| is_first && job.retries.is_empty()) else { return };
-        let since = since.max(job.life.began.1);
+        let since = since.max(job.cycle.began.1);
         for purge in &endpoint.purges {
             // A purge without a response may not be durable: the server may have been killed first.
             let Some(answered) = purge.answered.filter(|answered| answered.seq < asked.seq) else { continue };
@@ -218,7 +218,7 @@ impl Auditor {
                 continue;
             }
             // A take with a lost response may have taken the job meanwhile.
-            let unknown = endpoint.may_be_taken_unseen(since, asked);
+            let unknown = endpoint.may_be_taken_unobserved(since, asked);
             let text = || {
                 format!(
                     "{} was handed out after the purge at {}..{} ms; {}",

@@ -61,7 +61,7 @@ impl Auditor {
     fn touched_by_damage(&mut self, id: &str) -> EventTime {
         let at = self.ledger.now;
         self.damage.last = Some(at);
-        if let Some(job) = self.notes.find_job(id).and_then(|no| self.notes.get_mut(no)) {
+        if let Some(job) = self.model.find_job(id).and_then(|no| self.model.get_mut(no)) {
             job.touched = at;
         }
         at
@@ -80,7 +80,7 @@ impl Auditor {
     /// Whether the job's present output was damaged before that time.
     pub(super) fn has_damaged_output(&self, job: &Job, before: EventTime) -> bool {
         let mut reads = self.damage.outputs.get(&job.id).into_iter().flatten();
-        is_certain(job) && reads.any(|at| job.life.began.1.seq < at.seq && at.seq < before.seq)
+        is_certain(job) && reads.any(|at| job.cycle.began.1.seq < at.seq && at.seq < before.seq)
     }
 
     /// Whether any output of the job was ever damaged.
@@ -94,8 +94,8 @@ impl Auditor {
     }
 
     /// A response reported damage.
-    pub(super) fn damage_told(&mut self, exchange: &Exchange, arrived: EventTime) {
-        let job = exchange.job.and_then(|no| self.notes.get(no));
+    pub(super) fn damage_reported(&mut self, exchange: &Exchange, arrived: EventTime) {
+        let job = exchange.job.and_then(|no| self.model.get(no));
         let is_true = match (exchange.operation, job) {
             (Operation::RunSync, _) => self.damage.last.is_some_and(|last| last.seq > arrived.seq),
             (Operation::Status { .. } | Operation::StatusSync, Some(job)) => {
@@ -103,20 +103,20 @@ impl Auditor {
             }
             (Operation::Stream { .. } | Operation::Follow, Some(job)) => self.was_damage_read(job, arrived),
             // No client knew the job at the time of the request.
-            (operation, None) => is_look(operation),
+            (operation, None) => is_read(operation),
             _ => false,
         };
         let text = || format!("{}: what was read is intact", exchange.path);
-        self.ledger.check(Promise::DamageTold, is_true, text);
+        self.ledger.check(Promise::DamageReported, is_true, text);
         let Some(job) = exchange.job else { return };
-        let terminal = self.notes.get(job).and_then(|job| job.life.terminal.as_ref());
+        let terminal = self.model.get(job).and_then(|job| job.cycle.terminal.as_ref());
         let state = terminal.map_or(ShownState::Completed, |terminal| terminal.state);
         // A damaged job exists as long as any other.
         self.check_not_gone(&JobView { job, from: arrived, state, shown: None, what: "an answer of damage" });
     }
 
     /// Checks that a shown record is not one with a damaged output.
-    pub(super) fn check_damage_told(
+    pub(super) fn check_damage_reported(
         &mut self,
         no: JobNo,
         record: &JobRecord<'_>,
@@ -126,12 +126,12 @@ impl Auditor {
         let state = ShownState::parse(record.status);
         let has_outcome =
             matches!(state, Some(ShownState::Completed | ShownState::Failed | ShownState::TimedOut));
-        let Some(job) = self.notes.get(no).filter(|_| has_outcome) else { return };
+        let Some(job) = self.model.get(no).filter(|_| has_outcome) else { return };
         let now = self.ledger.now;
         let is_damaged = if what == WEBHOOK {
             let read = self.damage.outputs.get(&job.id).into_iter().flatten();
             let mut long_ago = read.filter(|at| at.ms + SLACK_MS < now.ms);
-            is_certain(job) && long_ago.any(|at| at.seq > job.life.began.1.seq)
+            is_certain(job) && long_ago.any(|at| at.seq > job.cycle.began.1.seq)
         } else {
             self.has_damaged_output(job, from)
         };
@@ -141,18 +141,18 @@ impl Auditor {
         }
         let output = record.output.map_or("none".to_owned(), |raw| brief(raw.get().as_bytes()));
         let text = || format!("{}: {what} shows output {output}, which is damaged; {}", job.id, history(job));
-        self.ledger.fail(Promise::DamageTold, text);
+        self.ledger.fail(Promise::DamageReported, text);
     }
 
     /// Checks a page of a stream: it ends before the first damaged chunk, and is refused if it would start with
     /// one.
     pub(super) fn check_page_damage(&mut self, no: JobNo, offset: u64, shown: usize, arrived: EventTime) {
-        let Some(job) = self.notes.get(no).filter(|job| is_certain(job)) else { return };
-        let Some((over, _)) = job.life.over else { return };
+        let Some(job) = self.model.get(no).filter(|job| is_certain(job)) else { return };
+        let Some((over, _)) = job.cycle.over else { return };
         let chunks = self.damage.chunks.get(&job.id).into_iter().flatten();
         // A terminal job keeps all of its chunks.
         let certain = chunks.filter(|(at, when)| {
-            over.seq < when.seq && job.life.began.1.seq < when.seq && when.seq < arrived.seq && *at >= offset
+            over.seq < when.seq && job.cycle.began.1.seq < when.seq && when.seq < arrived.seq && *at >= offset
         });
         let Some(first) = certain.map(|(at, _)| *at).min() else { return };
         let is_right = shown > 0 && shown as u64 <= first - offset;
@@ -163,12 +163,12 @@ impl Auditor {
                 history(job)
             )
         };
-        self.ledger.check(Promise::DamageTold, is_right, text);
+        self.ledger.check(Promise::DamageReported, is_right, text);
     }
 }
 
 /// Whether the operation reads a job's output or chunks.
-fn is_look(operation: Operation) -> bool {
+fn is_read(operation: Operation) -> bool {
     use Operation::{Follow, Status, StatusSync, Stream};
     matches!(operation, Status { .. } | StatusSync | Stream { .. } | Follow)
 }

@@ -48,7 +48,7 @@ pub(super) struct Settings {
 
 /// A change of the endpoint's template.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Renewal {
+pub(super) struct TemplateChange {
     pub changed: EventTime,
     pub answered: EventTime,
 }
@@ -76,9 +76,9 @@ pub(super) struct Endpoint {
     /// The template of the endpoint's workers.
     pub template: Option<Box<str>>,
     /// The last change of the template.
-    pub renewed: Option<Renewal>,
+    pub template_changed: Option<TemplateChange>,
     /// The last request to redeliver webhooks.
-    pub hooks_repeated: Option<EventTime>,
+    pub webhooks_redelivered: Option<EventTime>,
     /// Whether a power cut may have undone the counters.
     pub is_count_void: bool,
     /// Jobs that may still be observed.
@@ -89,9 +89,9 @@ pub(super) struct Endpoint {
     /// Takes that were never answered: arrival, time when the loss was certain, and worker.
     pub takes_lost: VecDeque<(EventTime, EventTime, Option<WorkerNo>)>,
     /// Jobs that were delivered most recently.
-    pub handed_out: VecDeque<HandedOut>,
+    pub recent_deliveries: VecDeque<RecentDelivery>,
     /// Submits whose job is unknown.
-    pub orphans: Vec<Orphan>,
+    pub unanswered_submits: Vec<UnansweredSubmit>,
     pub ended: Ended,
     /// The last response of health.
     pub health: Option<(EventTime, JobNumbers)>,
@@ -110,7 +110,7 @@ pub(super) struct Ended {
 
 /// A delivered job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HandedOut {
+pub(super) struct RecentDelivery {
     pub job: JobNo,
     /// When its submit or last retry was sent; `None` if it was delivered before, or if that is unknown.
     pub submitted: Option<EventTime>,
@@ -120,7 +120,7 @@ pub(super) struct HandedOut {
 
 /// A submit without a response.
 #[derive(Clone, Debug)]
-pub(super) struct Orphan {
+pub(super) struct UnansweredSubmit {
     pub exchange: u64,
     pub submission: super::job::Submission,
 }
@@ -146,15 +146,15 @@ impl Endpoint {
             is_deleted: false,
             is_created: false,
             template: None,
-            renewed: None,
-            hooks_repeated: None,
+            template_changed: None,
+            webhooks_redelivered: None,
             is_count_void: false,
             jobs: Vec::new(),
             purges: VecDeque::new(),
             takes_open: Vec::new(),
             takes_lost: VecDeque::new(),
-            handed_out: VecDeque::new(),
-            orphans: Vec::new(),
+            recent_deliveries: VecDeque::new(),
+            unanswered_submits: Vec::new(),
             ended: Ended::default(),
             health: None,
             workers: Vec::new(),
@@ -185,7 +185,7 @@ impl Endpoint {
     }
 
     /// Whether another worker may have taken any job unobserved between the two events.
-    pub fn may_be_taken_unseen(&self, from: EventTime, until: EventTime) -> bool {
+    pub fn may_be_taken_unobserved(&self, from: EventTime, until: EventTime) -> bool {
         let lost = self.takes_lost.iter().rev().take_while(|(_, clear, _)| clear.ms + 30_000 >= from.ms);
         lost.into_iter().any(|(arrived, _, _)| arrived.seq <= until.seq)
             || self.takes_open.iter().any(|(_, arrived, _)| arrived.seq < until.seq)

@@ -6,7 +6,7 @@ use super::endpoint::Ended;
 use super::job::{EndpointNo, JobNo, WorkerNo};
 use super::model::Map;
 use super::operation::Operation;
-use super::sse::Following;
+use super::sse::SseState;
 use super::time_bounds::EventTime;
 
 /// A request in flight.
@@ -33,7 +33,7 @@ pub(super) struct Exchange {
     /// Whether a power cut may have undone what the response says.
     pub is_void: bool,
     /// State of a response with server-sent events.
-    pub following: Option<Following>,
+    pub sse: Option<SseState>,
     /// Whether the request may be slow, such as draining an endpoint.
     pub is_slow: bool,
 }

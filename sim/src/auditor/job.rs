@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::consumed::Drain;
+use super::consumed::ConsumingRead;
 use super::time_bounds::{EventTime, Span};
-use super::wire::{ShownState, Word};
+use super::wire::{PostContent, ShownState};
 
 /// Number of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,8 +44,9 @@ pub(super) struct Job {
     pub is_void: bool,
     /// The event after which no response may show the job.
     pub gone: Option<EventTime>,
-    pub lives: u32,
-    pub life: JobCycle,
+    /// Number of retries that took effect.
+    pub retries_done: u32,
+    pub cycle: JobCycle,
     /// The ends before retries, if known.
     pub past: Vec<Terminal>,
     pub deliveries: Vec<Delivery>,
@@ -58,10 +59,10 @@ pub(super) struct Job {
     /// Hash of the chunk at each offset, as far as shown to followers.
     pub log: BTreeMap<u64, u64>,
     /// Whether a worker without a delivery posted for the job.
-    pub is_strayed: bool,
+    pub has_foreign_post: bool,
     /// Reads that consumed chunks.
-    pub drains: Vec<Drain>,
-    pub hook: Hook,
+    pub consuming_reads: Vec<ConsumingRead>,
+    pub webhook: WebhookCalls,
     /// The delivered input, while the submit is unknown.
     pub delivered_input: Option<Bytes>,
 }
@@ -162,13 +163,13 @@ pub(super) struct Delivery {
     pub asked: EventTime,
     pub got: EventTime,
     /// Why the worker may have lost the job since.
-    pub doubts: LossEvidence,
+    pub evidence: LossEvidence,
     /// Consecutive pings that did not list the job; never reset once it is two.
     pub unlisted: u32,
     /// Whether the worker confirmed the delivery.
     pub confirmed: bool,
     /// Whether an unreadable job came in the same response.
-    pub spoiled: bool,
+    pub with_unreadable: bool,
     /// Why the previous worker lost the job, if that is certain.
     pub predecessor: Option<Loss>,
 }
@@ -217,7 +218,7 @@ pub(super) enum Loss {
 pub(super) struct Post {
     pub exchange: u64,
     pub worker: WorkerNo,
-    pub word: Word,
+    pub content: PostContent,
     pub span: Span,
     /// Whether the response was 200.
     pub accepted: bool,
@@ -227,7 +228,7 @@ pub(super) struct Post {
 
 /// The webhook of a job.
 #[derive(Debug, Default)]
-pub(super) struct Hook {
+pub(super) struct WebhookCalls {
     /// Whether some calls may have been about the end before the last retry.
     pub is_unsure: bool,
     /// Calls after the last retry that report earlier ends.
@@ -254,8 +255,8 @@ impl Job {
             touched: now,
             is_void: false,
             gone: None,
-            lives: 0,
-            life: JobCycle::new(EventTime { seq: 0, ms: 0, wall_ms: 0 }, now),
+            retries_done: 0,
+            cycle: JobCycle::new(EventTime { seq: 0, ms: 0, wall_ms: 0 }, now),
             past: Vec::new(),
             deliveries: Vec::new(),
             posts: Vec::new(),
@@ -263,9 +264,9 @@ impl Job {
             retries: Vec::new(),
             chunks: Vec::new(),
             log: BTreeMap::new(),
-            is_strayed: false,
-            drains: Vec::new(),
-            hook: Hook::default(),
+            has_foreign_post: false,
+            consuming_reads: Vec::new(),
+            webhook: WebhookCalls::default(),
             delivered_input: None,
         }
     }
@@ -287,24 +288,24 @@ impl Job {
     }
 
     /// Records that the job has ended.
-    pub fn end_life(&mut self, at: EventTime, why: &'static str) {
-        if self.life.over.is_none_or(|(known, _)| at.seq < known.seq) {
-            self.life.over = Some((at, why));
+    pub fn end_cycle(&mut self, at: EventTime, why: &'static str) {
+        if self.cycle.over.is_none_or(|(known, _)| at.seq < known.seq) {
+            self.cycle.over = Some((at, why));
         }
     }
 
     /// Records that a retry took effect between the two events.
-    pub fn begin_life(&mut self, from: EventTime, until: EventTime) {
-        let old = std::mem::replace(&mut self.life, JobCycle::new(from, until));
+    pub fn begin_cycle(&mut self, from: EventTime, until: EventTime) {
+        let old = std::mem::replace(&mut self.cycle, JobCycle::new(from, until));
         self.past.extend(old.terminal);
-        self.lives += 1;
-        self.hook = Hook::default();
+        self.retries_done += 1;
+        self.webhook = WebhookCalls::default();
         self.gone = None;
     }
 
     /// Deliveries that may belong to the time since the last retry.
     pub fn possible_deliveries(&self) -> impl DoubleEndedIterator<Item = &Delivery> + Clone {
-        self.deliveries.iter().filter(|delivery| delivery.got.seq >= self.life.began.0.seq)
+        self.deliveries.iter().filter(|delivery| delivery.got.seq >= self.cycle.began.0.seq)
     }
 
     /// Whether this worker was ever given the job.
@@ -316,6 +317,6 @@ impl Job {
     pub fn holder(&self) -> Option<&Delivery> {
         self.deliveries
             .last()
-            .filter(|delivery| delivery.asked.seq >= self.life.began.1.seq || self.lives == 0)
+            .filter(|delivery| delivery.asked.seq >= self.cycle.began.1.seq || self.retries_done == 0)
     }
 }

@@ -45,8 +45,8 @@ impl Auditor {
                 .ledger
                 .fail(Promise::WellFormed, || format!("{what}: status is {:?}", record.status));
         };
-        let Some(job) = self.notes.find_job(record.id) else { return };
-        self.check_damage_told(job, record, from, what);
+        let Some(job) = self.model.find_job(record.id) else { return };
+        self.check_damage_reported(job, record, from, what);
         // A list may omit large fields; a webhook says what it omits.
         let is_complete =
             record.output.is_some() && (record.error.is_some() || state == ShownState::Completed);
@@ -54,145 +54,145 @@ impl Auditor {
         let shown = Shown {
             output: record.output.map(|raw| part(body, raw)),
             error: record.error.map(|raw| part(body, raw)),
-            worker: record.worker.map(|name| self.notes.worker(name)),
+            worker: record.worker.map(|name| self.model.worker(name)),
             retries: record.retries.unwrap_or(0),
         };
-        self.sighted(&JobView { job, from, state, shown: Some(shown).filter(|_| is_whole), what });
+        self.observe_job(&JobView { job, from, state, shown: Some(shown).filter(|_| is_whole), what });
     }
 
     /// A job was observed.
-    pub(super) fn sighted(&mut self, sight: &JobView) {
-        if self.notes.get(sight.job).is_none_or(|job| job.is_void) {
+    pub(super) fn observe_job(&mut self, view: &JobView) {
+        if self.model.get(view.job).is_none_or(|job| job.is_void) {
             return;
         }
-        if !self.check_not_gone(sight) {
+        if !self.check_not_gone(view) {
             return;
         }
         let now = self.ledger.now;
-        let Some(job) = self.notes.get_mut(sight.job) else { return };
+        let Some(job) = self.model.get_mut(view.job) else { return };
         job.touched = now;
-        if job.lives > 0 && sight.from.seq < job.life.began.1.seq {
+        if job.retries_done > 0 && view.from.seq < job.cycle.began.1.seq {
             // The state may be the one before a retry.
             return;
         }
-        if sight.state.is_terminal() {
-            self.seen_ended(sight);
+        if view.state.is_terminal() {
+            self.seen_ended(view);
         } else {
-            self.seen_alive(sight);
+            self.seen_alive(view);
         }
-        if let Some(shown) = &sight.shown {
-            self.check_retries(sight, shown.retries);
+        if let Some(shown) = &view.shown {
+            self.check_retries(view, shown.retries);
         }
     }
 
-    fn seen_alive(&mut self, sight: &JobView) {
+    fn seen_alive(&mut self, view: &JobView) {
         let now = self.ledger.now;
-        let Some(job) = self.notes.get_mut(sight.job) else { return };
-        let over = job.life.over.filter(|(over, _)| over.seq < sight.from.seq);
+        let Some(job) = self.model.get_mut(view.job) else { return };
+        let over = job.cycle.over.filter(|(over, _)| over.seq < view.from.seq);
         if let Some((_, why)) = over
-            && !begin_retried_life(job, now)
+            && !begin_retried_cycle(job, now)
         {
             let text =
-                || format!("{} {:?} in {}, though {why} {}", job.id, sight.state, sight.what, history(job));
+                || format!("{} {:?} in {}, though {why} {}", job.id, view.state, view.what, history(job));
             return self.ledger.fail(Promise::EndsOnce, text);
         }
         self.ledger.check(Promise::EndsOnce, true, String::new);
-        job.life.seen = Some((sight.state, sight.from, now));
-        let is_errorless = sight.shown.as_ref().is_none_or(|shown| shown.error.is_none());
-        let text = || format!("{} {:?} shows an error; {}", sight.what, sight.state, history(job));
+        job.cycle.seen = Some((view.state, view.from, now));
+        let is_errorless = view.shown.as_ref().is_none_or(|shown| shown.error.is_none());
+        let text = || format!("{} {:?} shows an error; {}", view.what, view.state, history(job));
         self.ledger.check(Promise::Caused, is_errorless, text);
-        if sight.state == ShownState::InQueue {
-            job.life.seen_queued = Some((sight.from, now));
-            if job.life.queued_since.is_none()
-                && job.deliveries.last().is_none_or(|d| d.got.seq < sight.from.seq)
+        if view.state == ShownState::InQueue {
+            job.cycle.seen_queued = Some((view.from, now));
+            if job.cycle.queued_since.is_none()
+                && job.deliveries.last().is_none_or(|d| d.got.seq < view.from.seq)
             {
-                job.life.queued_since = Some(now);
+                job.cycle.queued_since = Some(now);
             }
             return;
         }
-        self.seen_running(sight);
+        self.seen_running(view);
     }
 
-    fn seen_running(&mut self, sight: &JobView) {
+    fn seen_running(&mut self, view: &JobView) {
         let now = self.ledger.now;
         // The job was assigned to read its input, though no worker got it.
-        let was_unread = self.was_taken_in_vain(sight.job, sight.from, now);
-        let Some((job, endpoint)) = self.notes.with_endpoint(sight.job) else { return };
-        let takes = job.possible_deliveries().count() + endpoint.unknown_takes(job.life.began.0, now);
-        let text = || format!("{} is IN_PROGRESS in {}, and no worker can have taken it", job.id, sight.what);
-        self.ledger.check(Promise::Caused, takes > 0 || was_unread, text);
-        self.check_overdue(sight);
-        let Some(job) = self.notes.get_mut(sight.job) else { return };
-        let Some(shown) = &sight.shown else { return };
+        let was_assigned_unread = self.was_assigned_unread(view.job, view.from, now);
+        let Some((job, endpoint)) = self.model.with_endpoint(view.job) else { return };
+        let takes = job.possible_deliveries().count() + endpoint.unknown_takes(job.cycle.began.0, now);
+        let text = || format!("{} is IN_PROGRESS in {}, and no worker can have taken it", job.id, view.what);
+        self.ledger.check(Promise::Caused, takes > 0 || was_assigned_unread, text);
+        self.check_overdue(view);
+        let Some(job) = self.model.get_mut(view.job) else { return };
+        let Some(shown) = &view.shown else { return };
         if let Some(worker) = shown.worker
             && !job.possible_deliveries().any(|delivery| delivery.worker == worker)
         {
-            job.life.undelivered = Some(worker);
+            job.cycle.undelivered = Some(worker);
         }
         if let Some(output) = shown.output.clone() {
-            self.check_progress(sight, &output);
+            self.check_progress(view, &output);
         }
     }
 
-    fn seen_ended(&mut self, sight: &JobView) {
+    fn seen_ended(&mut self, view: &JobView) {
         let now = self.ledger.now;
-        let Some(job) = self.notes.get_mut(sight.job) else { return };
-        if let Some(terminal) = &job.life.terminal
-            && let Some(difference) = difference(terminal, sight)
-            && !begin_retried_life(job, now)
+        let Some(job) = self.model.get_mut(view.job) else { return };
+        if let Some(terminal) = &job.cycle.terminal
+            && let Some(difference) = difference(terminal, view)
+            && !begin_retried_cycle(job, now)
         {
-            let text = || format!("{}: {difference} in {}; {}", job.id, sight.what, history(job));
+            let text = || format!("{}: {difference} in {}; {}", job.id, view.what, history(job));
             return self.ledger.fail(Promise::EndsOnce, text);
         }
         self.ledger.check(Promise::EndsOnce, true, String::new);
-        let is_news = match &job.life.terminal {
+        let is_news = match &job.cycle.terminal {
             None => true,
-            Some(known) => known.shown.is_none() && sight.shown.is_some(),
+            Some(known) => known.shown.is_none() && view.shown.is_some(),
         };
         if !is_news {
             // Requests that have ended by now did not take effect.
             let process = self.processes.len() - 1;
-            if sight.shown.is_some() && process > 0 {
+            if view.shown.is_some() && process > 0 {
                 let began = self.process_began;
                 job.retries.retain(|(_, span)| {
                     let until = span.until.or(began.filter(|began| span.from.seq < began.seq));
-                    until.is_none_or(|until| until.seq >= sight.from.seq)
+                    until.is_none_or(|until| until.seq >= view.from.seq)
                 });
             }
             return;
         }
-        let is_first = job.life.terminal.is_none();
+        let is_first = job.cycle.terminal.is_none();
         if is_first
-            && self.is_end_of_next_life(sight)
-            && let Some(job) = self.notes.get_mut(sight.job)
+            && self.is_end_of_next_cycle(view)
+            && let Some(job) = self.model.get_mut(view.job)
         {
-            begin_retried_life(job, now);
+            begin_retried_cycle(job, now);
         }
-        let from = self.check_cause(sight);
-        let Some((job, endpoint)) = self.notes.with_endpoint(sight.job) else { return };
-        let shown = sight.shown.as_ref();
-        job.life.terminal = Some(Terminal {
-            state: sight.state,
+        let from = self.check_cause(view);
+        let Some((job, endpoint)) = self.model.with_endpoint(view.job) else { return };
+        let shown = view.shown.as_ref();
+        job.cycle.terminal = Some(Terminal {
+            state: view.state,
             from,
             shown: shown.map(|shown| (shown.output.clone(), shown.error.clone())),
         });
         if is_first {
-            match sight.state {
+            match view.state {
                 ShownState::Completed => endpoint.ended.completed += 1,
                 ShownState::Failed => endpoint.ended.failed += 1,
                 _ => {}
             }
         }
-        job.end_life(now, "its end was shown");
-        self.watch_stop(sight.job);
+        job.end_cycle(now, "its end was shown");
+        self.watch_stop(view.job);
     }
 }
 
 /// Records a retry if one explains the observation. Returns whether it does.
-pub(super) fn begin_retried_life(job: &mut Job, now: EventTime) -> bool {
+pub(super) fn begin_retried_cycle(job: &mut Job, now: EventTime) -> bool {
     let Some(at) = job.retries.iter().position(|(_, span)| span.may_precede(now)) else { return false };
     let (_, span) = job.retries.remove(at);
-    job.begin_life(span.from, now);
+    job.begin_cycle(span.from, now);
     let ttl_ms = job.submission.as_ref().map(|submission| submission.ttl_ms);
     match ttl_ms {
         Some(ttl_ms) => {
@@ -205,12 +205,12 @@ pub(super) fn begin_retried_life(job: &mut Job, now: EventTime) -> bool {
 }
 
 /// Returns how a record differs from the job's known end.
-fn difference(known: &Terminal, sight: &JobView) -> Option<String> {
-    if known.state != sight.state {
-        return Some(format!("{:?} after {:?}", sight.state, known.state));
+fn difference(known: &Terminal, view: &JobView) -> Option<String> {
+    if known.state != view.state {
+        return Some(format!("{:?} after {:?}", view.state, known.state));
     }
     let (output, error) = known.shown.as_ref()?;
-    let shown = sight.shown.as_ref()?;
+    let shown = view.shown.as_ref()?;
     if *output != shown.output {
         return Some(format!(
             "another output: {} after {}",
@@ -231,18 +231,19 @@ pub(super) fn optional(part: Option<&Bytes>) -> String {
 /// Describes what is known of a job for messages.
 pub(super) fn history(job: &Job) -> String {
     use std::fmt::Write as _;
-    let mut text = format!("[lives {}", job.lives);
+    let mut text = format!("[retries {}", job.retries_done);
     // Writing into a string cannot fail.
-    let _ = write!(text, "; began {}..{}", job.life.began.0.ms, job.life.began.1.ms);
-    if let Some((over, why)) = job.life.over {
+    let _ = write!(text, "; began {}..{}", job.cycle.began.0.ms, job.cycle.began.1.ms);
+    if let Some((over, why)) = job.cycle.over {
         let _ = write!(text, "; over at {}: {why}", over.ms);
     }
-    if let Some(terminal) = &job.life.terminal {
+    if let Some(terminal) = &job.cycle.terminal {
         let _ = write!(text, "; {:?} from {}", terminal.state, terminal.from.ms);
     }
     for delivery in &job.deliveries {
         let (worker, asked, got) = (delivery.worker.0, delivery.asked.ms, delivery.got.ms);
-        let _ = write!(text, "; worker #{worker} asked {asked} got it {got} doubts {:?}", delivery.doubts);
+        let _ =
+            write!(text, "; worker #{worker} asked {asked} got it {got} evidence {:?}", delivery.evidence);
     }
     let until = |until: Option<EventTime>| until.map_or("?".to_owned(), |until| until.ms.to_string());
     for post in &job.posts {
@@ -250,7 +251,7 @@ pub(super) fn history(job: &Job) -> String {
         let _ = write!(
             text,
             "; worker #{worker} posted {} {from}..{}",
-            post.word.brief(),
+            post.content.brief(),
             until(post.span.until)
         );
     }

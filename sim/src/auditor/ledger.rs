@@ -15,7 +15,7 @@ pub(super) struct Ledger {
     pub now: EventTime,
     pub violations: Vec<Violation>,
     checked: Vec<u64>,
-    edges: Vec<u64>,
+    transitions: Vec<u64>,
 }
 
 impl Default for Ledger {
@@ -24,7 +24,7 @@ impl Default for Ledger {
             now: EventTime { seq: 0, ms: 0, wall_ms: 0 },
             violations: Vec::new(),
             checked: vec![0; Promise::ALL.len()],
-            edges: vec![0; Transition::ALL.len()],
+            transitions: vec![0; Transition::ALL.len()],
         }
     }
 }
@@ -50,15 +50,18 @@ impl Ledger {
     }
 
     /// Counts a transition that certainly happened.
-    pub fn edge(&mut self, edge: Transition) {
-        self.edges[edge as usize] += 1;
+    pub fn count_transition(&mut self, transition: Transition) {
+        self.transitions[transition as usize] += 1;
     }
 
     pub fn checked(&self) -> Vec<(&'static str, u64)> {
         Promise::ALL.iter().map(|promise| (promise.name(), self.checked[*promise as usize])).collect()
     }
 
-    pub fn edges(&self) -> Vec<(Transition, u64)> {
-        Transition::ALL.iter().map(|edge| (*edge, self.edges[*edge as usize])).collect()
+    pub fn transitions(&self) -> Vec<(Transition, u64)> {
+        Transition::ALL
+            .iter()
+            .map(|transition| (*transition, self.transitions[*transition as usize]))
+            .collect()
     }
 }

@@ -8,7 +8,7 @@ use super::job::EndpointNo;
 use super::operation::Operation;
 use super::promise::Promise;
 use super::rules::{Rate, Rates};
-use super::sse::Following;
+use super::sse::SseState;
 use super::time_bounds::EventTime;
 
 /// Length of the window in which requests are counted, in ms.
@@ -94,12 +94,12 @@ impl Auditor {
         let (Some((counted, rates)), Some(arrived)) = (self.counted(exchange), exchange.arrived) else {
             return;
         };
-        if exchange.following.as_ref().is_some_and(Following::has_passed) {
+        if exchange.sse.as_ref().is_some_and(SseState::has_passed) {
             return;
         }
         let rate = counted.2.rate(&rates);
         let missed_since_ms = self.missed_since_ms(arrived.ms);
-        let endpoint = &self.notes.endpoints[counted.1.0];
+        let endpoint = &self.model.endpoints[counted.1.0];
         let Some(window) = self.windows.get_mut(&counted) else { return };
         let open_before = window.open;
         window.open = window.open.saturating_sub(1);

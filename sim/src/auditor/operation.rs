@@ -17,7 +17,7 @@ pub(super) enum Operation {
     Cancel,
     Retry,
     /// A redelivery of webhooks.
-    RepeatHooks,
+    RedeliverWebhooks,
     Purge,
     Health,
     /// A list without filter and cursor, and its page size.
@@ -88,7 +88,7 @@ impl<'a> Address<'a> {
             ("GET" | "POST", "stream") => Operation::Stream { offset: number("offset") },
             ("POST", "cancel") => Operation::Cancel,
             ("POST", "retry") => Operation::Retry,
-            ("POST", "webhooks") => Operation::RepeatHooks,
+            ("POST", "webhooks") => Operation::RedeliverWebhooks,
             ("POST", "purge-queue") => Operation::Purge,
             ("GET", "health") => Operation::Health,
             ("GET", "requests") => {
@@ -107,7 +107,7 @@ impl<'a> Address<'a> {
         match self.operation {
             Operation::Done | Operation::Chunk => (self.worker, self.job) = (first, second),
             operation if operation.is_workers() => self.worker = first,
-            Operation::RepeatHooks => {}
+            Operation::RedeliverWebhooks => {}
             _ => self.job = first,
         }
     }

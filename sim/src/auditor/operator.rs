@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::Auditor;
-use super::endpoint::{Range, Renewal};
+use super::endpoint::{Range, TemplateChange};
 use super::exchange::Exchange;
 use super::job::EndpointNo;
 use super::time_bounds::{EventTime, Span};
@@ -15,11 +15,11 @@ impl Auditor {
         let Some(endpoint) = exchange.endpoint else { return };
         if is_deletion {
             let span = Span { from: self.ledger.now, until: None };
-            self.notes.endpoints[endpoint.0].deleted.get_or_insert(span);
+            self.model.endpoints[endpoint.0].deleted.get_or_insert(span);
         } else if let Ok(asked) = serde_json::from_slice::<Value>(&exchange.body) {
             // The change may be in effect from now on, even without a response.
-            self.learn(endpoint, &asked, false);
-            self.notes.endpoints[endpoint.0].workers_min = None;
+            self.widen_settings(endpoint, &asked, false);
+            self.model.endpoints[endpoint.0].workers_min = None;
         }
     }
 
@@ -29,35 +29,35 @@ impl Auditor {
         let Some(id) = record["id"].as_str() else { return };
         let endpoint = match exchange.endpoint {
             Some(endpoint) if !is_created => endpoint,
-            _ => self.notes.endpoint(id, &self.rules),
+            _ => self.model.endpoint(id, &self.rules),
         };
         if let Some(slug) = record["slug"].as_str() {
-            self.notes.name_endpoint(slug, endpoint);
+            self.model.name_endpoint(slug, endpoint);
         }
-        self.learn(endpoint, &record, is_created);
+        self.widen_settings(endpoint, &record, is_created);
         let is_alone = !self.exchanges.values().any(|other| {
             other.endpoint == Some(endpoint) && other.operation == super::operation::Operation::ChangeEndpoint
         });
         let now = self.ledger.now;
-        let notes = &mut self.notes.endpoints[endpoint.0];
+        let entry = &mut self.model.endpoints[endpoint.0];
         if let Some(template) = record["templateId"].as_str()
-            && notes.template.as_deref() != Some(template)
+            && entry.template.as_deref() != Some(template)
         {
             // If another change may have set the value, the time is unknown.
             let asked = serde_json::from_slice::<Value>(&exchange.body).unwrap_or_default();
             let is_this = asked["templateId"] == template && is_alone;
-            notes.renewed =
-                exchange.arrived.filter(|_| is_this).map(|changed| Renewal { changed, answered: now });
-            notes.template = Some(template.into());
+            entry.template_changed =
+                exchange.arrived.filter(|_| is_this).map(|changed| TemplateChange { changed, answered: now });
+            entry.template = Some(template.into());
         }
-        notes.workers_min = record["workersMin"].as_u64().filter(|_| is_alone);
+        entry.workers_min = record["workersMin"].as_u64().filter(|_| is_alone);
         if is_created {
-            notes.is_created = true;
+            entry.is_created = true;
         }
     }
 
-    fn learn(&mut self, endpoint: EndpointNo, record: &Value, is_all: bool) {
-        let settings = &mut self.notes.endpoints[endpoint.0].settings;
+    fn widen_settings(&mut self, endpoint: EndpointNo, record: &Value, is_all: bool) {
+        let settings = &mut self.model.endpoints[endpoint.0].settings;
         let ranges: [(&str, &mut Range); 6] = [
             ("executionTimeoutMs", &mut settings.execution_timeout_ms),
             ("maxRetries", &mut settings.max_retries),
@@ -95,19 +95,19 @@ impl Auditor {
         status: Option<u16>,
     ) {
         let Some(endpoint) = exchange.endpoint else { return };
-        let notes = &mut self.notes.endpoints[endpoint.0];
+        let entry = &mut self.model.endpoints[endpoint.0];
         match status {
             Some(204) => {
-                notes.is_deleted = true;
-                if let Some(span) = &mut notes.deleted {
+                entry.is_deleted = true;
+                if let Some(span) = &mut entry.deleted {
                     span.until = span.until.or(until);
                 }
             }
             Some(400..500)
-                if !notes.is_deleted
-                    && notes.deleted.is_some_and(|span| Some(span.from) == exchange.arrived) =>
+                if !entry.is_deleted
+                    && entry.deleted.is_some_and(|span| Some(span.from) == exchange.arrived) =>
             {
-                notes.deleted = None;
+                entry.deleted = None;
             }
             _ => {}
         }

@@ -10,7 +10,7 @@ use super::promise::Promise;
 use super::rules::Rules;
 use super::time_bounds::{EventTime, WallClock};
 use super::transitions::Transition;
-use super::wire::{ShownState, Word, plain};
+use super::wire::{PostContent, ShownState, plain};
 
 /// The facts that determine what may have ended a job.
 pub(super) struct Causes<'a> {
@@ -27,8 +27,8 @@ pub(super) struct Causes<'a> {
 impl Causes<'_> {
     /// The post that may have completed the job with this output.
     pub fn completed(&self, output: Option<&Option<Bytes>>) -> Option<&Post> {
-        self.posts().filter(|post| self.was_taken(post)).find(|post| match &post.word {
-            Word::Completed(posted) => {
+        self.posts().filter(|post| self.was_taken(post)).find(|post| match &post.content {
+            PostContent::Completed(posted) => {
                 !self.is_too_long(posted.as_ref()) && output.is_none_or(|shown| shown == posted)
             }
             _ => false,
@@ -40,14 +40,14 @@ impl Causes<'_> {
         let chunks = self.job.chunks.iter().filter(|post| self.is_possible(post));
         self.posts().chain(chunks).find(|post| {
             !self.is_stale(post)
-                && match &post.word {
-                    Word::Failed(text, _) => {
+                && match &post.content {
+                    PostContent::Failed(text, _) => {
                         error.is_none_or(|shown| shown == text) || self.endpoint.settings.may_retry_errors
                     }
-                    Word::Garbled => true,
-                    Word::Completed(output) => self.is_too_long(output.as_ref()),
+                    PostContent::Unreadable => true,
+                    PostContent::Completed(output) => self.is_too_long(output.as_ref()),
                     // A chunk is never too long, because long chunks are split.
-                    Word::Progress(_) => false,
+                    PostContent::Progress(_) => false,
                 }
         })
     }
@@ -55,17 +55,17 @@ impl Causes<'_> {
     /// When the job may have failed after too many losses.
     pub fn failed_by_loss(&self) -> Option<EventTime> {
         let mut lost = self.job.possible_deliveries().filter(|delivery| delivery.asked.seq <= self.limit.seq);
-        let unknown = self.endpoint.unknown_takes(self.job.life.began.0, self.limit);
+        let unknown = self.endpoint.unknown_takes(self.job.cycle.began.0, self.limit);
         let takes = lost.clone().count() + unknown;
         let needed = self.endpoint.settings.max_retries.low as usize + 1;
-        let earliest = lost.next_back().map_or(self.job.life.began.0, |delivery| delivery.asked);
+        let earliest = lost.next_back().map_or(self.job.cycle.began.0, |delivery| delivery.asked);
         (takes >= needed).then_some(earliest)
     }
 
     /// When the job may have failed because its input is damaged.
     pub fn failed_by_damage(&self) -> Option<EventTime> {
         let damaged = self.damaged.filter(|damaged| damaged.seq <= self.limit.seq);
-        damaged.map(|damaged| later(damaged, self.job.life.began.0))
+        damaged.map(|damaged| later(damaged, self.job.cycle.began.0))
     }
 
     /// When the job may have timed out.
@@ -79,12 +79,12 @@ impl Causes<'_> {
         // Only the last certain attempt can time out; the job continued after the others.
         let delivered = self.job.possible_deliveries().rfind(|delivery| delivery.got.seq <= self.limit.seq);
         // The take's response may have been in flight for longer than the timeout.
-        let under_way =
+        let in_flight =
             || self.job.possible_deliveries().rfind(|delivery| delivery.asked.seq <= self.limit.seq);
-        let began = match delivered.or_else(under_way) {
-            Some(delivery) => later(delivery.asked, self.job.life.began.0),
-            None if self.endpoint.unknown_takes(self.job.life.began.0, self.limit) > 0 => {
-                self.job.life.began.0
+        let began = match delivered.or_else(in_flight) {
+            Some(delivery) => later(delivery.asked, self.job.cycle.began.0),
+            None if self.endpoint.unknown_takes(self.job.cycle.began.0, self.limit) > 0 => {
+                self.job.cycle.began.0
             }
             None => return None,
         };
@@ -97,7 +97,7 @@ impl Causes<'_> {
     pub fn cancelled(&self) -> Option<EventTime> {
         let spans = self.job.cancels.iter();
         spans
-            .filter(|span| span.may_precede(self.limit) && span.may_follow(self.job.life.began.0))
+            .filter(|span| span.may_precede(self.limit) && span.may_follow(self.job.cycle.began.0))
             .map(|span| span.from)
             .min()
     }
@@ -106,16 +106,18 @@ impl Causes<'_> {
     pub fn purged(&self) -> Option<EventTime> {
         let spans = self.endpoint.purges.iter().map(|purge| &purge.span);
         let first =
-            self.job.submission.as_ref().map_or(self.job.life.began.0, |submission| submission.span.from);
-        let first = later(first, self.job.life.began.0);
+            self.job.submission.as_ref().map_or(self.job.cycle.began.0, |submission| submission.span.from);
+        let first = later(first, self.job.cycle.began.0);
         let hits = spans.filter(|span| span.may_precede(self.limit) && span.may_follow(first));
         hits.filter(|span| !self.certainly_ran_through(span.from, span.until)).map(|span| span.from).min()
     }
 
     /// The earliest event that may have ended the job.
     pub fn earliest_end(&self) -> Option<EventTime> {
-        let posts =
-            self.posts().filter(|post| !matches!(post.word, Word::Progress(_))).map(|post| post.span.from);
+        let posts = self
+            .posts()
+            .filter(|post| !matches!(post.content, PostContent::Progress(_)))
+            .map(|post| post.span.from);
         let chunks = self.failed_by_post(None).map(|post| post.span.from);
         let lost = [self.timed_out(), self.failed_by_loss(), self.failed_by_damage()];
         let others = [chunks, self.cancelled(), self.purged()].into_iter().chain(lost);
@@ -128,14 +130,14 @@ impl Causes<'_> {
     }
 
     fn is_possible(&self, post: &Post) -> bool {
-        post.span.may_precede(self.limit) && post.span.may_follow(self.job.life.began.0)
+        post.span.may_precede(self.limit) && post.span.may_follow(self.job.cycle.began.0)
     }
 
     /// Whether a worker may have had the job at the time of the post. Without a delivery there is no result.
     fn was_taken(&self, post: &Post) -> bool {
         let until = post.span.until.unwrap_or(self.limit);
         self.job.possible_deliveries().any(|delivery| delivery.asked.seq <= until.seq)
-            || self.endpoint.unknown_takes(self.job.life.began.0, until) > 0
+            || self.endpoint.unknown_takes(self.job.cycle.began.0, until) > 0
     }
 
     /// Whether the worker had certainly lost the job to another one before the post.
@@ -146,10 +148,10 @@ impl Causes<'_> {
     fn certainly_ran_through(&self, from: EventTime, until: Option<EventTime>) -> bool {
         let Some(until) = until else { return false };
         let holder = self.job.deliveries.iter().rfind(|delivery| delivery.got.seq < from.seq);
-        // The server may not have heard from the worker since the take, however slow the response was.
+        // The server may have received no request of the worker since the take, however slow the response was.
         holder.is_some_and(|delivery| {
-            !delivery.doubts.any()
-                && delivery.got.seq >= self.job.life.began.1.seq
+            !delivery.evidence.any()
+                && delivery.got.seq >= self.job.cycle.began.1.seq
                 && until.ms.saturating_sub(delivery.asked.ms) < self.rules.lease_ms()
         })
     }
@@ -178,67 +180,67 @@ fn later(one: EventTime, other: EventTime) -> EventTime {
 impl Auditor {
     /// Whether this can only be the end after a later retry: nothing ended the job in this state before it, and an
     /// unobserved failure may have preceded the retry.
-    pub(super) fn is_end_of_next_life(&self, sight: &JobView) -> bool {
-        let Some(job) = self.notes.get(sight.job).filter(|job| !job.retries.is_empty()) else { return false };
+    pub(super) fn is_end_of_next_cycle(&self, view: &JobView) -> bool {
+        let Some(job) = self.model.get(view.job).filter(|job| !job.retries.is_empty()) else { return false };
         let causes = self.causes_of(job);
         let may_have_failed = causes.failed_by_post(None).is_some()
             || causes.failed_by_loss().is_some()
             || causes.failed_by_damage().is_some()
             || causes.timed_out().is_some();
-        may_have_failed && find(&causes, sight).0.is_none()
+        may_have_failed && find(&causes, view).0.is_none()
     }
 
     fn causes_of<'a>(&'a self, job: &'a Job) -> Causes<'a> {
-        let endpoint = &self.notes.endpoints[job.endpoint.0];
-        let limit = job.life.over.map_or(self.ledger.now, |(over, _)| over);
+        let endpoint = &self.model.endpoints[job.endpoint.0];
+        let limit = job.cycle.over.map_or(self.ledger.now, |(over, _)| over);
         let damaged = self.unread.damaged(&job.id);
         Causes { job, endpoint, clock: &self.clock, rules: &self.rules, damaged, limit }
     }
 
     /// Finds what ended a job. Returns the earliest event of the end.
-    pub(super) fn check_cause(&mut self, sight: &JobView) -> EventTime {
+    pub(super) fn check_cause(&mut self, view: &JobView) -> EventTime {
         let now = self.ledger.now;
-        let is_of_damage = self.check_damage(sight);
-        let Some(job) = self.notes.get(sight.job) else { return now };
-        let endpoint = &self.notes.endpoints[job.endpoint.0];
-        let is_first = job.life.terminal.is_none();
+        let is_of_damage = self.check_damage(view);
+        let Some(job) = self.model.get(view.job) else { return now };
+        let endpoint = &self.model.endpoints[job.endpoint.0];
+        let is_first = job.cycle.terminal.is_none();
         let causes = self.causes_of(job);
-        let (from, edge) =
-            if is_of_damage { (causes.failed_by_damage(), None) } else { find(&causes, sight) };
+        let (from, transition) =
+            if is_of_damage { (causes.failed_by_damage(), None) } else { find(&causes, view) };
         if from.is_none() && endpoint.may_be_deleted(now) {
-            return job.life.began.0;
+            return job.cycle.began.0;
         }
         let text = || {
-            let shown = sight.shown.as_ref();
+            let shown = view.shown.as_ref();
             let output = optional(shown.and_then(|shown| shown.output.as_ref()));
             let error = optional(shown.and_then(|shown| shown.error.as_ref()));
             format!(
                 "{} {:?}, output {output}, error {error}, in {}: no cause; {}",
                 job.id,
-                sight.state,
-                sight.what,
+                view.state,
+                view.what,
                 history(job)
             )
         };
-        let began = job.life.began.0;
+        let began = job.cycle.began.0;
         self.ledger.check(Promise::Caused, from.is_some(), text);
-        if sight.state == ShownState::Failed && !is_of_damage {
-            self.check_fails_alone(sight);
+        if view.state == ShownState::Failed && !is_of_damage {
+            self.check_fails_alone(view);
         }
-        if let (ShownState::Completed, Some(posted)) = (sight.state, from) {
-            self.check_in_time(sight, posted);
+        if let (ShownState::Completed, Some(posted)) = (view.state, from) {
+            self.check_in_time(view, posted);
         }
-        if is_first && let Some(edge) = edge {
-            self.ledger.edge(edge);
+        if is_first && let Some(transition) = transition {
+            self.ledger.count_transition(transition);
         }
         from.map_or(began, |from| later(from, began))
     }
 }
 
 /// Returns the cause of an end, and the transition if it is certain.
-fn find(causes: &Causes<'_>, sight: &JobView) -> (Option<EventTime>, Option<Transition>) {
-    let shown = sight.shown.as_ref();
-    match sight.state {
+fn find(causes: &Causes<'_>, view: &JobView) -> (Option<EventTime>, Option<Transition>) {
+    let shown = view.shown.as_ref();
+    match view.state {
         ShownState::Completed => match causes.completed(shown.map(|shown| &shown.output)) {
             Some(post) if !causes.job.was_given_to(post.worker) => (Some(post.span.from), None),
             Some(post) if causes.is_stale(post) => (Some(post.span.from), Some(Transition::CompletedLate)),
@@ -252,9 +254,9 @@ fn find(causes: &Causes<'_>, sight: &JobView) -> (Option<EventTime>, Option<Tran
             (None, Some(purge)) => (Some(purge), Some(Transition::Purged)),
             (Some(cancel), None) => {
                 let ran = shown.map(|shown| shown.worker.is_some());
-                let edge = ran
+                let transition = ran
                     .map(|ran| if ran { Transition::CancelledRunning } else { Transition::CancelledQueued });
-                (Some(cancel), edge)
+                (Some(cancel), transition)
             }
             (None, None) => (None, None),
         },
@@ -265,21 +267,23 @@ fn find_failure(causes: &Causes<'_>, error: Option<&Bytes>) -> (Option<EventTime
     let text =
         error.and_then(|raw| serde_json::from_slice::<&serde_json::value::RawValue>(raw).ok()).map(plain);
     if let Some(post) = causes.failed_by_post(text.as_deref()) {
-        let edge = match &post.word {
-            Word::Failed(posted, _) if text.as_ref() == Some(posted) => Some(Transition::FailedByHandler),
-            Word::Completed(_) => Some(Transition::FailedBySize),
+        let transition = match &post.content {
+            PostContent::Failed(posted, _) if text.as_ref() == Some(posted) => {
+                Some(Transition::FailedByHandler)
+            }
+            PostContent::Completed(_) => Some(Transition::FailedBySize),
             _ => None,
         };
         // If the error is not the post's, the job may have failed long before the post.
-        let given_up = causes.failed_by_loss().filter(|_| edge != Some(Transition::FailedByHandler));
-        return (Some(given_up.map_or(post.span.from, |given_up| given_up.min(post.span.from))), edge);
+        let given_up = causes.failed_by_loss().filter(|_| transition != Some(Transition::FailedByHandler));
+        return (Some(given_up.map_or(post.span.from, |given_up| given_up.min(post.span.from))), transition);
     }
-    let edge = causes.failed_by_post(None).is_none().then_some(Transition::WorkerLostFailed);
+    let transition = causes.failed_by_post(None).is_none().then_some(Transition::WorkerLostFailed);
     match (causes.failed_by_loss(), causes.failed_by_damage()) {
         // Without a shown error, both causes are possible.
         (lost, Some(damaged)) if text.is_none() => {
             (Some(lost.map_or(damaged, |lost| lost.min(damaged))), None)
         }
-        (lost, _) => (lost, edge),
+        (lost, _) => (lost, transition),
     }
 }

@@ -12,8 +12,8 @@ const HELD_MS_MAX: u64 = 360_000;
 impl Auditor {
     /// Endpoint and id of each job whose end was not observed. A client should request them before the world ends.
     pub fn open_jobs(&self) -> Vec<(String, String)> {
-        let open = self.notes.jobs().filter(|(_, job)| self.is_open(job));
-        open.map(|(_, job)| (self.notes.endpoints[job.endpoint.0].name.to_string(), job.id.to_string()))
+        let open = self.model.jobs().filter(|(_, job)| self.is_open(job));
+        open.map(|(_, job)| (self.model.endpoints[job.endpoint.0].name.to_string(), job.id.to_string()))
             .collect()
     }
 
@@ -21,15 +21,15 @@ impl Auditor {
         job.acknowledged.is_some()
             && !job.is_void
             && job.gone.is_none()
-            && job.life.terminal.is_none()
+            && job.cycle.terminal.is_none()
             // The job has ended, and its output cannot be shown.
             && !self.has_damaged_output(job, self.ledger.now)
-            && !self.notes.endpoints[job.endpoint.0].may_be_deleted(self.ledger.now)
+            && !self.model.endpoints[job.endpoint.0].may_be_deleted(self.ledger.now)
     }
 
     /// The world ends.
-    pub(super) fn check_rest(&mut self) {
-        let jobs: Vec<JobNo> = self.notes.jobs().map(|(no, _)| no).collect();
+    pub(super) fn check_quiescence(&mut self) {
+        let jobs: Vec<JobNo> = self.model.jobs().map(|(no, _)| no).collect();
         for no in jobs {
             self.check_job_at_rest(no);
         }
@@ -41,39 +41,39 @@ impl Auditor {
 
     fn check_job_at_rest(&mut self, no: JobNo) {
         let now = self.ledger.now;
-        let Some(job) = self.notes.get(no) else { return };
-        let is_paused = self.notes.endpoints[job.endpoint.0].is_paused();
+        let Some(job) = self.model.get(no) else { return };
+        let is_paused = self.model.endpoints[job.endpoint.0].is_paused();
         // A job past its ttl needs no observed end.
         let may_be_gone = self.clock.most(job.known, now) >= job.ttl.low_ms;
         // A job with low priority waits for a worker that other jobs start.
         let may_wait = job.submission.as_ref().is_none_or(|submission| submission.is_low_priority);
-        let is_waiting = may_wait && job.life.seen.is_some_and(|(state, _, _)| state == ShownState::InQueue);
-        let is_over = job.life.over.is_some();
+        let is_waiting = may_wait && job.cycle.seen.is_some_and(|(state, _, _)| state == ShownState::InQueue);
+        let is_over = job.cycle.over.is_some();
         let is_open = self.is_open(job) && !is_over && !is_waiting && !may_be_gone && !is_paused;
         let text = || {
-            format!("{}: its end was not observed; last seen {:?}; {}", job.id, job.life.seen, history(job))
+            format!("{}: its end was not observed; last seen {:?}; {}", job.id, job.cycle.seen, history(job))
         };
         self.ledger.check(Promise::AllEnd, !is_open, text);
-        let is_deleted = self.notes.endpoints[job.endpoint.0].may_be_deleted(now);
-        let text = || format!("{}: {:?}; {}", job.id, job.hook, history(job));
-        let is_owed = !is_deleted && self.owes_hook(job);
-        self.ledger.check(Promise::HookMade, !is_owed, text);
+        let is_deleted = self.model.endpoints[job.endpoint.0].may_be_deleted(now);
+        let text = || format!("{}: {:?}; {}", job.id, job.webhook, history(job));
+        let is_owed = !is_deleted && self.has_pending_webhook(job);
+        self.ledger.check(Promise::WebhookMade, !is_owed, text);
     }
 
     fn check_workers_at_rest(&mut self) {
-        for worker in &self.notes.workers {
+        for worker in &self.model.workers {
             let running: Vec<&str> =
-                worker.running.iter().filter_map(|(no, _)| self.notes.get(*no)).map(|job| &*job.id).collect();
+                worker.running.iter().filter_map(|(no, _)| self.model.get(*no)).map(|job| &*job.id).collect();
             let is_done = running.is_empty() || !worker.is_managed;
             let text = || format!("{} still runs {running:?}", worker.name);
             self.ledger.check(Promise::AllStopped, is_done, text);
         }
-        for endpoint in &self.notes.endpoints {
+        for endpoint in &self.model.endpoints {
             if endpoint.settings.is_external {
                 continue;
             }
             let living = endpoint.workers.iter().filter(|no| {
-                let worker = &self.notes.workers[no.0];
+                let worker = &self.model.workers[no.0];
                 worker.is_managed && worker.ended.is_none()
             });
             let living = living.count() as u64;

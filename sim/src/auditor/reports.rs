@@ -10,26 +10,26 @@ use super::operation::Operation;
 use super::outcome_cause::{Causes, is_stale};
 use super::promise::Promise;
 use super::time_bounds::{EventTime, Span};
-use super::wire::{Chunk, Streamed, Word, brief, read_chunk, read_result};
+use super::wire::{Chunk, PostContent, Streamed, brief, read_chunk, read_result};
 
 impl Auditor {
     /// A worker's post arrived at the server.
     pub(super) fn post_arrived(&mut self, id: u64, exchange: &Exchange) {
         let (Some(no), Some(worker)) = (exchange.job, exchange.worker) else { return };
-        if self.notes.get(no).is_none_or(|job| job.is_void) {
+        if self.model.get(no).is_none_or(|job| job.is_void) {
             return;
         }
         let now = self.ledger.now;
         let is_chunk = exchange.operation == Operation::Chunk;
-        let word = if is_chunk { read_chunk(&exchange.body) } else { read_result(&exchange.body) };
-        let fails = matches!(word, Word::Failed(..));
-        let ends = fails || matches!(word, Word::Completed(_) | Word::Garbled);
-        let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
+        let content = if is_chunk { read_chunk(&exchange.body) } else { read_result(&exchange.body) };
+        let fails = matches!(content, PostContent::Failed(..));
+        let ends = fails || matches!(content, PostContent::Completed(_) | PostContent::Unreadable);
+        let Some((job, endpoint)) = self.model.with_endpoint(no) else { return };
         let may_retry = fails && endpoint.settings.may_retry_errors;
         let span = Span { from: now, until: None };
         let is_holders =
-            job.deliveries.last().is_some_and(|holder| holder.worker == worker && !holder.doubts.any());
-        let post = Post { exchange: id, worker, word, span, accepted: false, is_holders };
+            job.deliveries.last().is_some_and(|holder| holder.worker == worker && !holder.evidence.any());
+        let post = Post { exchange: id, worker, content, span, accepted: false, is_holders };
         if is_chunk {
             job.chunks.push(post);
         } else {
@@ -37,19 +37,21 @@ impl Auditor {
         }
         if ends {
             if may_retry {
-                self.doubt(worker, Some(no), |doubts| doubts.failed = true);
+                self.add_evidence(worker, Some(no), |evidence| evidence.failed = true);
             } else {
-                self.doubt(worker, Some(no), |doubts| doubts.denied = true);
+                self.add_evidence(worker, Some(no), |evidence| evidence.denied = true);
             }
-            self.let_go(worker, no);
+            self.released(worker, no);
         }
     }
 
     /// Whether this worker has posted a failure since then that requeued the job.
     pub(super) fn may_have_failed_in(&self, job: &Job, worker: WorkerNo, since: EventTime) -> bool {
-        self.notes.endpoints[job.endpoint.0].settings.may_retry_errors
+        self.model.endpoints[job.endpoint.0].settings.may_retry_errors
             && job.posts.iter().chain(&job.chunks).any(|post| {
-                matches!(post.word, Word::Failed(..)) && post.worker == worker && post.span.may_follow(since)
+                matches!(post.content, PostContent::Failed(..))
+                    && post.worker == worker
+                    && post.span.may_follow(since)
             })
     }
 
@@ -57,8 +59,8 @@ impl Auditor {
     pub(super) fn post_answered(&mut self, id: u64, exchange: &Exchange, status: u16) {
         let Some(no) = exchange.job else { return };
         let now = self.ledger.now;
-        let denied = exchange.worker.and_then(|worker| self.notes.workers[worker.0].denied);
-        let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
+        let denied = exchange.worker.and_then(|worker| self.model.workers[worker.0].denied);
+        let Some((job, endpoint)) = self.model.with_endpoint(no) else { return };
         job.touched = now;
         let posts = if exchange.operation == Operation::Chunk { &mut job.chunks } else { &mut job.posts };
         let Some(at) = posts.iter().rposition(|post| post.exchange == id) else { return };
@@ -74,12 +76,12 @@ impl Auditor {
         let post = posts[at].clone();
         let may_retry = endpoint.settings.may_retry_errors;
         if exchange.operation == Operation::Chunk
-            || post.span.from.seq < job.life.began.1.seq && job.lives > 0
+            || post.span.from.seq < job.cycle.began.1.seq && job.retries_done > 0
         {
             return;
         }
         // Whether a late result from before a retry counts is uncertain.
-        let began = if job.lives > 0 { job.life.began.1.seq } else { 0 };
+        let began = if job.retries_done > 0 { job.cycle.began.1.seq } else { 0 };
         let was_given = job.deliveries.iter().any(|delivery| {
             delivery.worker == post.worker
                 && delivery.asked.seq >= began
@@ -89,32 +91,34 @@ impl Auditor {
             return;
         }
         // Only a failure by the holder counts; a result that is too long is a failure.
-        let let_go = denied.is_some_and(|denied| denied.seq > post.span.from.seq);
-        let is_holders = is_only_holder(job, &post) && !let_go;
-        let ends = match &post.word {
-            Word::Completed(output) => !self.rules.is_too_long(job.is_sync, output.as_ref()) || is_holders,
+        let released = denied.is_some_and(|denied| denied.seq > post.span.from.seq);
+        let is_holders = is_only_holder(job, &post) && !released;
+        let ends = match &post.content {
+            PostContent::Completed(output) => {
+                !self.rules.is_too_long(job.is_sync, output.as_ref()) || is_holders
+            }
             // The job may be retried.
-            Word::Failed(..) => is_holders && !may_retry,
+            PostContent::Failed(..) => is_holders && !may_retry,
             _ => false,
         };
-        if ends && let Some(job) = self.notes.get_mut(no) {
-            job.end_life(now, "a result was accepted");
+        if ends && let Some(job) = self.model.get_mut(no) {
+            job.end_cycle(now, "a result was accepted");
             self.watch_stop(no);
         }
     }
 
     /// A running job shows an output, which must be progress of the job's worker.
-    pub(super) fn check_progress(&mut self, sight: &JobView, output: &Bytes) {
+    pub(super) fn check_progress(&mut self, view: &JobView, output: &Bytes) {
         let now = self.ledger.now;
-        let Some(job) = self.notes.get(sight.job) else { return };
+        let Some(job) = self.model.get(view.job) else { return };
         let found = job.posts.iter().any(|post| {
-            matches!(&post.word, Word::Progress(shown) if shown == output)
+            matches!(&post.content, PostContent::Progress(shown) if shown == output)
                 && post.span.may_precede(now)
                 && !is_stale(&job.deliveries, post)
-                && !is_of_past_run(job, post, sight.from)
+                && !is_of_past_run(job, post, view.from)
         });
         let text =
-            || format!("{} shows progress {} in {}; {}", job.id, brief(output), sight.what, history(job));
+            || format!("{} shows progress {} in {}; {}", job.id, brief(output), view.what, history(job));
         self.ledger.check(Promise::FromHolder, found, text);
     }
 
@@ -140,7 +144,7 @@ impl Auditor {
         {
             self.check_page_damage(no, offset, chunks.len(), arrived);
         }
-        let Some(job) = self.notes.get(no).filter(|job| !job.is_void) else { return };
+        let Some(job) = self.model.get(no).filter(|job| !job.is_void) else { return };
         if job.chunks.iter().any(|post| exchange_is_large(post, self.rules.chunk_bytes_max)) {
             return;
         }
@@ -148,7 +152,7 @@ impl Auditor {
         for chunk in &chunks {
             let shown = chunk.output.get().as_bytes();
             let found = job.chunks.iter().any(|post| {
-                matches!(&post.word, Word::Progress(posted) if posted == shown)
+                matches!(&post.content, PostContent::Progress(posted) if posted == shown)
                     && post.span.may_precede(now)
                     && !is_stale(&job.deliveries, post)
                     && !is_of_past_run(job, post, from)
@@ -180,14 +184,14 @@ impl Auditor {
             };
             self.ledger.check(Promise::FromHolder, complete, text);
         }
-        self.drained(exchange, &chunks);
+        self.chunks_consumed(exchange, &chunks);
     }
 
     /// Whether the job may have timed out or been cancelled before its last chunk was answered. A later chunk is
     /// answered alike but not stored.
     pub(super) fn may_have_ended_before_chunks(&self, job: &Job) -> bool {
         let Some(limit) = job.chunks.iter().filter_map(|post| post.span.until).max() else { return false };
-        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let endpoint = &self.model.endpoints[job.endpoint.0];
         let damaged = self.unread.damaged(&job.id);
         let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, damaged, limit };
         causes.timed_out().is_some() || causes.cancelled().is_some()
@@ -201,21 +205,22 @@ impl Auditor {
             return;
         };
         if state.is_terminal() {
-            self.sighted(&JobView { job, from, state, shown: None, what: "stream" });
+            self.observe_job(&JobView { job, from, state, shown: None, what: "stream" });
         }
     }
 }
 
 pub(super) fn exchange_is_large(post: &Post, chunk_bytes_max: usize) -> bool {
-    matches!(&post.word, Word::Progress(chunk) if chunk.len() > chunk_bytes_max)
+    matches!(&post.content, PostContent::Progress(chunk) if chunk.len() > chunk_bytes_max)
 }
 
 /// Whether a retry certainly took effect between this post and the request.
 pub(super) fn is_of_past_run(job: &Job, post: &Post, from: EventTime) -> bool {
     let Some(until) = post.span.until else { return false };
-    let retried = job.lives > 0 && until.seq < job.life.began.0.seq && job.life.began.1.seq < from.seq;
+    let retried =
+        job.retries_done > 0 && until.seq < job.cycle.began.0.seq && job.cycle.began.1.seq < from.seq;
     let queued =
-        job.life.seen_queued.is_some_and(|(since, seen)| until.seq < since.seq && seen.seq < from.seq);
+        job.cycle.seen_queued.is_some_and(|(since, seen)| until.seq < since.seq && seen.seq < from.seq);
     let mut others = job.deliveries.iter().filter(|delivery| delivery.got.seq < from.seq);
     retried || queued || others.any(|delivery| until.seq < delivery.asked.seq)
 }
@@ -224,9 +229,9 @@ pub(super) fn is_of_past_run(job: &Job, post: &Post, from: EventTime) -> bool {
 fn is_only_holder(job: &Job, post: &Post) -> bool {
     let Some(holder) = job.deliveries.last() else { return false };
     let Some(until) = post.span.until else { return false };
-    let doubts = holder.doubts;
+    let evidence = holder.evidence;
     // Only the worker's own post may have released the job.
-    let lost = !post.is_holders || doubts.silent || doubts.ended.is_some() || holder.unlisted >= 2;
+    let lost = !post.is_holders || evidence.silent || evidence.ended.is_some() || holder.unlisted >= 2;
     holder.worker == post.worker
         && holder.got.seq < post.span.from.seq
         && !lost
@@ -237,23 +242,25 @@ fn is_only_holder(job: &Job, post: &Post) -> bool {
 /// previous one.
 fn certain_chunks(job: &Job, from: EventTime) -> Option<Vec<&Bytes>> {
     let [only] = job.deliveries.as_slice() else { return None };
-    let doubts = only.doubts;
+    let evidence = only.evidence;
     // A worker that posted a result has released the job. If the result was refused, the job may have been
     // requeued.
-    let mut results = job.posts.iter().filter(|post| !matches!(post.word, Word::Progress(_)));
-    let let_go = doubts.denied && results.next().is_none_or(|first| !first.accepted);
-    let lost = doubts.silent || let_go || doubts.failed || doubts.ended.is_some() || only.unlisted >= 2;
-    if lost || job.life.seen_queued.is_some_and(|(_, seen)| seen.seq > only.got.seq) || job.lives > 0 {
+    let mut results = job.posts.iter().filter(|post| !matches!(post.content, PostContent::Progress(_)));
+    let released = evidence.denied && results.next().is_none_or(|first| !first.accepted);
+    let lost =
+        evidence.silent || released || evidence.failed || evidence.ended.is_some() || only.unlisted >= 2;
+    if lost || job.cycle.seen_queued.is_some_and(|(_, seen)| seen.seq > only.got.seq) || job.retries_done > 0
+    {
         return None;
     }
     let mut expected = Vec::new();
     let mut before: Option<EventTime> = None;
     for post in &job.chunks {
-        let Word::Progress(chunk) = &post.word else { return None };
+        let PostContent::Progress(chunk) = &post.content else { return None };
         let until = post.span.until.filter(|_| post.accepted)?;
         let in_order = before.is_none_or(|before| before.seq < post.span.from.seq);
         // Whether a chunk counts is uncertain if the job may have ended before.
-        let is_early = job.life.over.is_none_or(|(over, _)| until.seq < over.seq);
+        let is_early = job.cycle.over.is_none_or(|(over, _)| until.seq < over.seq);
         if post.worker != only.worker || !in_order || !is_early {
             return None;
         }

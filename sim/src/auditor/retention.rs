@@ -17,30 +17,30 @@ impl Auditor {
     /// passed, if the previous process could not store the deletion. The job is alive again then.
     pub(super) fn may_be_back(&mut self, no: JobNo, from: EventTime) {
         let now = self.ledger.now;
-        let Some(gone) = self.notes.get(no).and_then(|job| job.gone) else { return };
+        let Some(gone) = self.model.get(no).and_then(|job| job.gone) else { return };
         let is_earlier = gone.seq < from.seq
             && self.process_began.is_some_and(|began| began.seq > gone.seq)
             && self.clock.least(from, now) < self.clock.most(gone, gone);
-        if let Some(job) = self.notes.get_mut(no).filter(|_| is_earlier) {
+        if let Some(job) = self.model.get_mut(no).filter(|_| is_earlier) {
             job.gone = None;
-            if job.life.over.is_some_and(|(_, why)| why == WAS_GONE) {
-                (job.life.over, job.life.is_stop_watched) = (None, false);
+            if job.cycle.over.is_some_and(|(_, why)| why == WAS_GONE) {
+                (job.cycle.over, job.cycle.is_stop_watched) = (None, false);
             }
         }
     }
 
     /// A job was observed. Returns whether that was possible.
-    pub(super) fn check_not_gone(&mut self, sight: &JobView) -> bool {
+    pub(super) fn check_not_gone(&mut self, view: &JobView) -> bool {
         let now = self.ledger.now;
-        self.may_be_back(sight.job, sight.from);
-        let Some(job) = self.notes.get(sight.job) else { return false };
-        if let Some(gone) = job.gone.filter(|gone| gone.seq < sight.from.seq) {
+        self.may_be_back(view.job, view.from);
+        let Some(job) = self.model.get(view.job) else { return false };
+        if let Some(gone) = job.gone.filter(|gone| gone.seq < view.from.seq) {
             let text = || {
                 format!(
                     "{} {:?} in {}, though it was gone at {} ms; {}",
                     job.id,
-                    sight.state,
-                    sight.what,
+                    view.state,
+                    view.what,
                     gone.ms,
                     history(job)
                 )
@@ -50,21 +50,21 @@ impl Auditor {
         }
         let mut high_ms = job.ttl.high_ms;
         if let (Some((over, _)), Some(terminal), false) =
-            (job.life.over, &job.life.terminal, job.pin != Pin::None)
+            (job.cycle.over, &job.cycle.terminal, job.pin != Pin::None)
             && job.retries.is_empty()
         {
-            let retention = self.notes.endpoints[job.endpoint.0].retention_ms(job.is_sync).high;
+            let retention = self.model.endpoints[job.endpoint.0].retention_ms(job.is_sync).high;
             // The job may have ended long before it was shown, when the clock was later.
             high_ms = high_ms.min(self.clock.most(terminal.from, over).saturating_add(retention));
         }
-        let least_ms = self.clock.least(sight.from, now);
+        let least_ms = self.clock.least(view.from, now);
         let is_shown_late = least_ms >= high_ms && job.retries.is_empty();
         let text = || {
             format!(
                 "{} {:?} in {}, {} ms after its time; {}",
                 job.id,
-                sight.state,
-                sight.what,
+                view.state,
+                view.what,
                 least_ms - high_ms,
                 history(job)
             )
@@ -76,15 +76,15 @@ impl Auditor {
     /// A response says that a job does not exist.
     pub(super) fn missing(&mut self, no: JobNo, from: EventTime, what: &str) {
         let now = self.ledger.now;
-        let Some(job) = self.notes.get(no) else { return };
-        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let Some(job) = self.model.get(no) else { return };
+        let endpoint = &self.model.endpoints[job.endpoint.0];
         if job.known.seq > from.seq || endpoint.may_be_deleted(now) {
             return;
         }
         if job.gone.is_some() || job.is_void {
             return;
         }
-        let ended = self.earliest_end(job, job.life.over.map_or(now, |(over, _)| over));
+        let ended = self.earliest_end(job, job.cycle.over.map_or(now, |(over, _)| over));
         let by_ttl = self.clock.most(job.known, now) >= job.ttl.low_ms;
         let retention_ms = endpoint.retention_ms(job.is_sync).low;
         let by_retention =
@@ -100,15 +100,15 @@ impl Auditor {
         };
         self.ledger.check(Promise::Kept, by_ttl || by_retention, text);
         let is_retried = !job.retries.is_empty();
-        let edge = match (by_ttl, by_retention, job.life.terminal.as_ref()) {
+        let transition = match (by_ttl, by_retention, job.cycle.terminal.as_ref()) {
             (true, false, Some(terminal)) if !is_retried => expired(terminal.state),
             (false, true, Some(terminal)) if !is_retried => forgotten(terminal.state),
             (true, false, None) if ended.is_none() && !is_retried => {
                 let last = job.possible_deliveries().last();
                 match last {
-                    Some(delivery) if !delivery.doubts.any() => Some(Transition::ExpiredRunning),
-                    None if endpoint.unknown_takes(job.life.began.0, now) == 0
-                        || job.life.queued_since.is_some() =>
+                    Some(delivery) if !delivery.evidence.any() => Some(Transition::ExpiredRunning),
+                    None if endpoint.unknown_takes(job.cycle.began.0, now) == 0
+                        || job.cycle.queued_since.is_some() =>
                     {
                         Some(Transition::ExpiredQueued)
                     }
@@ -117,22 +117,22 @@ impl Auditor {
             }
             _ => None,
         };
-        if let Some(edge) = edge {
-            self.ledger.edge(edge);
+        if let Some(transition) = transition {
+            self.ledger.count_transition(transition);
         }
-        if let Some(job) = self.notes.get_mut(no) {
+        if let Some(job) = self.model.get_mut(no) {
             if job.retries.is_empty() {
                 job.gone = Some(now);
             }
-            job.end_life(now, WAS_GONE);
+            job.end_cycle(now, WAS_GONE);
         }
         self.watch_stop(no);
     }
 
     /// Whether a job certainly existed between the two events.
-    pub(super) fn certainly_lives(&self, no: JobNo, from: EventTime, until: EventTime) -> bool {
-        let Some(job) = self.notes.get(no) else { return false };
-        let endpoint = &self.notes.endpoints[job.endpoint.0];
+    pub(super) fn certainly_exists(&self, no: JobNo, from: EventTime, until: EventTime) -> bool {
+        let Some(job) = self.model.get(no) else { return false };
+        let endpoint = &self.model.endpoints[job.endpoint.0];
         let Some(acknowledged) = job.acknowledged else { return false };
         if job.gone.is_some() || job.is_void || endpoint.may_be_deleted(until) || !job.retries.is_empty() {
             return false;
@@ -145,7 +145,7 @@ impl Auditor {
 
     /// Whether the server may have deleted the job by then.
     pub(super) fn may_be_past_its_time(&self, job: &Job, then: EventTime) -> bool {
-        let retention_ms = self.notes.endpoints[job.endpoint.0].retention_ms(job.is_sync).low;
+        let retention_ms = self.model.endpoints[job.endpoint.0].retention_ms(job.is_sync).low;
         let most_ms = self.clock.most(job.known, then);
         let ended = self.earliest_end(job, then);
         most_ms >= job.ttl.low_ms || ended.is_some_and(|ended_ms| most_ms >= ended_ms + retention_ms)
@@ -153,10 +153,10 @@ impl Auditor {
 
     /// The earliest value of the server's clock at the job's end, if it may have ended by `limit`.
     fn earliest_end(&self, job: &Job, limit: EventTime) -> Option<u64> {
-        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let endpoint = &self.model.endpoints[job.endpoint.0];
         let damaged = self.unread.damaged(&job.id);
         let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, damaged, limit };
-        let known = job.life.terminal.as_ref().map(|terminal| terminal.from);
+        let known = job.cycle.terminal.as_ref().map(|terminal| terminal.from);
         known.or_else(|| causes.earliest_end()).map(|from| self.clock.least(from, limit))
     }
 
@@ -167,9 +167,9 @@ impl Auditor {
         shown: &[JobNo],
         from: EventTime,
     ) {
-        let jobs = self.notes.endpoints[endpoint.0].jobs.clone();
+        let jobs = self.model.endpoints[endpoint.0].jobs.clone();
         for no in jobs {
-            let Some(job) = self.notes.get(no) else { continue };
+            let Some(job) = self.model.get(no) else { continue };
             let known = job.acknowledged.is_some_and(|acknowledged| acknowledged.seq < from.seq);
             if known && job.gone.is_none() && shown.binary_search(&no).is_err() {
                 self.missing(no, from, "a complete list");

@@ -13,42 +13,37 @@ const UNDELIVERED_MAX: usize = 3;
 
 impl Auditor {
     /// A job's retries were shown.
-    pub(super) fn check_retries(&mut self, sight: &JobView, retries: u64) {
-        let Some(job) = self.notes.get(sight.job) else { return };
-        let endpoint = &self.notes.endpoints[job.endpoint.0];
+    pub(super) fn check_retries(&mut self, view: &JobView, retries: u64) {
+        let Some(job) = self.model.get(view.job) else { return };
+        let endpoint = &self.model.endpoints[job.endpoint.0];
         let latest = job.deliveries.last().map(|delivery| delivery.got);
         let most = self.losses_most(job);
         let text = || {
-            format!(
-                "{}: {retries} retries in {}, at most {most} losses; {}",
-                job.id,
-                sight.what,
-                history(job)
-            )
+            format!("{}: {retries} retries in {}, at most {most} losses; {}", job.id, view.what, history(job))
         };
         self.ledger.check(Promise::RetriesCounted, retries <= most, text);
         let most = endpoint.settings.max_retries.high;
-        let text = || format!("{}: {retries} retries in {}, at most {most} may be", job.id, sight.what);
+        let text = || format!("{}: {retries} retries in {}, at most {most} may be", job.id, view.what);
         self.ledger.check(Promise::RetriesCounted, !endpoint.is_created || retries <= most, text);
-        let is_after_last = latest.is_none_or(|got| got.seq < sight.from.seq);
+        let is_after_last = latest.is_none_or(|got| got.seq < view.from.seq);
         if is_after_last {
-            let fewest = job.life.retries.0;
+            let fewest = job.cycle.retries.0;
             let text = || {
                 format!(
                     "{}: {retries} retries in {}, at least {fewest} losses; {}",
                     job.id,
-                    sight.what,
+                    view.what,
                     history(job)
                 )
             };
             self.ledger.check(Promise::RetriesCounted, retries >= fewest, text);
         }
-        let Some(job) = self.notes.get_mut(sight.job) else { return };
+        let Some(job) = self.model.get_mut(view.job) else { return };
         if !is_after_last {
             return;
         }
         let Some(delivery) = job.deliveries.last_mut() else { return };
-        let edge = match (delivery.predecessor, retries) {
+        let transition = match (delivery.predecessor, retries) {
             (Some(Loss::Died | Loss::Silent), 1..) => Transition::WorkerLostRequeued,
             (Some(Loss::Drained), 0) => Transition::DrainedRequeued,
             (Some(Loss::Undelivered), 0) => Transition::UndeliveredRequeued,
@@ -56,15 +51,14 @@ impl Auditor {
             _ => return,
         };
         delivery.predecessor = None;
-        self.ledger.edge(edge);
+        self.ledger.count_transition(transition);
     }
 
     /// The largest possible count of retries. A worker that never confirmed the delivery, and continues without the
     /// job, has not lost it.
-    /// not, has not lost it.
     fn losses_most(&self, job: &Job) -> u64 {
         let now = self.ledger.now;
-        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let endpoint = &self.model.endpoints[job.endpoint.0];
         let latest = job.deliveries.last().map(|delivery| delivery.got);
         let (mut lost, mut undelivered) = (0, 0);
         for delivery in job.possible_deliveries() {
@@ -72,15 +66,15 @@ impl Auditor {
             if !self.may_be_lost(delivery, is_last) {
                 continue;
             }
-            let is_sure = delivery.doubts.only_denied()
+            let is_sure = delivery.evidence.only_denied()
                 && !delivery.confirmed
-                && !job.is_strayed
+                && !job.has_foreign_post
                 && !self.is_silent(delivery.worker, self.rules.lease_ms());
             *(if is_sure { &mut undelivered } else { &mut lost }) += 1;
         }
-        for (arrived, worker) in endpoint.unknown_takers(job.life.began.0, now) {
-            let is_sure =
-                !job.is_strayed && worker.is_some_and(|worker| self.certainly_stayed(job, worker, arrived));
+        for (arrived, worker) in endpoint.unknown_takers(job.cycle.began.0, now) {
+            let is_sure = !job.has_foreign_post
+                && worker.is_some_and(|worker| self.certainly_stayed(job, worker, arrived));
             *(if is_sure { &mut undelivered } else { &mut lost }) += 1;
         }
         // A lost delivery is not counted here, but may have been unconfirmed, too.
@@ -89,22 +83,22 @@ impl Auditor {
     }
 
     fn may_be_lost(&self, delivery: &Delivery, is_last: bool) -> bool {
-        let doubts = delivery.doubts;
-        let only_drained = doubts.ended.is_some_and(|(_, by_server)| by_server)
-            && !doubts.silent
-            && !doubts.denied
-            && !doubts.failed;
-        let is_over = !is_last || doubts.any() || self.is_silent(delivery.worker, self.rules.lease_ms());
+        let evidence = delivery.evidence;
+        let only_drained = evidence.ended.is_some_and(|(_, by_server)| by_server)
+            && !evidence.silent
+            && !evidence.denied
+            && !evidence.failed;
+        let is_over = !is_last || evidence.any() || self.is_silent(delivery.worker, self.rules.lease_ms());
         !only_drained && is_over
     }
 
     /// Whether the server must assume that this worker was healthy since then and never had the job.
     fn certainly_stayed(&self, job: &Job, worker: WorkerNo, since: EventTime) -> bool {
-        let notes = &self.notes.workers[worker.0];
+        let entry = &self.model.workers[worker.0];
         !job.was_given_to(worker)
-            && notes.ended.is_none()
-            && !notes.unfit
-            && notes.silent.is_none_or(|silent| silent.seq <= since.seq)
+            && entry.ended.is_none()
+            && !entry.unfit
+            && entry.silent.is_none_or(|silent| silent.seq <= since.seq)
             && self.process_began.is_some_and(|began| began.seq < since.seq)
             && self.process_ended.is_none_or(|ended| ended.seq < since.seq)
             && !self.is_silent(worker, self.rules.lease_ms())

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::Auditor;
-use super::endpoint::Orphan;
+use super::endpoint::UnansweredSubmit;
 use super::exchange::Exchange;
 use super::job::{Deadline, EndpointNo, JobNo, Submission};
 use super::operation::Operation;
@@ -32,8 +32,8 @@ impl Auditor {
             keyed.asked.push((id, now, hash_of(&exchange.body)));
         }
         let Some(submission) = self.read_submission(&exchange.body, now) else { return };
-        let orphan = Orphan { exchange: id, submission };
-        self.notes.endpoints[endpoint.0].orphans.push(orphan);
+        let submit = UnansweredSubmit { exchange: id, submission };
+        self.model.endpoints[endpoint.0].unanswered_submits.push(submit);
     }
 
     fn read_submission(&self, body: &Bytes, now: EventTime) -> Option<Submission> {
@@ -60,13 +60,16 @@ impl Auditor {
     fn accepted(&mut self, id: u64, exchange: &Exchange, job_id: &str) -> Option<JobNo> {
         let (Some(endpoint), Some(arrived)) = (exchange.endpoint, exchange.arrived) else { return None };
         let now = self.ledger.now;
-        let (no, is_new) = self.notes.job(job_id, endpoint, now);
+        let (no, is_new) = self.model.job(job_id, endpoint, now);
         if is_new {
-            self.watch_end(no);
+            self.schedule_forget(no);
         }
-        let orphans = &mut self.notes.endpoints[endpoint.0].orphans;
-        let own = orphans.iter().position(|orphan| orphan.exchange == id).map(|at| orphans.swap_remove(at));
-        let job = self.notes.get_mut(no)?;
+        let unanswered_submits = &mut self.model.endpoints[endpoint.0].unanswered_submits;
+        let own = unanswered_submits
+            .iter()
+            .position(|submit| submit.exchange == id)
+            .map(|at| unanswered_submits.swap_remove(at));
+        let job = self.model.get_mut(no)?;
         job.touched = now;
         if job.is_void {
             return None;
@@ -76,16 +79,16 @@ impl Auditor {
         }
         if job.acknowledged.is_none() {
             job.acknowledged = Some(now);
-            self.ledger.edge(Transition::Accepted);
+            self.ledger.count_transition(Transition::Accepted);
         } else if exchange.key.is_none() {
             let text = || format!("{}: {job_id} came before", exchange.path);
             self.ledger.fail(Promise::OneJobPerKey, text);
         }
-        let job = self.notes.get_mut(no)?;
+        let job = self.model.get_mut(no)?;
         if job.submission.is_some() {
             return Some(no);
         }
-        let Some(Orphan { mut submission, .. }) = own else { return Some(no) };
+        let Some(UnansweredSubmit { mut submission, .. }) = own else { return Some(no) };
         submission.span.until = Some(now);
         // With the same key, an earlier request may have created the job.
         let first = exchange.key.clone().and_then(|key| {
@@ -98,8 +101,8 @@ impl Auditor {
             low_ms: self.clock.least(submission.span.from, now) + submission.ttl_ms,
             high_ms: self.clock.most(submission.span.from, now) + submission.ttl_ms,
         };
-        if job.lives == 0 {
-            job.life.began.0 = submission.span.from;
+        if job.retries_done == 0 {
+            job.cycle.began.0 = submission.span.from;
         }
         if let Some(delivered) = job.delivered_input.take() {
             let text =
@@ -113,7 +116,7 @@ impl Auditor {
     /// A submit was refused and created no job.
     pub(super) fn submit_refused(&mut self, id: u64, exchange: &Exchange, status: u16) {
         let Some(endpoint) = exchange.endpoint else { return };
-        let is_deleted = self.notes.endpoints[endpoint.0].deleted.is_some();
+        let is_deleted = self.model.endpoints[endpoint.0].deleted.is_some();
         if status == 404 && (is_deleted || exchange.operation == Operation::RunSync) {
             // The submit may have been accepted before its endpoint or its job was deleted.
             return;
@@ -129,7 +132,7 @@ impl Auditor {
                 keyed.asked.retain(|(other, _, _)| *other != id);
             }
         }
-        self.notes.endpoints[endpoint.0].orphans.retain(|orphan| orphan.exchange != id);
+        self.model.endpoints[endpoint.0].unanswered_submits.retain(|submit| submit.exchange != id);
     }
 
     /// Checks that the same key returns the same job while the job certainly exists.
@@ -147,10 +150,10 @@ impl Auditor {
             }
             // Whichever came first, the other found the job if it existed all the time.
             let from = (*other_arrived).min(arrived);
-            let both_live = self.certainly_lives(*other, from, now)
-                && (*other == no || answered.seq < arrived.seq || self.certainly_lives(no, from, now));
+            let both_live = self.certainly_exists(*other, from, now)
+                && (*other == no || answered.seq < arrived.seq || self.certainly_exists(no, from, now));
             let text = || {
-                let id = |no| self.notes.get(no).map_or("?", |job| &*job.id);
+                let id = |no| self.model.get(no).map_or("?", |job| &*job.id);
                 format!("{}: key {key} stands for {} and {}", exchange.path, id(*other), id(no))
             };
             self.ledger.check(Promise::OneJobPerKey, !both_live, text);

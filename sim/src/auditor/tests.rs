@@ -1,6 +1,6 @@
-//! Hand-written stories: healthy ones raise no alarm, and each broken promise raises one.
+//! Scripts of observations: correct ones cause no violation, and each broken promise causes one.
 
-mod story;
+mod script;
 
 mod control;
 mod damage;
@@ -13,4 +13,4 @@ mod sse;
 mod views;
 mod webhooks;
 
-use self::story::Story;
+use self::script::Script;

@@ -1,7 +1,7 @@
 //! The transitions of a job's state: the specification's table, with each case of its own.
 
 /// Defines the transitions.
-macro_rules! edges {
+macro_rules! transitions {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// A transition of a job's state.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ macro_rules! edges {
     };
 }
 
-edges! {
+transitions! {
     /// The job was submitted and acknowledged.
     Accepted,
     /// The job was delivered to a worker.

@@ -45,8 +45,8 @@ impl Auditor {
     /// The disk failed to read a job's input.
     pub(super) fn input_unread(&mut self, id: &str) {
         let at = self.ledger.now;
-        let job = self.notes.find_job(id).and_then(|no| self.notes.get(no));
-        let open = job.map(|job| &self.notes.endpoints[job.endpoint.0].takes_open);
+        let job = self.model.find_job(id).and_then(|no| self.model.get(no));
+        let open = job.map(|job| &self.model.endpoints[job.endpoint.0].takes_open);
         let arrivals = open.into_iter().flatten().map(|(_, arrived, _)| *arrived);
         let taken = arrivals.min_by_key(|arrived| arrived.seq).unwrap_or(at);
         self.unread.failures.entry(id.into()).or_default().push(Failure { taken, at });
@@ -59,8 +59,8 @@ impl Auditor {
     }
 
     /// Whether a job may have been assigned for a read, or deferred after it, between the two events.
-    pub(super) fn may_be_aside(&self, no: JobNo, asked: EventTime, got: EventTime) -> bool {
-        let failures = self.notes.get(no).and_then(|job| self.unread.failures.get(&job.id));
+    pub(super) fn may_be_deferred(&self, no: JobNo, asked: EventTime, got: EventTime) -> bool {
+        let failures = self.model.get(no).and_then(|job| self.unread.failures.get(&job.id));
         let mut failures = failures.into_iter().flatten().enumerate();
         failures.any(|(nth, failure)| {
             let pause_ms = PAUSE_MS_MIN.saturating_mul(1 << nth.min(5)).min(PAUSE_MS_MAX);
@@ -69,17 +69,17 @@ impl Auditor {
     }
 
     /// Whether a job may have been assigned and requeued between the two events because its input was unreadable.
-    pub(super) fn was_taken_in_vain(&self, no: JobNo, from: EventTime, until: EventTime) -> bool {
-        let is_damaged = self.notes.get(no).is_some_and(|job| self.unread.damaged(&job.id).is_some());
-        is_damaged || self.may_be_aside(no, from, until)
+    pub(super) fn was_assigned_unread(&self, no: JobNo, from: EventTime, until: EventTime) -> bool {
+        let is_damaged = self.model.get(no).is_some_and(|job| self.unread.damaged(&job.id).is_some());
+        is_damaged || self.may_be_deferred(no, from, until)
     }
 
     /// A job was shown as failed. Returns whether the error names a damaged input.
-    pub(super) fn check_damage(&mut self, sight: &JobView) -> bool {
-        let error = sight.shown.as_ref().and_then(|shown| shown.error.as_ref());
-        let says_so = sight.state == ShownState::Failed
+    pub(super) fn check_damage(&mut self, view: &JobView) -> bool {
+        let error = view.shown.as_ref().and_then(|shown| shown.error.as_ref());
+        let says_so = view.state == ShownState::Failed
             && error.is_some_and(|error| error.windows(DAMAGED.len()).any(|part| part == DAMAGED));
-        let Some(job) = self.notes.get(sight.job).filter(|_| says_so) else { return false };
+        let Some(job) = self.model.get(view.job).filter(|_| says_so) else { return false };
         let is_damaged = self.unread.damaged(&job.id).is_some();
         let text = || format!("{} failed for a damaged input, which is intact; {}", job.id, history(job));
         self.ledger.check(Promise::DamageTrue, is_damaged, text);

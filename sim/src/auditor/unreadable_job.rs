@@ -6,16 +6,16 @@ use super::promise::Promise;
 
 impl Auditor {
     /// A job was shown as failed. The promise is broken if every delivery of the job came with an unreadable one.
-    pub(super) fn check_fails_alone(&mut self, sight: &JobView) {
-        let Some(job) = self.notes.get(sight.job) else { return };
-        let certain = |at: u64| at >= job.life.began.1.seq || job.lives == 0;
+    pub(super) fn check_fails_alone(&mut self, view: &JobView) {
+        let Some(job) = self.model.get(view.job) else { return };
+        let certain = |at: u64| at >= job.cycle.began.1.seq || job.retries_done == 0;
         let deliveries = job.deliveries.iter().filter(|delivery| certain(delivery.asked.seq));
-        let (mut spoiled, mut others) = (0, 0);
+        let (mut with_unreadable, mut others) = (0, 0);
         for delivery in deliveries {
             // A worker that the server ended releases its jobs without a trace, and a ping may list any jobs.
             let is_doubtful =
-                delivery.confirmed || delivery.doubts.ended.is_some_and(|(_, by_server)| by_server);
-            if delivery.spoiled && !is_doubtful { spoiled += 1 } else { others += 1 }
+                delivery.confirmed || delivery.evidence.ended.is_some_and(|(_, by_server)| by_server);
+            if delivery.with_unreadable && !is_doubtful { with_unreadable += 1 } else { others += 1 }
         }
         let is_failed_by_handler = !job.posts.is_empty() || !job.chunks.is_empty();
         if others > 0 || is_failed_by_handler {
@@ -28,6 +28,6 @@ impl Auditor {
                 history(job)
             )
         };
-        self.ledger.check(Promise::FailsAlone, spoiled < 2, text);
+        self.ledger.check(Promise::FailsAlone, with_unreadable < 2, text);
     }
 }

@@ -14,7 +14,7 @@ const REST_BYTES_MAX: usize = 1_024;
 impl Auditor {
     /// Checks that a call is within the size limit and omits nothing that would have fitted.
     pub(super) fn check_size(&mut self, no: JobNo, url: &str, body: &Bytes, record: &JobRecord<'_>) {
-        let Some(job) = self.notes.get(no) else { return };
+        let Some(job) = self.model.get(no) else { return };
         let Some(submission) = &job.submission else { return };
         let most = self.rules.webhook_body_bytes_max;
         let error_bytes = record.error.map_or(0, |error| error.get().len());
@@ -36,12 +36,12 @@ impl Auditor {
                 history(job)
             )
         };
-        self.ledger.check(Promise::HookTruthful, is_small && output_is_right && input_is_right, text);
+        self.ledger.check(Promise::WebhookTruthful, is_small && output_is_right && input_is_right, text);
     }
 }
 
 /// Whether a call may report this end, by the fields that it has.
-pub(super) fn tells_of(end: &Terminal, body: &Bytes, record: &JobRecord<'_>) -> bool {
+pub(super) fn may_report(end: &Terminal, body: &Bytes, record: &JobRecord<'_>) -> bool {
     end.shown.as_ref().is_none_or(|(output, error)| {
         let same_output = if record.output_omitted {
             output.as_ref().map(Bytes::len) == record.output_bytes

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 
 use super::Auditor;
-use super::job::{EndpointNo, Hook, Job, JobNo, Terminal};
+use super::job::{EndpointNo, Job, JobNo, Terminal, WebhookCalls};
 use super::job_view::history;
 use super::outages::SLACK_MS;
 use super::promise::Promise;
 use super::time_bounds::EventTime;
-use super::webhook_size::tells_of;
+use super::webhook_size::may_report;
 use super::wire::{JobRecord, ShownState, brief, plain};
 
 /// The end of a job that a call reports.
@@ -28,19 +28,19 @@ impl Auditor {
         let Ok(record) = serde_json::from_slice::<JobRecord<'_>>(body) else {
             return self.ledger.fail(Promise::WellFormed, || format!("{url}: no record: {}", brief(body)));
         };
-        let known = self.notes.find_job(record.id).or_else(|| self.introduced(url, &record));
+        let known = self.model.find_job(record.id).or_else(|| self.find_submitted(url, &record));
         let Some(no) = known else {
             let text = || format!("{url}: {}, an unknown job: {}", record.id, brief(body));
-            return self.ledger.fail(Promise::HookTruthful, text);
+            return self.ledger.fail(Promise::WebhookTruthful, text);
         };
-        if self.notes.get(no).is_none_or(|job| job.is_void) {
+        if self.model.get(no).is_none_or(|job| job.is_void) {
             return;
         }
         self.check_call(no, url, &record);
         self.check_size(no, url, body, &record);
-        let Some(job) = self.notes.get(no) else { return };
+        let Some(job) = self.model.get(no) else { return };
         let reported = self.reported(job, body, &record);
-        let from = if job.known.seq > job.life.began.1.seq { job.known } else { job.life.began.1 };
+        let from = if job.known.seq > job.cycle.began.1.seq { job.known } else { job.cycle.began.1 };
         let is_gone = job.gone.is_some();
         if reported != Reported::Present {
             return self.called_late(no, reported);
@@ -48,29 +48,29 @@ impl Auditor {
         if !is_gone {
             self.record_shown(body, &record, from, "a webhook");
         }
-        self.begin_again(no);
+        self.begin_redelivery(no);
         self.check_pace(no, url);
         let now = self.ledger.now;
-        let Some(job) = self.notes.get_mut(no) else { return };
-        self.calls.insert(call, (no, job.lives));
-        job.hook.calls += 1;
-        job.hook.first_call.get_or_insert(now);
+        let Some(job) = self.model.get_mut(no) else { return };
+        self.calls.insert(call, (no, job.retries_done));
+        job.webhook.calls += 1;
+        job.webhook.first_call.get_or_insert(now);
     }
 
     /// Returns which end the call reports. The server read the job before the call, so a retry and even a new end
     /// may have come in between.
     fn reported(&self, job: &Job, body: &Bytes, record: &JobRecord<'_>) -> Reported {
         let Some(state) = ShownState::parse(record.status) else { return Reported::Unclear };
-        let fits = |end: &Terminal| end.state == state && tells_of(end, body, record);
+        let fits = |end: &Terminal| end.state == state && may_report(end, body, record);
         // An earlier end may not have been observed if the job was retried.
-        let is_unseen =
-            job.past.len() < job.lives as usize && matches!(state, ShownState::Failed | ShownState::TimedOut);
-        let (now, began) = (self.ledger.now, job.life.began.1);
-        let is_too_late = began.ms + SLACK_MS < now.ms && self.is_smooth(began.ms, now.ms);
+        let is_unseen = job.past.len() < job.retries_done as usize
+            && matches!(state, ShownState::Failed | ShownState::TimedOut);
+        let (now, began) = (self.ledger.now, job.cycle.began.1);
+        let is_too_late = began.ms + SLACK_MS < now.ms && self.is_outage_free(began.ms, now.ms);
         if is_too_late || !(is_unseen || job.past.iter().any(fits)) {
             return Reported::Present;
         }
-        match &job.life.terminal {
+        match &job.cycle.terminal {
             None => Reported::Unclear,
             Some(present) if fits(present) => Reported::Present,
             Some(_) => Reported::Past,
@@ -80,123 +80,124 @@ impl Auditor {
     /// A receiver was called for an end before a retry, or perhaps for one. At most one call per end is in flight,
     /// so at most one is late.
     fn called_late(&mut self, no: JobNo, reported: Reported) {
-        let Some(job) = self.notes.get_mut(no) else { return };
-        job.hook.is_unsure |= reported == Reported::Unclear;
-        job.hook.late_calls += u32::from(reported == Reported::Past);
-        let Some(job) = self.notes.get(no) else { return };
+        let Some(job) = self.model.get_mut(no) else { return };
+        job.webhook.is_unsure |= reported == Reported::Unclear;
+        job.webhook.late_calls += u32::from(reported == Reported::Past);
+        let Some(job) = self.model.get(no) else { return };
         let text =
-            || format!("{}: {} calls for its earlier ends; {}", job.id, job.hook.late_calls, history(job));
-        self.ledger.check(Promise::HookPaced, job.hook.late_calls <= job.lives, text);
+            || format!("{}: {} calls for its earlier ends; {}", job.id, job.webhook.late_calls, history(job));
+        self.ledger.check(Promise::WebhookPaced, job.webhook.late_calls <= job.retries_done, text);
     }
 
     /// A call for an unknown job: its submit must be in flight, or its response lost.
-    fn introduced(&mut self, url: &str, record: &JobRecord<'_>) -> Option<JobNo> {
+    fn find_submitted(&mut self, url: &str, record: &JobRecord<'_>) -> Option<JobNo> {
         let now = self.ledger.now;
         let mut found = None;
-        for (endpoint, notes) in self.notes.endpoints.iter().enumerate() {
-            let fits = notes.orphans.iter().map(|orphan| &orphan.submission).find(|submission| {
+        for (endpoint, entry) in self.model.endpoints.iter().enumerate() {
+            let fits = entry.unanswered_submits.iter().map(|submit| &submit.submission).find(|submission| {
                 submission.webhook.as_deref() == Some(url) && has_input(record, &submission.input)
             });
             found = found.or(fits.map(|submission| (EndpointNo(endpoint), submission.span.from)));
         }
         let (endpoint, from) = found?;
-        let (no, _) = self.notes.job(record.id, endpoint, now);
-        self.watch_end(no);
-        if let Some(job) = self.notes.get_mut(no) {
-            job.life.began.0 = from;
+        let (no, _) = self.model.job(record.id, endpoint, now);
+        self.schedule_forget(no);
+        if let Some(job) = self.model.get_mut(no) {
+            job.cycle.began.0 = from;
         }
         Some(no)
     }
 
     fn check_call(&mut self, no: JobNo, url: &str, record: &JobRecord<'_>) {
-        let Some(job) = self.notes.get(no) else { return };
+        let Some(job) = self.model.get(no) else { return };
         let is_terminal = ShownState::parse(record.status).is_some_and(ShownState::is_terminal);
         let text = || format!("{url}: {} is {}", job.id, record.status);
-        self.ledger.check(Promise::HookTruthful, is_terminal, text);
+        self.ledger.check(Promise::WebhookTruthful, is_terminal, text);
         let Some(submission) = &job.submission else { return };
         let same_input = has_input(record, &submission.input);
         let same_url = record.webhook.is_some_and(|raw| Some(plain(raw)) == submission.webhook);
         let is_right = same_input && same_url && submission.webhook.as_deref() == Some(url);
         let text = || format!("{url}: the call for {} does not show what was submitted", job.id);
-        self.ledger.check(Promise::HookTruthful, is_right, text);
+        self.ledger.check(Promise::WebhookTruthful, is_right, text);
     }
 
     /// A call after the last attempt starts a new series, if a redelivery was requested.
-    fn begin_again(&mut self, no: JobNo) {
+    fn begin_redelivery(&mut self, no: JobNo) {
         let attempts_max = self.rules.webhook_attempts_max;
-        let Some(job) = self.notes.get(no) else { return };
-        let repeated = self.notes.endpoints[job.endpoint.0].hooks_repeated;
+        let Some(job) = self.model.get(no) else { return };
+        let repeated = self.model.endpoints[job.endpoint.0].webhooks_redelivered;
         // A server that could not store an attempt makes it again, accepted or not. Then it is unknown which of
         // both this call is.
-        let is_forgotten = match (job.hook.accepted, job.hook.first_call) {
-            (Some(accepted), _) => !self.is_noted(accepted),
+        let is_forgotten = match (job.webhook.accepted, job.webhook.first_call) {
+            (Some(accepted), _) => !self.is_stored(accepted),
             (None, Some(first)) => self.last_crash_ms >= Some(first.ms),
             (None, None) => false,
         };
-        let Some(job) = self.notes.get_mut(no) else { return };
-        let hook = &mut job.hook;
-        let is_over = hook.accepted.is_some() || hook.calls >= attempts_max;
+        let Some(job) = self.model.get_mut(no) else { return };
+        let webhook = &mut job.webhook;
+        let is_over = webhook.accepted.is_some() || webhook.calls >= attempts_max;
         // A redelivery can take a moment, and repeats only earlier calls.
-        let is_wanted = repeated.zip(hook.first_call).is_some_and(|(at, first)| at.ms + SLACK_MS >= first.ms);
+        let is_wanted =
+            repeated.zip(webhook.first_call).is_some_and(|(at, first)| at.ms + SLACK_MS >= first.ms);
         if is_over && is_wanted {
-            let is_unsure = hook.is_unsure || is_forgotten;
-            *hook = Hook { is_unsure, late_calls: hook.late_calls, ..Hook::default() };
+            let is_unsure = webhook.is_unsure || is_forgotten;
+            *webhook = WebhookCalls { is_unsure, late_calls: webhook.late_calls, ..WebhookCalls::default() };
         }
     }
 
     fn check_pace(&mut self, no: JobNo, url: &str) {
         let now = self.ledger.now;
-        let Some(job) = self.notes.get(no) else { return };
-        let hook = &job.hook;
-        if hook.is_unsure {
+        let Some(job) = self.model.get(no) else { return };
+        let webhook = &job.webhook;
+        if webhook.is_unsure {
             return;
         }
         let is_undisturbed = |since_ms: u64| self.last_crash_ms.is_none_or(|crash_ms| crash_ms < since_ms);
-        if let Some(accepted) = hook.accepted {
+        if let Some(accepted) = webhook.accepted {
             let text = || {
                 format!("{url} is called again for {}, though it was accepted at {} ms", job.id, accepted.ms)
             };
-            return self.ledger.check(Promise::HookPaced, !self.is_noted(accepted), text);
+            return self.ledger.check(Promise::WebhookPaced, !self.is_stored(accepted), text);
         }
-        let Some(first) = hook.first_call else { return };
+        let Some(first) = webhook.first_call else { return };
         if is_undisturbed(first.ms) {
-            let text = || format!("{url}: call {} for {}; {}", hook.calls + 1, job.id, history(job));
-            self.ledger.check(Promise::HookPaced, hook.calls < self.rules.webhook_attempts_max, text);
+            let text = || format!("{url}: call {} for {}; {}", webhook.calls + 1, job.id, history(job));
+            self.ledger.check(Promise::WebhookPaced, webhook.calls < self.rules.webhook_attempts_max, text);
         }
-        if let Some(end) = hook.last_end.filter(|end| is_undisturbed(end.ms)) {
+        if let Some(end) = webhook.last_end.filter(|end| is_undisturbed(end.ms)) {
             let passed_ms = (now.ms - end.ms).max(self.clock.most(end, now).saturating_sub(end.wall_ms));
             let text = || format!("{url} is called {passed_ms} ms after the attempt before, for {}", job.id);
-            self.ledger.check(Promise::HookPaced, passed_ms >= self.rules.webhook_gap_ms, text);
+            self.ledger.check(Promise::WebhookPaced, passed_ms >= self.rules.webhook_gap_ms, text);
         }
     }
 
     /// Whether the server stored that a call was accepted. A server that died or failed a write at that time has
     /// not.
-    fn is_noted(&self, accepted: EventTime) -> bool {
+    fn is_stored(&self, accepted: EventTime) -> bool {
         let now_ms = self.ledger.now.ms;
-        self.is_smooth(accepted.ms.saturating_sub(1), (accepted.ms + SLACK_MS).min(now_ms))
+        self.is_outage_free(accepted.ms.saturating_sub(1), (accepted.ms + SLACK_MS).min(now_ms))
     }
 
     /// A call was answered, or failed.
-    pub(super) fn call_over(&mut self, call: u64, status: Option<u16>) {
-        let Some((no, lives)) = self.calls.remove(&call) else { return };
+    pub(super) fn call_ended(&mut self, call: u64, status: Option<u16>) {
+        let Some((no, retries_done)) = self.calls.remove(&call) else { return };
         let now = self.ledger.now;
-        let Some(job) = self.notes.get_mut(no).filter(|job| job.lives == lives) else { return };
-        job.hook.last_end = Some(now);
+        let Some(job) = self.model.get_mut(no).filter(|job| job.retries_done == retries_done) else { return };
+        job.webhook.last_end = Some(now);
         if status == Some(200) {
-            job.hook.accepted.get_or_insert(now);
+            job.webhook.accepted.get_or_insert(now);
         }
     }
 
     /// Whether a call of the job's webhook must still be made.
-    pub(super) fn owes_hook(&self, job: &Job) -> bool {
-        let has_hook = job.submission.as_ref().is_some_and(|submission| submission.webhook.is_some());
-        has_hook
+    pub(super) fn has_pending_webhook(&self, job: &Job) -> bool {
+        let has_webhook = job.submission.as_ref().is_some_and(|submission| submission.webhook.is_some());
+        has_webhook
             && !job.is_void
-            && job.life.terminal.is_some()
-            && !job.hook.is_unsure
-            && job.hook.accepted.is_none()
-            && job.hook.calls < self.rules.webhook_attempts_max
+            && job.cycle.terminal.is_some()
+            && !job.webhook.is_unsure
+            && job.webhook.accepted.is_none()
+            && job.webhook.calls < self.rules.webhook_attempts_max
             // A damaged input also loses the webhook's URL.
             && self.unread.damaged(&job.id).is_none()
             && !self.may_have_damaged_output(job)
@@ -204,8 +205,8 @@ impl Auditor {
 
     /// Whether a call of the job's webhook may still be made, even if its end was not observed.
     pub(super) fn may_be_called(&self, job: &Job) -> bool {
-        let has_hook = job.submission.as_ref().is_some_and(|submission| submission.webhook.is_some());
-        has_hook && job.hook.accepted.is_none() && job.hook.calls < self.rules.webhook_attempts_max
+        let has_webhook = job.submission.as_ref().is_some_and(|submission| submission.webhook.is_some());
+        has_webhook && job.webhook.accepted.is_none() && job.webhook.calls < self.rules.webhook_attempts_max
     }
 }
 

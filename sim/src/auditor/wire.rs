@@ -19,7 +19,7 @@ pub(super) enum ShownState {
     TimedOut,
 }
 
-impl Word {
+impl PostContent {
     /// A short text for messages.
     pub fn brief(&self) -> String {
         match self {
@@ -28,7 +28,7 @@ impl Word {
             }
             Self::Failed(error, _) => format!("error {}", brief(error.as_bytes())),
             Self::Progress(value) => format!("progress {}", brief(value)),
-            Self::Garbled => "nothing readable".to_owned(),
+            Self::Unreadable => "nothing readable".to_owned(),
         }
     }
 }
@@ -210,36 +210,36 @@ pub(super) fn part(body: &Bytes, raw: &RawValue) -> Bytes {
 
 /// What a worker's post reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum PostContent {
     Completed(Option<Bytes>),
     Failed(String, Option<Bytes>),
     Progress(Bytes),
     /// The post cannot be parsed.
-    Garbled,
+    Unreadable,
 }
 
 /// Parses a post to `job-done`.
-pub(super) fn read_result(body: &Bytes) -> Word {
+pub(super) fn read_result(body: &Bytes) -> PostContent {
     let body = &without_foreign_numbers(body);
-    let Ok(report) = serde_json::from_slice::<Report<'_>>(body) else { return Word::Garbled };
+    let Ok(report) = serde_json::from_slice::<Report<'_>>(body) else { return PostContent::Unreadable };
     let output = report.output.map(|raw| part(body, raw));
     match report.error.and_then(truthy_text) {
-        Some(error) => Word::Failed(error, output),
+        Some(error) => PostContent::Failed(error, output),
         None if report.status.is_some_and(|status| status.get() == r#""IN_PROGRESS""#) => {
-            Word::Progress(output.unwrap_or(Bytes::from_static(b"null")))
+            PostContent::Progress(output.unwrap_or(Bytes::from_static(b"null")))
         }
-        None => Word::Completed(output),
+        None => PostContent::Completed(output),
     }
 }
 
 /// Parses a post to `job-stream`: a chunk, or an end of the job.
-pub(super) fn read_chunk(body: &Bytes) -> Word {
+pub(super) fn read_chunk(body: &Bytes) -> PostContent {
     let body = &without_foreign_numbers(body);
-    let Ok(report) = serde_json::from_slice::<Report<'_>>(body) else { return Word::Garbled };
+    let Ok(report) = serde_json::from_slice::<Report<'_>>(body) else { return PostContent::Unreadable };
     match (report.error.and_then(truthy_text), report.output) {
-        (Some(error), _) => Word::Failed(error, None),
-        (None, Some(output)) => Word::Progress(part(body, output)),
-        (None, None) => Word::Garbled,
+        (Some(error), _) => PostContent::Failed(error, None),
+        (None, Some(output)) => PostContent::Progress(part(body, output)),
+        (None, None) => PostContent::Unreadable,
     }
 }
 

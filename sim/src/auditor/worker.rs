@@ -14,16 +14,16 @@ pub(super) struct WorkerModel {
     pub started: Option<EventTime>,
     /// When the worker's process ended, and whether the server ended it.
     pub ended: Option<(EventTime, bool)>,
-    /// Arrival of the worker's last request with a successful response, which the server certainly heard. Before
-    /// there is one, the first arrival: the server expects nothing of a worker that it never heard.
-    pub heard: Option<EventTime>,
+    /// Arrival of the worker's last request with a successful response, which the server certainly processed.
+    /// Before there is one, the first arrival: the server expects nothing of a worker without a request.
+    pub last_success: Option<EventTime>,
     /// Arrival of the worker's last request, which may have been refused or lost.
-    pub spoke: Option<EventTime>,
+    pub last_request: Option<EventTime>,
     /// Whether the worker ever reported that it is unfit.
     pub unfit: bool,
     /// Whether the worker may be running a terminal job. It is replaced if it does not stop.
-    pub may_cling: bool,
-    /// When the worker was heard again after its lease had expired.
+    pub may_be_stuck: bool,
+    /// Arrival of the first request after the worker's lease had expired.
     pub silent: Option<EventTime>,
     /// When the worker last sent a take with no job in progress.
     pub denied: Option<EventTime>,
@@ -43,10 +43,10 @@ impl WorkerModel {
             is_managed: false,
             started: None,
             ended: None,
-            heard: None,
-            spoke: None,
+            last_success: None,
+            last_request: None,
             unfit: false,
-            may_cling: false,
+            may_be_stuck: false,
             silent: None,
             denied: None,
             pings: [None; 2],

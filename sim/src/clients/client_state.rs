@@ -10,7 +10,7 @@ use crate::rng::Rng;
 /// Terminal jobs that a client remembers.
 const OVER_KEPT: usize = 40;
 /// Submits with an idempotency key that a client remembers.
-const PROMISES_KEPT: usize = 10;
+const SUBMITS_KEPT: usize = 10;
 
 /// A job that a client knows.
 #[derive(Clone)]
@@ -41,11 +41,11 @@ pub(super) struct ClientState {
     open: BTreeMap<u64, KnownJob>,
     /// The most recent jobs whose end the client has seen.
     over: VecDeque<KnownJob>,
-    promises: VecDeque<UnacknowledgedSubmit>,
+    keyed_submits: VecDeque<UnacknowledgedSubmit>,
     last_number: u64,
     submits: u64,
     /// The last open job that was requested.
-    looked_at: u64,
+    last_polled: u64,
 }
 
 impl ClientState {
@@ -62,7 +62,7 @@ impl ClientState {
 
     /// Records an accepted job. A known job, whose key was sent twice, stays unchanged.
     pub(super) fn opened(&mut self, job: &str, endpoint: &Arc<str>) {
-        if self.open.values().rev().take(PROMISES_KEPT * 4).any(|known| &*known.job == job) {
+        if self.open.values().rev().take(SUBMITS_KEPT * 4).any(|known| &*known.job == job) {
             return;
         }
         self.last_number += 1;
@@ -102,9 +102,9 @@ impl ClientState {
 
     /// Returns the next open job in turn.
     pub(super) fn next_open(&mut self) -> Option<KnownJob> {
-        let next = self.open.range(self.looked_at + 1..).next().or_else(|| self.open.iter().next());
+        let next = self.open.range(self.last_polled + 1..).next().or_else(|| self.open.iter().next());
         let (number, known) = next?;
-        self.looked_at = *number;
+        self.last_polled = *number;
         Some(known.clone())
     }
 
@@ -130,16 +130,16 @@ impl ClientState {
     }
 
     /// Records that this key was sent with this body.
-    pub(super) fn promised(&mut self, promise: UnacknowledgedSubmit) {
-        if self.promises.len() == PROMISES_KEPT {
-            self.promises.pop_front();
+    pub(super) fn submit_sent(&mut self, submit: UnacknowledgedSubmit) {
+        if self.keyed_submits.len() == SUBMITS_KEPT {
+            self.keyed_submits.pop_front();
         }
-        self.promises.push_back(promise);
+        self.keyed_submits.push_back(submit);
     }
 
     /// Returns one of the recent submits.
-    pub(super) fn pick_promise(&mut self, rng: &mut Rng) -> Option<UnacknowledgedSubmit> {
-        (!self.promises.is_empty()).then(|| rng.pick(self.promises.make_contiguous()).clone())
+    pub(super) fn pick_submit(&mut self, rng: &mut Rng) -> Option<UnacknowledgedSubmit> {
+        (!self.keyed_submits.is_empty()).then(|| rng.pick(self.keyed_submits.make_contiguous()).clone())
     }
 }
 
@@ -149,21 +149,21 @@ mod tests {
 
     #[test]
     fn jobs_are_open_then_over_then_gone() {
-        let (mut book, mut rng) = (ClientState::default(), Rng::new(1));
+        let (mut state, mut rng) = (ClientState::default(), Rng::new(1));
         let endpoint: Arc<str> = "ep".into();
-        book.opened("a", &endpoint);
-        book.opened("a", &endpoint);
-        book.opened("b", &endpoint);
-        let turns: Vec<_> =
-            (0..3).filter_map(|_| book.next_open()).map(|known| known.job.to_string()).collect();
-        assert_eq!(turns, ["a", "b", "a"]);
-        let known = book.next_open().unwrap();
-        book.ended(&known, true);
-        assert_eq!((book.open_len(), &*book.pick_over(&mut rng).unwrap().job), (1, "b"));
-        assert_eq!(&*book.pick_failed().unwrap().job, "b");
-        book.reopened(&known);
-        assert_eq!((book.open_len(), book.pick_over(&mut rng).is_none()), (2, true));
-        book.gone(&known);
-        assert_eq!(book.open_len(), 1);
+        state.opened("a", &endpoint);
+        state.opened("a", &endpoint);
+        state.opened("b", &endpoint);
+        let order: Vec<_> =
+            (0..3).filter_map(|_| state.next_open()).map(|known| known.job.to_string()).collect();
+        assert_eq!(order, ["a", "b", "a"]);
+        let known = state.next_open().unwrap();
+        state.ended(&known, true);
+        assert_eq!((state.open_len(), &*state.pick_over(&mut rng).unwrap().job), (1, "b"));
+        assert_eq!(&*state.pick_failed().unwrap().job, "b");
+        state.reopened(&known);
+        assert_eq!((state.open_len(), state.pick_over(&mut rng).is_none()), (2, true));
+        state.gone(&known);
+        assert_eq!(state.open_len(), 1);
     }
 }

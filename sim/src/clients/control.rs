@@ -32,11 +32,11 @@ impl Client {
     /// Retries a job. Most are retryable; a retry of the others must be refused.
     pub(super) async fn retry_any(&self) {
         let known = {
-            let (mut rng, mut book) = (self.rng(), self.book());
+            let (mut rng, mut state) = (self.rng(), self.state());
             match rng.range(0..=9) {
-                0 => book.pick_open(&mut rng),
-                1..=2 => book.pick_over(&mut rng),
-                _ => book.pick_failed(),
+                0 => state.pick_open(&mut rng),
+                1..=2 => state.pick_over(&mut rng),
+                _ => state.pick_failed(),
             }
         };
         let Some(known) = known else { return };
@@ -45,10 +45,10 @@ impl Client {
             format!("{}/retry/{}", self.mount(&known.endpoint, &mut rng), known.job)
         };
         match self.ask(post(path, &self.credential, "")).await {
-            Some(answer) if answer.status == 200 => self.book().reopened(&known),
-            Some(answer) if answer.status == 404 => self.book().gone(&known),
+            Some(answer) if answer.status == 200 => self.state().reopened(&known),
+            Some(answer) if answer.status == 404 => self.state().gone(&known),
             // The retry may have taken effect, so the job is requested again.
-            None => self.book().reopened(&known),
+            None => self.state().reopened(&known),
             Some(_) => {}
         }
     }

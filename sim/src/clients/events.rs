@@ -12,15 +12,15 @@ use crate::observation::{HttpRequest, Party};
 use crate::raw_http::{get, text_member};
 
 /// Most connections of one reader.
-const VISITS_MAX: u64 = 30;
+const CONNECTIONS_MAX: u64 = 30;
 /// Longest time of a reader that sees no end, in ms.
-const STAYS_MS_MAX: u64 = 300_000;
+const FOLLOW_MS_MAX: u64 = 300_000;
 /// Most pieces after which an impatient reader disconnects.
 const PIECES_MAX: u64 = 30;
 /// Longest pause before a reader reconnects, in ms.
-const AWAY_MS_MAX: u64 = 10_000;
+const RECONNECT_MS_MAX: u64 = 10_000;
 
-/// How far a reader has read.
+/// The position of a reader.
 #[derive(Default)]
 struct Place {
     first: Option<u64>,
@@ -32,33 +32,36 @@ struct Place {
 impl Client {
     pub(super) async fn follow_any(&self) {
         let Some(known) = self.any() else { return };
-        let (visits, first) = {
+        let (connections, first) = {
             let mut rng = self.rng();
-            (rng.range(1..=VISITS_MAX), rng.chance(0.2).then(|| rng.range(0..=10)))
+            (rng.range(1..=CONNECTIONS_MAX), rng.chance(0.2).then(|| rng.range(0..=10)))
         };
         let mut place = Place { first, ..Place::default() };
-        for _ in 0..visits {
-            if !self.visit(&known, &mut place).await {
+        for _ in 0..connections {
+            if !self.follow_once(&known, &mut place).await {
                 return;
             }
             if let Some(state) = &place.end {
-                return self.book().ended(&known, matches!(state.as_str(), "FAILED" | "TIMED_OUT"));
+                return self.state().ended(&known, matches!(state.as_str(), "FAILED" | "TIMED_OUT"));
             }
-            let away_ms = self.rng().skewed(0..=AWAY_MS_MAX);
-            sleep(Duration::from_millis(away_ms)).await;
+            let pause_ms = self.rng().skewed(0..=RECONNECT_MS_MAX);
+            sleep(Duration::from_millis(pause_ms)).await;
         }
     }
 
     /// Reads one connection. Returns whether the reader should reconnect.
-    async fn visit(&self, known: &KnownJob, place: &mut Place) -> bool {
-        let request = self.question(known, place);
-        let (stays_ms, mut pieces_left) = {
+    async fn follow_once(&self, known: &KnownJob, place: &mut Place) -> bool {
+        let request = self.request(known, place);
+        let (follow_ms, mut pieces_left) = {
             let mut rng = self.rng();
-            let hangs_up = rng.chance(0.4);
-            (rng.skewed(1_000..=STAYS_MS_MAX), if hangs_up { rng.range(0..=PIECES_MAX) } else { u64::MAX })
+            let disconnects = rng.chance(0.4);
+            (
+                rng.skewed(1_000..=FOLLOW_MS_MAX),
+                if disconnects { rng.range(0..=PIECES_MAX) } else { u64::MAX },
+            )
         };
         let mut reader = EventReader::default();
-        let hear = |piece: &bytes::Bytes| {
+        let receive = |piece: &bytes::Bytes| {
             for event in reader.read(piece) {
                 place.last = event.id.or(place.last);
                 if event.name == "done" {
@@ -70,16 +73,16 @@ impl Client {
             pieces_left > 0 || place.end.is_some()
         };
         let from = Party::Client(self.number);
-        let asking = self.world.network.follow(from, request, hear);
-        let Ok(Ok(answer)) = timeout(Duration::from_millis(stays_ms), asking).await else { return true };
+        let response = self.world.network.follow(from, request, receive);
+        let Ok(Ok(answer)) = timeout(Duration::from_millis(follow_ms), response).await else { return true };
         self.wait_if_refused(&answer).await;
         if answer.status == 404 {
-            self.book().gone(known);
+            self.state().gone(known);
         }
         matches!(answer.status, 200 | 429 | 503)
     }
 
-    fn question(&self, known: &KnownJob, place: &Place) -> HttpRequest {
+    fn request(&self, known: &KnownJob, place: &Place) -> HttpRequest {
         let mut rng = self.rng();
         let base = self.mount(&known.endpoint, &mut rng);
         let offset = place.first.map(|first| format!("?offset={first}")).unwrap_or_default();

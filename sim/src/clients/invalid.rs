@@ -32,16 +32,16 @@ const BAD_CREDENTIALS: &[&str] = &["", "Bearer", "Bearer nonsense", "lsw_nonsens
 
 impl Client {
     /// Sends a random invalid request.
-    pub(super) async fn nonsense(&self) {
+    pub(super) async fn send_invalid(&self) {
         let request = {
             let mut rng = self.rng();
             let Some(endpoint) = self.endpoints.pick(&mut rng) else { return };
-            self.nonsensical(&endpoint.id, &mut rng)
+            self.invalid_request(&endpoint.id, &mut rng)
         };
         self.ask(request).await;
     }
 
-    fn nonsensical(&self, endpoint: &str, rng: &mut Rng) -> HttpRequest {
+    fn invalid_request(&self, endpoint: &str, rng: &mut Rng) -> HttpRequest {
         let credential = &*self.credential;
         let base = self.mount(endpoint, rng);
         let at = |rest: &str| format!("{base}/{rest}");

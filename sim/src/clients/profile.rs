@@ -26,11 +26,11 @@ pub(super) enum Action {
     Purge,
     Requests,
     Health,
-    Nonsense,
+    Invalid,
 }
 
 /// All actions with the largest weight that a client may give each.
-const EAGERNESS_MAX: [(Action, u64); 15] = [
+const WEIGHTS_MAX: [(Action, u64); 15] = [
     (Action::Run, 100),
     (Action::Runsync, 40),
     (Action::Resend, 15),
@@ -45,7 +45,7 @@ const EAGERNESS_MAX: [(Action, u64); 15] = [
     (Action::Purge, 2),
     (Action::Requests, 10),
     (Action::Health, 10),
-    (Action::Nonsense, 15),
+    (Action::Invalid, 15),
 ];
 
 /// Index of the purge in the list.
@@ -55,61 +55,60 @@ const PURGE: usize = 11;
 #[derive(Clone, Debug)]
 pub(super) struct ClientProfile {
     /// Number of concurrent tasks.
-    pub(super) hands: u64,
+    pub(super) tasks: u64,
     /// Number of open jobs at which the client stops submitting.
     pub(super) open_max: u64,
     /// Whether the client waits after a 429.
     pub(super) is_patient: bool,
     /// Probability that a submit has an `Idempotency-Key`.
-    pub(super) promises: f64,
+    pub(super) idempotency_keys: f64,
     /// Probability that a job has a policy, and that it has a webhook.
     pub(super) policies: f64,
     pub(super) webhooks: f64,
     pub(super) input_bytes_max: u64,
     /// Probability that a request uses the paths of the client libraries.
     pub(super) uses_sdk: f64,
-    eagerness: [u64; EAGERNESS_MAX.len()],
+    weights: [u64; WEIGHTS_MAX.len()],
     pause_ms_max: u64,
     burst_max: u64,
-    look_ms_max: u64,
+    poll_ms_max: u64,
 }
 
 impl ClientProfile {
     /// Draws a client. All clients of a world pause `slowness` times as long as in the fastest world.
     pub(super) fn draw(rng: &mut Rng, slowness: u64) -> Self {
-        let mut eagerness =
-            EAGERNESS_MAX.map(|(_, most)| if rng.chance(0.3) { 0 } else { rng.skewed(0..=most) });
-        eagerness[0] += rng.range(5..=50);
+        let mut weights = WEIGHTS_MAX.map(|(_, most)| if rng.chance(0.3) { 0 } else { rng.skewed(0..=most) });
+        weights[0] += rng.range(5..=50);
         // One purge ends the jobs of many clients, so most clients never purge.
         if rng.chance(0.7) {
-            eagerness[PURGE] = 0;
+            weights[PURGE] = 0;
         }
         let share = |rng: &mut Rng| if rng.chance(0.3) { 0.0 } else { rng.range(0..=100) as f64 / 100.0 };
         Self {
-            hands: rng.skewed(1..=16),
+            tasks: rng.skewed(1..=16),
             open_max: rng.skewed(3..=1_000),
             is_patient: rng.chance(0.7),
-            promises: share(rng),
+            idempotency_keys: share(rng),
             policies: share(rng),
             webhooks: share(rng),
             input_bytes_max: rng.skewed(1..=20_000),
             uses_sdk: share(rng),
-            eagerness,
+            weights,
             pause_ms_max: rng.skewed(10..=20_000) * slowness,
             burst_max: rng.skewed(1..=100),
-            look_ms_max: rng.skewed(50..=10_000) * slowness,
+            poll_ms_max: rng.skewed(50..=10_000) * slowness,
         }
     }
 
     /// Draws the next action.
     pub(super) fn action(&self, rng: &mut Rng) -> Action {
         // The weight of submits is never 0.
-        let mut at = rng.range(1..=self.eagerness.iter().sum());
-        for ((action, _), eagerness) in EAGERNESS_MAX.iter().zip(self.eagerness) {
-            if at <= eagerness {
+        let mut at = rng.range(1..=self.weights.iter().sum());
+        for ((action, _), weights) in WEIGHTS_MAX.iter().zip(self.weights) {
+            if at <= weights {
                 return *action;
             }
-            at -= eagerness;
+            at -= weights;
         }
         Action::Run
     }
@@ -125,7 +124,7 @@ impl ClientProfile {
     }
 
     /// Draws the time until the next request for one of the client's jobs.
-    pub(super) fn look_ms(&self, rng: &mut Rng) -> u64 {
-        rng.range(1..=self.look_ms_max)
+    pub(super) fn poll_ms(&self, rng: &mut Rng) -> u64 {
+        rng.range(1..=self.poll_ms_max)
     }
 }

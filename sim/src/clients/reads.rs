@@ -14,20 +14,20 @@ const PAGES_MAX: u64 = 5;
 
 impl Client {
     /// Requests the status of a job once.
-    pub(super) async fn look_at(&self, known: &KnownJob) {
+    pub(super) async fn read_status(&self, known: &KnownJob) {
         let (path, posts) = {
             let mut rng = self.rng();
             (format!("{}/status/{}", self.mount(&known.endpoint, &mut rng), known.job), rng.chance(0.05))
         };
-        let question = if posts { post(path, &self.credential, "") } else { get(path, &self.credential) };
-        if let Some(answer) = self.ask(question).await {
+        let request = if posts { post(path, &self.credential, "") } else { get(path, &self.credential) };
+        if let Some(answer) = self.ask(request).await {
             self.note(known, &answer);
         }
     }
 
-    pub(super) async fn look_at_any(&self) {
+    pub(super) async fn read_any_status(&self) {
         if let Some(known) = self.any() {
-            self.look_at(&known).await;
+            self.read_status(&known).await;
         }
     }
 
@@ -126,8 +126,8 @@ impl Client {
     }
 
     pub(super) fn any(&self) -> Option<KnownJob> {
-        let (mut rng, mut book) = (self.rng(), self.book());
-        book.pick(&mut rng)
+        let (mut rng, mut state) = (self.rng(), self.state());
+        state.pick(&mut rng)
     }
 }
 

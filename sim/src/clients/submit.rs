@@ -20,15 +20,15 @@ const SENT_MAX: u32 = 6;
 impl Client {
     /// Submits a job with `run` or `runsync`.
     pub(super) async fn submit(&self, sync: bool) {
-        let Some(promise) = self.new_promise(sync) else { return };
-        if promise.key.is_empty() {
-            let answer = self.ask(post(promise.path.clone(), &self.credential, promise.body.clone())).await;
-            self.note_submit(&promise, answer.as_ref());
+        let Some(submit) = self.new_submit(sync) else { return };
+        if submit.key.is_empty() {
+            let answer = self.ask(post(submit.path.clone(), &self.credential, submit.body.clone())).await;
+            self.note_submit(&submit, answer.as_ref());
             return;
         }
-        self.book().promised(promise.clone());
+        self.state().submit_sent(submit.clone());
         for _ in 0..SENT_MAX {
-            if self.keep_promise(&promise).await.is_some() || self.faults().are_over() {
+            if self.send_submit(&submit).await.is_some() || self.faults().are_over() {
                 return;
             }
             let pause = self.rng().skewed(1..=5_000);
@@ -38,45 +38,45 @@ impl Client {
 
     /// Sends a recent submit again, sometimes with another body, which must be refused.
     pub(super) async fn resend(&self) {
-        let promise = {
-            let (mut rng, mut book) = (self.rng(), self.book());
+        let submit = {
+            let (mut rng, mut state) = (self.rng(), self.state());
             let changed = rng.chance(0.2);
-            book.pick_promise(&mut rng)
-                .map(|promise| if changed { with_other_body(promise) } else { promise })
+            state.pick_submit(&mut rng).map(|submit| if changed { with_other_body(submit) } else { submit })
         };
-        if let Some(promise) = promise {
-            self.keep_promise(&promise).await;
+        if let Some(submit) = submit {
+            self.send_submit(&submit).await;
         }
     }
 
     /// Sends the submit until a response arrives; `None` if none does.
-    async fn keep_promise(&self, promise: &UnacknowledgedSubmit) -> Option<()> {
-        let mut request = post(promise.path.clone(), &self.credential, promise.body.clone());
-        request.headers.push(("idempotency-key", promise.key.clone()));
+    async fn send_submit(&self, submit: &UnacknowledgedSubmit) -> Option<()> {
+        let mut request = post(submit.path.clone(), &self.credential, submit.body.clone());
+        request.headers.push(("idempotency-key", submit.key.clone()));
         let answer = self.ask(request).await;
-        self.note_submit(promise, answer.as_ref());
+        self.note_submit(submit, answer.as_ref());
         answer.map(drop)
     }
 
-    fn note_submit(&self, promise: &UnacknowledgedSubmit, answer: Option<&HttpResponse>) {
+    fn note_submit(&self, submit: &UnacknowledgedSubmit, answer: Option<&HttpResponse>) {
         let Some(answer) = answer.filter(|answer| answer.status == 200) else { return };
         let Some(job) = text_member(&answer.body, "id") else { return };
-        self.book().opened(job, &promise.endpoint);
+        self.state().opened(job, &submit.endpoint);
     }
 
     /// Creates a submit. `None` without an endpoint or with too many open jobs. The key is empty for a submit that
     /// is not repeated.
-    fn new_promise(&self, sync: bool) -> Option<UnacknowledgedSubmit> {
-        let (mut rng, mut book) = (self.rng(), self.book());
-        if book.open_len() as u64 >= self.profile.open_max {
+    fn new_submit(&self, sync: bool) -> Option<UnacknowledgedSubmit> {
+        let (mut rng, mut state) = (self.rng(), self.state());
+        if state.open_len() as u64 >= self.profile.open_max {
             return None;
         }
         let endpoint = self.endpoints.pick(&mut rng)?;
-        let number = book.next_submit();
+        let number = state.next_submit();
         let unreadable = self.faults().inject(Fault::JobUnreadable);
         let body = body::job(&self.profile, &mut rng, self.number, number, unreadable);
-        let key =
-            rng.chance(self.profile.promises).then(|| format!("client {} number {number}", self.number));
+        let key = rng
+            .chance(self.profile.idempotency_keys)
+            .then(|| format!("client {} number {number}", self.number));
         let mut path = self.base(&endpoint, &mut rng) + if sync { "/runsync" } else { "/run" };
         if sync && rng.chance(0.8) {
             // Writing into a string cannot fail.
@@ -103,7 +103,7 @@ impl Client {
     }
 }
 
-fn with_other_body(mut promise: UnacknowledgedSubmit) -> UnacknowledgedSubmit {
-    promise.body = Bytes::from_static(br#"{"input":{"other":true}}"#);
-    promise
+fn with_other_body(mut submit: UnacknowledgedSubmit) -> UnacknowledgedSubmit {
+    submit.body = Bytes::from_static(br#"{"input":{"other":true}}"#);
+    submit
 }

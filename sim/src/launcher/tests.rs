@@ -62,7 +62,7 @@ async fn exit(launcher: &SimLauncher) -> WorkerExit {
 }
 
 fn hang(machine: &WorkerMachine, worker: &WorkerId) {
-    machine.state().folders[worker].worker.hang();
+    machine.state().entries[worker].worker.hang();
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +72,7 @@ async fn the_next_server_finds_the_living_and_hears_of_the_dead() {
         first.start(spec(worker)).await.unwrap();
     }
     let (_server, second) = next_server(&world, &machine, &server);
-    machine.state().folders[&"w1".parse().unwrap()].worker.clone().kill();
+    machine.state().entries[&"w1".parse().unwrap()].worker.clone().kill();
     assert_eq!(second.adopt().await.unwrap(), [present("w2")]);
     let exited = exit(&second).await;
     assert_eq!((exited.worker.as_str(), exited.signal, exited.expected), ("w1", Some(9), false));
@@ -121,5 +121,5 @@ async fn a_start_goes_on_without_the_server_until_the_next_one_looks() {
     let (_server, third) = next_server(&world, &machine, &server);
     assert_eq!(third.adopt().await.unwrap(), [present("w1")], "w2 had not begun");
     tokio::time::sleep(SECOND).await;
-    assert_eq!(machine.state().folders.len(), 1, "w2 never begins");
+    assert_eq!(machine.state().entries.len(), 1, "w2 never begins");
 }

@@ -43,7 +43,7 @@ impl DamagedPayloads {
             return Ok(input);
         }
         self.state().inputs.insert(job, input);
-        drive.record.see(&Observation::InputDamaged(row.id.to_string()));
+        drive.record.observe(&Observation::InputDamaged(row.id.to_string()));
         Err(damaged("input"))
     }
 
@@ -65,7 +65,7 @@ impl DamagedPayloads {
         self.state().outcomes.insert(job, outcome);
         // A progress value is soon replaced.
         if row.state.is_terminal() {
-            drive.record.see(&Observation::OutputDamaged(row.id.to_string()));
+            drive.record.observe(&Observation::OutputDamaged(row.id.to_string()));
         }
         Err(damaged("outcome"))
     }
@@ -79,7 +79,7 @@ impl DamagedPayloads {
         mut page: Vec<ChunkRow>,
     ) -> Result<Vec<ChunkRow>, StoreError> {
         let Some(row) = rows.job(job).filter(|_| !page.is_empty()) else { return Ok(page) };
-        let tell = |offset| drive.record.see(&Observation::ChunkDamaged(row.id.to_string(), offset));
+        let tell = |offset| drive.record.observe(&Observation::ChunkDamaged(row.id.to_string(), offset));
         if drive.faults.inject(Fault::ChunkDamaged) {
             let chunk = page[drive.below(page.len())].clone();
             tell(chunk.offset);

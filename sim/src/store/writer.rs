@@ -78,7 +78,7 @@ async fn write(drive: &Drive, rows: &Rows, chains: &mut CommitChains, group: Vec
         }
         Err(error) => {
             rows.forget();
-            drive.record.see(&Observation::DiskFailed);
+            drive.record.observe(&Observation::DiskFailed);
             let error = match error {
                 WriteError::Full => StoreError::Full("no space left on the simulated disk".to_owned()),
                 WriteError::Failed => StoreError::Io("the simulated disk failed".to_owned()),
@@ -87,7 +87,7 @@ async fn write(drive: &Drive, rows: &Rows, chains: &mut CommitChains, group: Vec
         }
     };
     if answers.is_none() {
-        drive.record.see(&Observation::DiskFailed);
+        drive.record.observe(&Observation::DiskFailed);
     }
     let unsure = || Err(StoreError::Io("the simulated disk could not sync".to_owned()));
     let answers = answers.unwrap_or_else(|| replies.iter().map(|_| unsure()).collect());

@@ -13,7 +13,7 @@ use crate::scheduler::Process;
 use crate::world::World;
 
 /// Longest interval between two checks by the owner, in ms.
-const LOOK_EVERY_MS_MAX: u64 = 10_000;
+const CHECK_INTERVAL_MS_MAX: u64 = 10_000;
 
 /// The owner of external workers.
 struct ExternalOwner {
@@ -44,16 +44,16 @@ pub fn start(world: &World, rng: &mut Rng, endpoints: Endpoints) -> Process {
     };
     process.spawn(async move {
         loop {
-            let pause = owner.rng.range(500..=LOOK_EVERY_MS_MAX);
+            let pause = owner.rng.range(500..=CHECK_INTERVAL_MS_MAX);
             sleep(Duration::from_millis(pause)).await;
-            owner.look();
+            owner.check_fleets();
         }
     });
     process
 }
 
 impl ExternalOwner {
-    fn look(&mut self) {
+    fn check_fleets(&mut self) {
         let present = self.endpoints.present();
         for (id, fleet) in &mut self.fleets {
             if !present.iter().any(|endpoint| endpoint.id == *id) {
@@ -61,7 +61,7 @@ impl ExternalOwner {
             }
         }
         for endpoint in &present {
-            self.look_after(endpoint);
+            self.check_fleet(endpoint);
         }
         for fleet in self.fleets.values_mut() {
             fleet.workers.retain(|worker| worker.ending().is_none());
@@ -72,20 +72,20 @@ impl ExternalOwner {
         self.fleets.retain(|_, fleet| fleet.size > 0 || !fleet.workers.is_empty());
     }
 
-    fn look_after(&mut self, endpoint: &KnownEndpoint) {
+    fn check_fleet(&mut self, endpoint: &KnownEndpoint) {
         let Some(variables) = &endpoint.external else { return };
-        let calm = self.world.faults.are_over();
+        let is_quiet = self.world.faults.are_over();
         if !self.fleets.contains_key(&endpoint.id) {
             let size = self.rng.range(1..=4);
             self.fleets.insert(endpoint.id.clone(), Fleet { size, workers: Vec::new() });
         }
         let Some(fleet) = self.fleets.get_mut(&endpoint.id) else { return };
-        if !calm && self.rng.chance(0.01) {
+        if !is_quiet && self.rng.chance(0.01) {
             fleet.size = self.rng.range(1..=4);
         }
         // The owner notices a hung worker only after a delay.
         for worker in fleet.workers.iter().filter(|worker| worker.hangs()) {
-            if calm || self.rng.chance(0.1) {
+            if is_quiet || self.rng.chance(0.1) {
                 worker.kill();
             }
         }

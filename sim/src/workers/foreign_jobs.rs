@@ -16,7 +16,7 @@ pub struct ForeignJobs {
 
 impl ForeignJobs {
     /// Records that a worker got a job.
-    pub(super) fn tell(&self, token: &str, job: Arc<str>) {
+    pub(super) fn record(&self, token: &str, job: Arc<str>) {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         if !jobs.contains_key(token) {
             jobs.insert(token.to_owned(), VecDeque::new());

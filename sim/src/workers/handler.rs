@@ -12,22 +12,22 @@ use super::sdk::Sdk;
 use crate::faults::Fault;
 
 /// Interval at which a long handler checks whether the faults have stopped.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Sdk {
     /// Runs a handler and posts its result.
     pub(super) async fn handle(self: &Arc<Self>, job: &Arc<str>, run: u64, stop: &Notify) {
-        let is_deaf = self.world.faults.inject(Fault::HandlerDeaf);
+        let ignores_stop = self.world.faults.inject(Fault::HandlerDeaf);
         let is_stuck = self.world.faults.inject(Fault::HandlerStuck);
         let mut plan = {
-            let sane = self.world.faults.are_over();
+            let healthy = self.world.faults.are_over();
             let mut rng = self.rng();
-            self.profile.plan(&mut rng, sane)
+            self.profile.plan(&mut rng, healthy)
         };
         plan.work = plan.work.filter(|_| !is_stuck);
         let stopped = async {
             stop.notified().await;
-            if is_deaf {
+            if ignores_stop {
                 std::future::pending::<()>().await;
             }
         };
@@ -36,11 +36,11 @@ impl Sdk {
             () = stopped => None,
             answer = self.work(job, run, &plan) => Some(answer),
         };
-        self.breathe().await;
+        self.wait_while_suspended().await;
         self.handler_ended(run);
         // A stopped handler posts nothing.
         if let Some(answer) = answer {
-            self.mishap();
+            self.inject_faults();
             self.post_result(job, answer, plan.chunks.is_some()).await;
         }
     }
@@ -78,11 +78,11 @@ impl Sdk {
     async fn busy(&self, work: Option<Duration>) {
         let mut left = work.unwrap_or(Duration::MAX);
         while !left.is_zero() {
-            let slice = left.min(LOOK_EVERY);
+            let slice = left.min(CHECK_INTERVAL);
             sleep(slice).await;
             left -= slice;
             if self.world.faults.are_over() {
-                left = left.min(LOOK_EVERY / 5);
+                left = left.min(CHECK_INTERVAL / 5);
                 if left < slice {
                     sleep(left).await;
                     return;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::rng::Rng;
 
 /// Longest run of a handler of a healthy worker, in ms.
-const SANE_MS_MAX: u64 = 2_000;
+const HEALTHY_MS_MAX: u64 = 2_000;
 
 /// The behaviour of one worker.
 #[derive(Clone, Debug)]
@@ -21,14 +21,14 @@ pub(super) struct WorkerProfile {
     /// Whether the worker, like an old SDK, ends without finishing its jobs after SIGTERM.
     pub(super) ends_at_once: bool,
     /// Whether the worker, like an old SDK, retries after network failures.
-    pub(super) is_stubborn: bool,
+    pub(super) retries_network_errors: bool,
     pub(super) fate: WorkerFate,
     /// Probability that a result asks for the worker's replacement.
     pub(super) refresh: f64,
     /// Longest run of a handler, in ms.
     work_ms_max: u64,
     /// Probability that a handler never ends by itself.
-    endless: f64,
+    never_ends: f64,
     /// Probability that a handler yields chunks.
     streams: f64,
     /// Probability that the result of a streaming handler contains all chunks.
@@ -43,10 +43,10 @@ pub(super) struct WorkerProfile {
     odd_output: f64,
 }
 
-/// The planned life of a worker.
+/// How a worker is planned to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WorkerFate {
-    GoesOn,
+    Runs,
     /// Ends after its first job, to be replaced.
     RefreshesItself,
     /// Fails its own checks: reports this once and ends.
@@ -92,15 +92,15 @@ impl WorkerProfile {
             pace: Duration::from_millis(if rng.chance(0.3) { 1_000 } else { 0 }),
             patience: Duration::from_secs(if rng.chance(0.2) { 30 } else { 90 }),
             ends_at_once: rng.chance(0.1),
-            is_stubborn: rng.chance(0.2),
+            retries_network_errors: rng.chance(0.2),
             fate: match rng.range(0..=49) {
                 0 => WorkerFate::Unfit,
                 1 => WorkerFate::RefreshesItself,
-                _ => WorkerFate::GoesOn,
+                _ => WorkerFate::Runs,
             },
             refresh: rarely(rng, 0.05),
             work_ms_max: rng.skewed(20..=120_000),
-            endless: rarely(rng, 0.05),
+            never_ends: rarely(rng, 0.05),
             streams: if rng.chance(0.4) { rng.range(1..=100) as f64 / 100.0 } else { 0.0 },
             aggregate: rng.range(0..=100) as f64 / 100.0,
             chunks_max: rng.skewed(1..=60),
@@ -111,15 +111,15 @@ impl WorkerProfile {
         }
     }
 
-    /// Draws the plan of a handler. A `sane` handler ends within [`SANE_MS_MAX`].
-    pub(super) fn plan(&self, rng: &mut Rng, sane: bool) -> HandlerPlan {
-        let endless = !sane && rng.chance(self.endless);
-        let work_ms_max = if sane { self.work_ms_max.min(SANE_MS_MAX) } else { self.work_ms_max };
+    /// Draws the plan of a handler. A `healthy` handler ends within [`HEALTHY_MS_MAX`].
+    pub(super) fn plan(&self, rng: &mut Rng, healthy: bool) -> HandlerPlan {
+        let never_ends = !healthy && rng.chance(self.never_ends);
+        let work_ms_max = if healthy { self.work_ms_max.min(HEALTHY_MS_MAX) } else { self.work_ms_max };
         let work = Duration::from_millis(rng.skewed(0..=work_ms_max));
         let yields = rng.chance(self.streams);
         let chunks = yields.then(|| rng.skewed(0..=self.chunks_max));
         HandlerPlan {
-            work: (!endless).then_some(work),
+            work: (!never_ends).then_some(work),
             chunks: chunks.map(|count| (0..count).map(|_| self.chunk_bytes(rng)).collect()),
             aggregates: rng.chance(self.aggregate),
             progress: if rng.chance(self.progress) { rng.range(1..=3) } else { 0 },

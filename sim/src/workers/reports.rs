@@ -37,7 +37,7 @@ impl Sdk {
 
     /// Posts a chunk and waits for the response, so that chunks stay in order.
     pub(super) async fn post_chunk(self: &Arc<Self>, job: &str, chunk: &str) {
-        self.breathe().await;
+        self.wait_while_suspended().await;
         self.deliver(&self.env.stream(job), &format!(r#"{{"output":{chunk}}}"#).into()).await;
     }
 
@@ -56,7 +56,7 @@ impl Sdk {
         self.process.spawn(async move {
             let after = sdk.rng().skewed(0..=TWICE_AFTER_MS_MAX);
             sleep(Duration::from_millis(after)).await;
-            sdk.breathe().await;
+            sdk.wait_while_suspended().await;
             sdk.deliver(&path, &body).await;
         });
     }
@@ -68,10 +68,10 @@ impl Sdk {
                 .ask(post(path.to_owned(), &self.env.token, body.clone()))
                 .await
                 .map(|answer| answer.status);
-            let try_again = status.map_or(self.profile.is_stubborn, |status| status >= 500);
+            let try_again = status.map_or(self.profile.retries_network_errors, |status| status >= 500);
             let Some(pause) = pauses.next().filter(|_| try_again) else { return };
             sleep(pause).await;
-            self.breathe().await;
+            self.wait_while_suspended().await;
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::world::World;
 const PAST_KEPT: usize = 16;
 /// Longest pause after an invalid response, in ms. The real SDK retries immediately, thousands of times per second,
 /// which would dominate the simulation.
-const AFTER_TROUBLE_MS_MAX: u64 = 1_000;
+const RETRY_PAUSE_MS_MAX: u64 = 1_000;
 
 /// How long a worker with failed checks waits for a response before it ends.
 const UNFIT_PATIENCE: Duration = Duration::from_secs(2);
@@ -100,7 +100,7 @@ impl Worker {
     ) -> Option<Self> {
         let env = Environment::read(variables)?;
         let mut rng = rng.fork();
-        world.record.see(&Observation::WorkerStarted(env.worker.clone(), endpoint.to_owned()));
+        world.record.observe(&Observation::WorkerStarted(env.worker.clone(), endpoint.to_owned()));
         let sdk = Arc::new(Sdk {
             world: world.clone(),
             profile: WorkerProfile::draw(&mut rng),
@@ -183,21 +183,21 @@ impl Sdk {
         self.state().phase = Phase::Working;
         let pings = Arc::clone(&self);
         self.process.spawn(async move { pings.ping().await });
-        let asks = Arc::clone(&self);
-        let stops = self.process.spawn(async move { asks.ask_what_to_stop().await });
+        let stop_poller = Arc::clone(&self);
+        let stops = self.process.spawn(async move { stop_poller.poll_stops().await });
         self.take().await;
         while !self.state().running.is_empty() {
             self.changed.notified().await;
         }
         // The worker ends after its open requests.
         let _ = stops.await;
-        self.breathe().await;
+        self.wait_while_suspended().await;
         self.end(Ending { code: Some(0), signal: None });
     }
 
     async fn take(self: &Arc<Self>) {
         loop {
-            self.breathe().await;
+            self.wait_while_suspended().await;
             let Some(slots) = self.free_slots().await else { return };
             let (path, busy) = if slots > 1 {
                 (&self.env.take_batch, format!("&batch_size={slots}&job_in_progress="))
@@ -211,19 +211,19 @@ impl Sdk {
                 self.ask(get(format!("{path}{busy}{is_busy}"), &self.env.token)),
             );
             let answer = answer.await.ok().flatten();
-            self.breathe().await;
+            self.wait_while_suspended().await;
             if self.state().phase == Phase::Ending {
                 // Jobs delivered in this moment never run and are not reported.
                 return;
             }
             match answer {
                 Some(answer) if answer.status == 200 && job::is_unreadable(&answer.body) => {
-                    self.wait_after_trouble().await;
+                    self.wait_to_retry().await;
                 }
                 Some(answer) if answer.status == 200 => {
                     let jobs = job::ids(&answer.body);
                     if !jobs.is_empty() {
-                        self.mishap();
+                        self.inject_faults();
                     }
                     for job in jobs {
                         self.begin(job);
@@ -232,7 +232,7 @@ impl Sdk {
                 }
                 Some(answer) if matches!(answer.status, 204 | 400) => {}
                 Some(answer) if answer.status == 429 => sleep(Duration::from_secs(5)).await,
-                _ => self.wait_after_trouble().await,
+                _ => self.wait_to_retry().await,
             }
         }
     }
@@ -256,7 +256,7 @@ impl Sdk {
     }
 
     fn begin(self: &Arc<Self>, job: Arc<str>) {
-        self.foreign_jobs.tell(&self.env.token, job.clone());
+        self.foreign_jobs.record(&self.env.token, job.clone());
         let stop = Arc::new(Notify::new());
         let run = {
             let mut state = self.state();
@@ -265,11 +265,11 @@ impl Sdk {
             state.running.insert(run, Run { job: job.clone(), stop: stop.clone(), in_handler: true });
             run
         };
-        self.world.record.see(&Observation::HandlerBegan(self.env.worker.clone(), job.to_string()));
+        self.world.record.observe(&Observation::HandlerBegan(self.env.worker.clone(), job.to_string()));
         let sdk = Arc::clone(self);
         self.process.spawn(async move {
             sdk.handle(&job, run, &stop).await;
-            sdk.let_go(run);
+            sdk.free_slot(run);
         });
     }
 
@@ -280,11 +280,11 @@ impl Sdk {
         run.in_handler = false;
         let job = run.job.to_string();
         drop(state);
-        self.world.record.see(&Observation::HandlerEnded(self.env.worker.clone(), job));
+        self.world.record.observe(&Observation::HandlerEnded(self.env.worker.clone(), job));
     }
 
     /// Frees the slot of this run.
-    fn let_go(&self, run: u64) {
+    fn free_slot(&self, run: u64) {
         let mut state = self.state();
         if let Some(run) = state.running.remove(&run) {
             if state.past.len() == PAST_KEPT {
@@ -299,15 +299,15 @@ impl Sdk {
         self.changed.notify_waiters();
     }
 
-    async fn ask_what_to_stop(self: Arc<Self>) {
+    async fn poll_stops(self: Arc<Self>) {
         loop {
-            self.breathe().await;
+            self.wait_while_suspended().await;
             if self.state().phase == Phase::Ending {
                 return;
             }
-            let question = get(self.env.stop.clone(), &self.env.token);
-            let answer = timeout(self.profile.patience, self.ask(question)).await.ok().flatten();
-            self.breathe().await;
+            let request = get(self.env.stop.clone(), &self.env.token);
+            let answer = timeout(self.profile.patience, self.ask(request)).await.ok().flatten();
+            self.wait_while_suspended().await;
             match answer {
                 Some(answer) if answer.status == 200 => {
                     let jobs = job::stops(&answer.body);
@@ -323,7 +323,7 @@ impl Sdk {
 
     async fn ping(self: Arc<Self>) {
         loop {
-            self.breathe().await;
+            self.wait_while_suspended().await;
             let mut path = format!("{}&runpod_version=1.12.0", self.env.ping);
             let jobs = self.pinged_jobs();
             if !jobs.is_empty() {
@@ -331,7 +331,7 @@ impl Sdk {
             }
             // The SDK ignores the response.
             let _ = timeout(Duration::from_secs(10), self.ask(get(path, &self.env.token))).await;
-            self.mishap();
+            self.inject_faults();
             sleep(self.env.ping_every).await;
         }
     }
@@ -351,7 +351,7 @@ impl Sdk {
     }
 
     /// Injects a fault of the worker.
-    pub(super) fn mishap(self: &Arc<Self>) {
+    pub(super) fn inject_faults(self: &Arc<Self>) {
         let faults = &self.world.faults;
         if faults.inject(Fault::WorkerDies) {
             let (after, ending) = {
@@ -377,7 +377,7 @@ impl Sdk {
     }
 
     /// Waits while the process is suspended or hangs.
-    pub(super) async fn breathe(&self) {
+    pub(super) async fn wait_while_suspended(&self) {
         loop {
             let (hangs, paused_until) = {
                 let state = self.state();
@@ -391,8 +391,8 @@ impl Sdk {
         }
     }
 
-    async fn wait_after_trouble(&self) {
-        let wait = self.rng().range(1..=AFTER_TROUBLE_MS_MAX);
+    async fn wait_to_retry(&self) {
+        let wait = self.rng().range(1..=RETRY_PAUSE_MS_MAX);
         sleep(Duration::from_millis(wait)).await;
     }
 
@@ -424,9 +424,11 @@ impl Sdk {
             (state.asked, std::mem::take(&mut state.running))
         };
         self.process.kill();
-        self.world.record.see(&Observation::WorkerEnded(self.env.worker.clone(), asked));
+        self.world.record.observe(&Observation::WorkerEnded(self.env.worker.clone(), asked));
         for run in running.values().filter(|run| run.in_handler) {
-            self.world.record.see(&Observation::HandlerEnded(self.env.worker.clone(), run.job.to_string()));
+            self.world
+                .record
+                .observe(&Observation::HandlerEnded(self.env.worker.clone(), run.job.to_string()));
         }
         self.ended.notify_waiters();
     }

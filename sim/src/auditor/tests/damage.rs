@@ -1,28 +1,28 @@
 //! Outputs and chunks that are damaged on the disk.
 
-use super::Story;
+use super::Script;
 use crate::observation::Observation;
 
-const DAMAGE_TOLD: &str = "what is damaged is answered as damaged, and nothing else is";
+const DAMAGE_TOLD: &str = "damaged data is reported as damaged, and intact data is not";
 const DAMAGED: &str = r#"{"error":"it is damaged","code":"damaged"}"#;
 const ERROR: &str = "event: error\ndata: {\"error\":\"it is damaged\",\"code\":\"damaged\"}\n\n";
 
 /// A job that has yielded three chunks and completed.
-fn over() -> Story {
-    let mut story = Story::default();
-    story.submit("a", "{}").take("v", "a", "{}").ping("v", "a");
-    story.chunk("v", "a", "1").chunk("v", "a", "2").chunk("v", "a", "3");
-    story.done("v", "a", r#"{"output":7}"#).wait(1);
-    story
+fn over() -> Script {
+    let mut script = Script::default();
+    script.submit("a", "{}").take("v", "a", "{}").ping("v", "a");
+    script.chunk("v", "a", "1").chunk("v", "a", "2").chunk("v", "a", "3");
+    script.done("v", "a", r#"{"output":7}"#).wait(1);
+    script
 }
 
-impl Story {
+impl Script {
     /// A question that the server answers with the word that something is damaged; the disk says so, too, or not.
     fn damaged(&mut self, path: &str, read: Option<&Observation>) -> &mut Self {
         let id = self.arrive("GET", path, "");
         self.wait(1);
         if let Some(read) = read {
-            self.see(read);
+            self.observe(read);
         }
         self.answer(id, 500, DAMAGED)
     }
@@ -38,10 +38,10 @@ fn chunk(offset: u64) -> Observation {
 
 #[test]
 fn damage_is_told_where_it_is() {
-    let mut story = over();
-    story.damaged("/v2/e/status/a", Some(&output())).damaged("/v2/e/stream/a?offset=0", Some(&chunk(1)));
-    story.stream("a", "offset=0", r#"[{"output":1}]"#).stream("a", "offset=2", r#"[{"output":3}]"#);
-    story.is_fine();
+    let mut script = over();
+    script.damaged("/v2/e/status/a", Some(&output())).damaged("/v2/e/stream/a?offset=0", Some(&chunk(1)));
+    script.stream("a", "offset=0", r#"[{"output":1}]"#).stream("a", "offset=2", r#"[{"output":3}]"#);
+    script.is_fine();
 }
 
 #[test]
@@ -53,23 +53,23 @@ fn an_intact_output_is_not_damaged() {
         ("/v2/e/status/a", Some(chunk(0))),
         ("/v2/e/job-done/v/a", Some(output())),
     ] {
-        let mut story = over();
-        story.damaged(path, read.as_ref()).breaks(DAMAGE_TOLD);
+        let mut script = over();
+        script.damaged(path, read.as_ref()).breaks(DAMAGE_TOLD);
     }
 }
 
 #[test]
 fn a_damaged_output_is_not_shown() {
     for record in [r#""status":"COMPLETED","output":7"#, r#""status":"COMPLETED""#] {
-        let mut story = over();
-        story.damaged("/v2/e/status/a", Some(&output())).status("a", record);
-        let told = story.auditor.violations().iter().any(|violation| violation.promise == DAMAGE_TOLD);
-        assert!(told, "{record}: {:?}", story.auditor.violations());
+        let mut script = over();
+        script.damaged("/v2/e/status/a", Some(&output())).status("a", record);
+        let told = script.auditor.violations().iter().any(|violation| violation.promise == DAMAGE_TOLD);
+        assert!(told, "{record}: {:?}", script.auditor.violations());
     }
-    let mut story = over();
-    story.damaged("/v2/e/status/a", Some(&output()));
-    story.ask("POST", "/v2/e/cancel/a", "", 200, r#"{"id":"a","status":"COMPLETED"}"#);
-    story.is_fine();
+    let mut script = over();
+    script.damaged("/v2/e/status/a", Some(&output()));
+    script.ask("POST", "/v2/e/cancel/a", "", 200, r#"{"id":"a","status":"COMPLETED"}"#);
+    script.is_fine();
 }
 
 #[test]
@@ -80,29 +80,29 @@ fn a_damaged_chunk_is_not_left_out() {
         ("offset=0", r#"[{"output":1},{"output":3}]"#),
         ("offset=1", r#"[{"output":3}]"#),
     ] {
-        let mut story = over();
-        story.see(&chunk(1));
-        story.stream("a", query, chunks);
-        let told = story.auditor.violations().iter().any(|violation| violation.promise == DAMAGE_TOLD);
-        assert!(told, "{query} {chunks}: {:?}", story.auditor.violations());
+        let mut script = over();
+        script.observe(&chunk(1));
+        script.stream("a", query, chunks);
+        let told = script.auditor.violations().iter().any(|violation| violation.promise == DAMAGE_TOLD);
+        assert!(told, "{query} {chunks}: {:?}", script.auditor.violations());
     }
 }
 
 #[test]
 fn who_follows_a_job_is_told_of_damage() {
     for is_damaged in [true, false] {
-        let mut story = over();
+        let mut script = over();
         let events = "id: 0\ndata: {\"output\":1}\n\n";
-        let following = story.follow("a", None, events);
+        let sse = script.follow("a", None, events);
         if is_damaged {
-            story.see(&chunk(1));
+            script.observe(&chunk(1));
         }
-        story.see(&Observation::Piece(following, ERROR.into()));
-        story.lose(following);
+        script.observe(&Observation::Piece(sse, ERROR.into()));
+        script.lose(sse);
         if is_damaged {
-            story.is_fine();
+            script.is_fine();
         } else {
-            story.breaks(DAMAGE_TOLD);
+            script.breaks(DAMAGE_TOLD);
         }
     }
 }

@@ -1,35 +1,35 @@
 //! Rate limits, health, and the form of answers.
 
-use super::Story;
+use super::Script;
 
-const FORM: &str = "every answer has its documented form";
+const FORM: &str = "every response has its documented form";
 
 #[test]
 fn no_more_pass_than_the_limit() {
-    let mut story = Story::default();
+    let mut script = Script::default();
     for _ in 0..2 {
-        story.purge(0);
+        script.purge(0);
     }
-    story.is_fine();
-    story.purge(0).breaks("no more requests pass than the limit");
+    script.is_fine();
+    script.purge(0).breaks("no more requests pass than the limit");
 }
 
 #[test]
 fn nobody_is_refused_below_the_limit() {
-    let mut story = Story::default();
-    story.purge(0).purge(0).ask("POST", "/v2/e/purge-queue", "", 429, "").is_fine();
-    story
+    let mut script = Script::default();
+    script.purge(0).purge(0).ask("POST", "/v2/e/purge-queue", "", 429, "").is_fine();
+    script
         .wait(10_000)
         .ask("POST", "/v2/e/purge-queue", "", 429, "")
-        .breaks("nobody is refused below the limit");
+        .breaks("no request is refused below the limit");
 }
 
 #[test]
 fn errors_have_one_shape() {
-    let mut story = Story::default();
-    story.ask("GET", "/v2/e/status/x", "", 404, r#"{"error":"no","code":"no","id":"x"}"#).breaks(FORM);
-    let mut story = Story::default();
-    story.ask("GET", "/v2/e/status/x", "", 500, "").breaks("no answer is an internal error");
+    let mut script = Script::default();
+    script.ask("GET", "/v2/e/status/x", "", 404, r#"{"error":"no","code":"no","id":"x"}"#).breaks(FORM);
+    let mut script = Script::default();
+    script.ask("GET", "/v2/e/status/x", "", 500, "").breaks("no response is an internal error");
 }
 
 #[test]
@@ -39,10 +39,10 @@ fn counters_never_go_back() {
             r#"{{"jobs":{{"completed":{completed},"failed":0,"inProgress":0,"inQueue":0,"retried":0}},"workers":{{"idle":0,"initializing":0,"ready":0,"running":0,"throttled":0,"unhealthy":0}}}}"#
         )
     };
-    let mut story = Story::default();
-    story.ask("GET", "/v2/e/health", "", 200, &health(2)).ask("GET", "/v2/e/health", "", 200, &health(1));
-    story.breaks("counters never go back");
-    let mut story = Story::default();
-    story.submit("a", "{}").take("w", "a", "{}").done("w", "a", "{}").status("a", r#""status":"COMPLETED""#);
-    story.ask("GET", "/v2/e/health", "", 200, &health(0)).breaks("health agrees with what is known");
+    let mut script = Script::default();
+    script.ask("GET", "/v2/e/health", "", 200, &health(2)).ask("GET", "/v2/e/health", "", 200, &health(1));
+    script.breaks("counters never decrease");
+    let mut script = Script::default();
+    script.submit("a", "{}").take("w", "a", "{}").done("w", "a", "{}").status("a", r#""status":"COMPLETED""#);
+    script.ask("GET", "/v2/e/health", "", 200, &health(0)).breaks("health agrees with the observations");
 }

@@ -1,37 +1,37 @@
-//! Tells an auditor what was seen, line by line.
+//! A script of observations for an auditor, one method per observation or exchange.
 
 use bytes::Bytes;
 
 use crate::auditor::{Auditor, Rules, Transition};
 use crate::observation::{ExchangeId, HttpRequest, HttpResponse, Moment, Observation, Party};
 
-/// When stories begin by the wall clock.
+/// The wall clock at the start of a script, in ms since 1970.
 const BEGINNING_MS: u64 = 1_000_000_000;
 
-/// Tells an auditor what was seen.
-pub(super) struct Story {
+/// An auditor, and the observations that a test passes to it.
+pub(super) struct Script {
     pub auditor: Auditor,
     now: Moment,
     last_id: u64,
 }
 
-impl Default for Story {
+impl Default for Script {
     fn default() -> Self {
         Self::with(Rules::default())
     }
 }
 
-impl Story {
-    /// A story of a server with this configuration.
+impl Script {
+    /// Starts a script for a server with these rules, which has just started.
     pub fn with(rules: Rules) -> Self {
         let now = Moment { ms: 1_000, wall_ms: BEGINNING_MS };
-        let mut story = Self { auditor: Auditor::new(rules), now, last_id: 0 };
-        story.see(&Observation::ServerUp);
-        story
+        let mut script = Self { auditor: Auditor::new(rules), now, last_id: 0 };
+        script.observe(&Observation::ServerUp);
+        script
     }
 
-    pub fn see(&mut self, seen: &Observation) {
-        self.auditor.see(self.now, seen);
+    pub fn observe(&mut self, seen: &Observation) {
+        self.auditor.observe(self.now, seen);
     }
 
     /// Advances the clock.
@@ -62,15 +62,15 @@ impl Story {
         let id = ExchangeId(self.last_id);
         let body = Bytes::copy_from_slice(body.as_bytes());
         let request = HttpRequest { method, path: path.to_owned(), headers, body };
-        self.see(&Observation::Sent(id, Party::Client(1), request));
+        self.observe(&Observation::Sent(id, Party::Client(1), request));
         id
     }
 
-    /// It leaves and arrives.
+    /// Records that a request was sent and has arrived at the server.
     pub fn arrive(&mut self, method: &'static str, path: &str, body: &str) -> ExchangeId {
         let id = self.send(method, path, body);
         self.wait(1);
-        self.see(&Observation::Arrived(id));
+        self.observe(&Observation::Arrived(id));
         id
     }
 
@@ -85,7 +85,7 @@ impl Story {
         }
         let body = if status >= 400 && body.is_empty() { r#"{"error":"no","code":"no"}"# } else { body };
         self.wait(1);
-        self.see(&Observation::Answered(
+        self.observe(&Observation::Answered(
             id,
             HttpResponse { status, headers, body: Bytes::copy_from_slice(body.as_bytes()) },
         ));
@@ -95,11 +95,11 @@ impl Story {
     /// Records that no response will arrive.
     pub fn lose(&mut self, id: ExchangeId) -> &mut Self {
         self.wait(1);
-        self.see(&Observation::Broken(id));
+        self.observe(&Observation::Broken(id));
         self
     }
 
-    /// A request and its answer.
+    /// Records a request and its response.
     pub fn ask(
         &mut self,
         method: &'static str,
@@ -112,7 +112,7 @@ impl Story {
         self.answer(id, status, answer)
     }
 
-    /// A job is submitted with this input.
+    /// Records that a job was submitted with this input.
     pub fn submit(&mut self, job: &str, input: &str) -> &mut Self {
         let verb = if job.starts_with("sync-") { "runsync?wait=1000" } else { "run" };
         let body = format!(r#"{{"input":{input}}}"#);
@@ -125,7 +125,7 @@ impl Story {
         )
     }
 
-    /// A worker takes a job.
+    /// Records that a worker took a job.
     pub fn take(&mut self, worker: &str, job: &str, input: &str) -> &mut Self {
         let path = format!("/v2/e/job-take/{worker}?gpu=x&job_in_progress=0");
         let answer = format!(r#"{{"id":"{job}","delayTime":1,"status":"IN_PROGRESS","input":{input}}}"#);
@@ -137,90 +137,94 @@ impl Story {
         self.ask("GET", &format!("/v2/e/ping/{worker}?gpu=x&job_id={jobs}"), "", 200, "")
     }
 
-    /// A worker posts a result or progress.
+    /// Records that a worker posted a result or progress.
     pub fn done(&mut self, worker: &str, job: &str, body: &str) -> &mut Self {
         self.ask("POST", &format!("/v2/e/job-done/{worker}/{job}?gpu=x&isStream=false"), body, 200, "{}")
     }
 
-    /// A client asks how the job stands, and is told this beside the id.
+    /// Records a status request that returned the id and these members.
     pub fn status(&mut self, job: &str, record: &str) -> &mut Self {
         let answer = format!(r#"{{"id":"{job}",{record}}}"#);
         self.ask("GET", &format!("/v2/e/status/{job}"), "", 200, &answer)
     }
 
-    /// A worker posts a chunk.
+    /// Records that a worker posted a chunk.
     pub fn chunk(&mut self, worker: &str, job: &str, chunk: &str) -> &mut Self {
         let body = format!(r#"{{"output":{chunk}}}"#);
         self.ask("POST", &format!("/v2/e/job-stream/{worker}/{job}?gpu=x&isStream=false"), &body, 200, "{}")
     }
 
-    /// A client reads these chunks.
+    /// Records that a client read these chunks.
     pub fn stream(&mut self, job: &str, query: &str, chunks: &str) -> &mut Self {
         self.ask("GET", &format!("/v2/e/stream/{job}?{query}"), "", 200, chunks)
     }
 
-    /// A client follows a job, and these events come; the answer goes on.
+    /// Records that a client follows a job and received these events. The response has not ended.
     pub fn follow(&mut self, job: &str, last: Option<u64>, events: &str) -> ExchangeId {
         let mut headers = vec![("accept", "text/event-stream".to_owned())];
         headers.extend(last.map(|last| ("last-event-id", last.to_string())));
         let id = self.send_with("GET", &format!("/v2/e/stream/{job}"), "", headers);
         self.wait(1);
-        self.see(&Observation::Arrived(id));
+        self.observe(&Observation::Arrived(id));
         self.wait(1);
-        self.see(&Observation::Piece(id, Bytes::copy_from_slice(events.as_bytes())));
+        self.observe(&Observation::Piece(id, Bytes::copy_from_slice(events.as_bytes())));
         id
     }
 
-    /// A client purges the queue.
+    /// Records a purge of the queue.
     pub fn purge(&mut self, removed: u64) -> &mut Self {
         let answer = format!(r#"{{"removed":{removed},"status":"completed"}}"#);
         self.ask("POST", "/v2/e/purge-queue", "", 200, &answer)
     }
 
-    /// A client submits under a key.
+    /// Records a submit with an idempotency key.
     pub fn submit_with_key(&mut self, key: &str, input: &str, status: u16, job: &str) -> &mut Self {
         let body = format!(r#"{{"input":{input}}}"#);
         let id = self.send_with("POST", "/v2/e/run", &body, vec![("idempotency-key", key.to_owned())]);
         self.wait(1);
-        self.see(&Observation::Arrived(id));
+        self.observe(&Observation::Arrived(id));
         let answer = format!(r#"{{"id":"{job}","status":"IN_QUEUE"}}"#);
         self.answer(id, status, if status == 200 { &answer } else { "" })
     }
 
-    /// The receiver `http://h/` is called, and answers.
+    /// Records a webhook call to `http://h/` and its response.
     pub fn call(&mut self, number: u64, body: &str, status: u16) -> &mut Self {
         let body = Bytes::copy_from_slice(body.as_bytes());
-        self.see(&Observation::Called(number, "http://h/".to_owned(), body));
+        self.observe(&Observation::Called(number, "http://h/".to_owned(), body));
         self.wait(1);
-        self.see(&Observation::CallAnswered(number, status));
+        self.observe(&Observation::CallAnswered(number, status));
         self
     }
 
-    /// A client asks how the job stands, and there is none.
+    /// Records a status request that was answered with 404.
     pub fn missing(&mut self, job: &str) -> &mut Self {
         self.ask("GET", &format!("/v2/e/status/{job}"), "", 404, "")
     }
 
-    /// An operation on a job is answered with this state.
+    /// Records an operation on a job whose response shows this state.
     pub fn change(&mut self, verb: &str, job: &str, state: &str) -> &mut Self {
         let answer = format!(r#"{{"id":"{job}","status":"{state}"}}"#);
         self.ask("POST", &format!("/v2/e/{verb}/{job}"), "", 200, &answer)
     }
 
-    /// There was no alarm.
+    /// Asserts that no promise was broken.
     pub fn is_fine(&self) {
         assert_eq!(self.auditor.violations(), []);
     }
 
-    /// This promise, and no other, was broken.
+    /// Asserts that this promise was broken, and no other.
     pub fn breaks(&self, promise: &str) {
         let broken: Vec<_> = self.auditor.violations().iter().map(|violation| violation.promise).collect();
-        assert!(!broken.is_empty(), "no alarm");
+        assert!(!broken.is_empty(), "no violation");
         assert!(broken.iter().all(|name| *name == promise), "{:?}", self.auditor.violations());
     }
 
     /// Returns how often this transition was counted.
-    pub fn edge(&self, edge: Transition) -> u64 {
-        self.auditor.edges().into_iter().find(|(known, _)| *known == edge).map_or(0, |(_, count)| count)
+    pub fn transition_count(&self, transition: Transition) -> u64 {
+        self.auditor
+            .transitions()
+            .into_iter()
+            .find(|(known, _)| *known == transition)
+            .map_or(0, |(_, count)| count)
     }
 }
