@@ -17,7 +17,7 @@ pub const BUSIEST_OWNERS: usize = 50;
 pub struct Use {
     /// Submits that were accepted.
     pub submitted: u64,
-    /// Ends of jobs.
+    /// Ends of jobs; a client retry allows a job another end.
     pub ended: u64,
     /// Execution time of the jobs that ended, in their last attempt, in ms.
     pub served_ms: u64,

@@ -55,7 +55,7 @@ pub enum FleetEvent {
         /// The worker to drain.
         worker: WorkerId,
     },
-    /// A worker exited.
+    /// A worker of the endpoint exited.
     Exited(WorkerExit),
     /// The endpoint or its template changed.
     Configured,
@@ -131,7 +131,7 @@ pub struct SupervisorParts<P> {
     pub moved: bool,
 }
 
-/// A running supervisor.
+/// The task of a running supervisor, and its status.
 pub struct SupervisorHandle {
     /// Ends immediately after [`FleetEvent::Shutdown`], and after [`FleetEvent::Deleted`] or
     /// [`FleetEvent::ProviderChanged`] when the last worker has exited.

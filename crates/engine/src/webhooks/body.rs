@@ -29,7 +29,7 @@ pub(super) struct BodyContext<'a> {
 pub(super) struct Message {
     /// An absolute `http` or `https` URL with a host.
     pub url: Uri,
-    /// A JSON object.
+    /// The body, a JSON object.
     pub body: Vec<u8>,
 }
 
