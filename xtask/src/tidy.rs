@@ -6,6 +6,7 @@ mod forbidden;
 mod links;
 mod modules;
 mod prose;
+mod quoted_files;
 mod rooms;
 mod sizes;
 mod source;
@@ -82,6 +83,7 @@ pub fn run() -> Result<(), String> {
     for file in &files {
         if file.has_extension("md") {
             findings.extend(links::check(file, &workspace::root()));
+            findings.extend(quoted_files::check(file, &workspace::root()));
         }
         findings.extend(forbidden::check_text(file));
     }

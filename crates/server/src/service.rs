@@ -122,7 +122,7 @@ impl Service {
         self.engine.release_waits().await;
         let all_served = async { while self.serving.join_next().await.is_some() {} };
         if tokio::time::timeout(self.grace, all_served).await.is_err() {
-            tracing::warn!(grace = ?self.grace, "requests unanswered at shutdown");
+            tracing::warn!(grace_s = self.grace.as_secs_f64(), "requests unanswered at shutdown");
             self.serving.abort_all();
         }
         self.noting.shutdown().await;

@@ -36,6 +36,9 @@ const REGISTRY_HOSTS: [&str; 5] = [
 
 const A_TEST_SLEEPS: &str = "a test sleeps: wait for a condition with a deadline, in a function named `wait_…`, `until…` or `eventually…`";
 
+const A_DEBUG_FIELD: &str =
+    "a log field in Rust's debug form, such as `Some(0)`: log the value (`Option` is one) or use `%`";
+
 /// Checks the code of a Rust file.
 pub fn check_rust(path: &Path, source: &Source, is_test: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -54,6 +57,9 @@ pub fn check_rust(path: &Path, source: &Source, is_test: bool) -> Vec<Finding> {
                 findings.push(Finding::new(path, number, format!("`{needle}` is left over: {advice}")));
             }
         }
+        if !is_test && !source.is_test_line(number) && logs_debug_form(source, number, code) {
+            findings.push(Finding::new(path, number, A_DEBUG_FIELD));
+        }
         let sleeps = code.contains("thread::sleep(") || (code.contains("time::sleep(") && !is_paused);
         let tested = is_test || source.is_test_line(number);
         if sleeps && tested && !waits(source, number) {
@@ -61,6 +67,20 @@ pub fn check_rust(path: &Path, source: &Source, is_test: bool) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Whether the line belongs to a log macro and has a field with the sigil `?`.
+fn logs_debug_form(source: &Source, number: usize, code: &str) -> bool {
+    const LEVELS: [&str; 6] = ["trace!(", "debug!(", "info!(", "warn!(", "error!(", "event!("];
+    let has_sigil =
+        ["(?", ", ?", "= ?"].iter().any(|sigil| code.contains(sigil)) || code.trim_start().starts_with('?');
+    // A macro call of the project's width has at most a handful of lines.
+    let starts_here =
+        |line: &str| line.contains("tracing::") && LEVELS.iter().any(|level| line.contains(level));
+    let lines: Vec<&str> = source.code.lines().skip(number.saturating_sub(6)).take(6.min(number)).collect();
+    let Some(start) = lines.iter().rposition(|line| starts_here(line)) else { return false };
+    let is_open = !lines[start..lines.len() - 1].iter().any(|line| line.trim_end().ends_with(';'));
+    has_sigil && is_open
 }
 
 /// Whether the line waits for something: it is in a loop, or in a function whose name says so.
@@ -158,6 +178,17 @@ mod tests {
             assert_eq!(found[0].0, 2);
             assert_eq!(rust(&format!("//! A.\n// {needle}\nlet a = \"{needle}\";\n")), []);
         }
+    }
+
+    #[test]
+    fn a_log_field_in_debug_form_is_found() {
+        let found = |line: &str| rust(&format!("//! A.\nfn a() {{\n{line}\n}}\n")).len();
+        assert_eq!(found("tracing::info!(?code, \"a\");"), 1);
+        assert_eq!(found("tracing::info!(id, ?code, \"a\");"), 1);
+        assert_eq!(found("tracing::info!(code = ?exit.code, \"a\");"), 1);
+        assert_eq!(found("tracing::info!(\n    id,\n    ?code,\n    \"a\",\n);"), 1);
+        assert_eq!(found("tracing::info!(%id, code, \"a?\");"), 0);
+        assert_eq!(found("tracing::info!(id, \"a\");\nlet a = b()?;"), 0);
     }
 
     #[test]

@@ -168,10 +168,10 @@ impl<P: EndpointApi> Supervisor<P> {
         let lost = self.fleet.record_exit(self.parts.endpoint_api.now(), exited);
         let WorkerExit { worker, code, signal, ran_ms, .. } = exited;
         if lost.is_expected {
-            tracing::info!(%worker, ?code, ?signal, ran_ms, "worker stopped");
+            tracing::info!(%worker, code, signal, ran_ms, "worker stopped");
         } else {
             // The reason contains the last lines of the worker's own log.
-            tracing::warn!(%worker, ?code, ?signal, ran_ms, reason = %lost.reason, "worker exited");
+            tracing::warn!(%worker, code, signal, ran_ms, reason = %lost.reason, "worker exited");
         }
         self.losses.push(lost);
     }

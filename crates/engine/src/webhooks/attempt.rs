@@ -135,7 +135,8 @@ impl AttemptSender {
                 (None, None, Some(FORBIDDEN.to_owned()))
             }
         };
-        tracing::info!(%id, attempt, latency_ms, %receiver, ?status, ?error, "webhook called");
+        let error_text = error.as_deref();
+        tracing::info!(%id, attempt, latency_ms, %receiver, status, error = error_text, "webhook called");
         let answer = body.map(|body| String::from_utf8_lossy(&body).into_owned());
         let attempt = DeliveryAttempt { attempt, at, latency_ms, status, answer, error };
         let sent = SentAttempt { permit, closed_breaker, receiver, attempt };

@@ -71,7 +71,8 @@ impl AuditLog {
         if let Err(TrySendError::Full(lost) | TrySendError::Disconnected(lost)) =
             self.shared.entries.try_send(waiting)
         {
-            tracing::error!(entry = ?lost.entry, "audit log is full, entry lost");
+            let entry = serde_json::to_string(&lost.entry).unwrap_or_default();
+            tracing::error!(entry, "audit log is full, entry lost");
         }
     }
 
