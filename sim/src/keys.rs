@@ -29,8 +29,8 @@ pub async fn admit(engine: &Engine) -> Result<(), StoreError> {
         ..admin_key(&text, now)
     });
     for key in std::iter::once(admin_key(OPERATOR_KEY, now)).chain(clients) {
-        if engine.key_by_hash(&key.hash).is_none() {
-            engine.put_key(key).await.map_err(|error| StoreError::Io(error.to_string()))?;
+        if engine.keys().by_hash(&key.hash).is_none() {
+            engine.keys().put(key).await.map_err(|error| StoreError::Io(error.to_string()))?;
         }
     }
     Ok(())

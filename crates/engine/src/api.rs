@@ -1,4 +1,4 @@
-//! What can be asked of an endpoint, and the answers.
+//! Arguments, results and errors of the engine's interfaces. All of them are owned data.
 
 use bytes::Bytes;
 use longshore_model::{
@@ -7,29 +7,29 @@ use longshore_model::{
 use longshore_queue::Refusal;
 use longshore_store::StoreError;
 
+use crate::BudgetPermit;
 use crate::chunk::StreamChunk;
 
-use crate::BudgetPermit;
-
-/// Why an endpoint did not do what was asked. Nothing changed.
+/// Why an operation of [`Jobs`](crate::Jobs) or [`Workers`](crate::Workers) failed. Nothing was acknowledged; what a
+/// method did before the error is in its documentation.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// The queue refused.
+    /// The queue refused the verb. Another try has the same result until the job or the queue changes.
     #[error("refused: {0:?}")]
     Refused(Refusal),
-    /// The endpoint was deleted meanwhile.
+    /// The endpoint is deleted.
     #[error("the endpoint no longer exists")]
     Deleted,
-    /// The change could not be made durable, or the server is stopping; asking again later may help.
+    /// The commit failed, the queue reloads or the server stops. A later try may succeed.
     #[error("the change could not be kept: {0}")]
     Unavailable(String),
-    /// What is stored of the job cannot be read now; asking again later may help.
+    /// A stored payload, outcome or chunk cannot be read now. A later try may succeed.
     #[error("what is stored of the job cannot be read now: {0}")]
     Unreadable(String),
-    /// What is stored of the job is damaged or missing; asking again does not help.
+    /// A stored payload, outcome or chunk is corrupt or missing. Another try has the same result.
     #[error("what is stored of the job is damaged: {0}")]
     Damaged(String),
-    /// There is no room in memory for what is to be read; asking again later may help.
+    /// The budget has no memory for the payload to read. A later try may succeed.
     #[error("there is no room in memory for what is to be read")]
     NoRoom,
     /// Too many bytes of requests are in memory and not durable yet. Nothing has changed; retry after 1 s.
@@ -38,197 +38,198 @@ pub enum EndpointError {
 }
 
 impl EndpointError {
-    /// Whether the disk is to blame, or what is on it.
+    /// Whether stored data could not be read, now or ever.
     pub(crate) fn is_of_reading(&self) -> bool {
         matches!(self, Self::Unreadable(_) | Self::Damaged(_))
     }
 }
 
-/// Why the catalog did not change.
+/// Why a change of a resource or key failed. Nothing has changed, except as documented by the method.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// No such thing.
+    /// There is no resource with this id or name.
     #[error("not found")]
     NotFound,
-    /// It clashes with something that exists; the text names it.
+    /// The change contradicts another resource. The text names it and says what to do.
     #[error("{0}")]
     Conflict(String),
-    /// It is not as whoever asked expected it to be.
+    /// The resource is not as the caller expected, because another change came first. Read it again.
     #[error("it was changed meanwhile")]
     Changed,
-    /// What the change needs cannot be had at the moment.
+    /// A launcher failed to do its part of the change. A later try may succeed.
     #[error("{0}")]
     Unavailable(String),
-    /// The change could not be made durable.
+    /// The change could not be made durable, or a secret of it could not be encrypted.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A job as a client hands it in.
+/// A job that a client submits.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// Minted at the edge ([`crate::Engine::mint_job`]); its prefix says whether it came through `/runsync`.
+    /// The job's id, from [`Engine::mint_job`](crate::Engine::mint_job). Submitting the same id again returns the first
+    /// job.
     pub id: JobId,
-    /// The members of the request's JSON object without the outer braces, as the worker is to see them:
-    /// `input` always, then `webhook`, `s3Config`, `policy` and whatever else the client sent, except
-    /// the members that the server sets itself (`id`, `status`, `delayTime`).
+    /// The members of the request's JSON object without the outer braces, as the worker gets them: `input` always, then
+    /// `webhook`, `s3Config`, `policy` and all other members that the client sent. The members that the server sets
+    /// (`id`, `status`, `delayTime`) are missing.
     pub members: Bytes,
-    /// The client named a webhook.
+    /// Whether the client named a webhook.
     pub webhook: bool,
     /// From `policy.lowPriority`.
     pub low_priority: bool,
-    /// From `policy.executionTimeout`.
+    /// From `policy.executionTimeout`; `None` for the endpoint's setting.
     pub execution_timeout_ms: Option<u32>,
-    /// From `policy.ttl`.
+    /// From `policy.ttl`; `None` for 24 hours.
     pub ttl_ms: Option<u32>,
     /// From the `Idempotency-Key` header.
     pub idempotency: Option<Box<Idempotency>>,
-    /// The key that it came with, and that key's owner.
+    /// The key of the request, and the key's owner.
     pub submitter: Submitter,
 }
 
-/// What a submit came to.
+/// The job of a submit.
 #[derive(Clone, Copy, Debug)]
 pub struct Accepted {
-    /// The job's id.
+    /// The id of the new job, or of the stored job that was submitted before.
     pub id: JobId,
-    /// Where the job is in its life: waiting, unless it was there before.
+    /// The state of the job. A new job is queued.
     pub state: JobState,
 }
 
-/// A job at one moment.
+/// A job in one state, with its payloads.
 #[derive(Clone, Debug)]
 pub struct JobSnapshot {
-    /// The durable facts.
+    /// The durable row of the job.
     pub row: JobRow,
-    /// The moment.
+    /// The engine's time of the snapshot.
     pub now: Millis,
-    /// The output, or the latest progress value while it runs: JSON text.
+    /// The output, or the last progress value of a running job, as JSON text.
     pub output: Option<Bytes>,
-    /// The error as plain text.
+    /// The error of the job as plain text.
     pub error: Option<String>,
-    /// The room in memory that output and error take: to be held until they are sent.
+    /// The memory that output and error take in this process. Hold it until they are sent.
     pub room: BudgetPermit,
 }
 
-/// Which jobs to list.
+/// The jobs to list.
 #[derive(Clone, Copy, Debug)]
 pub struct JobFilter {
-    /// Only those in this state.
+    /// The state of the jobs; `None` for any.
     pub state: Option<JobState>,
-    /// At most so many.
+    /// The limit of the number of jobs in the page.
     pub limit: usize,
-    /// Only those created before this job: the last page's cursor.
+    /// The cursor of the page before; only jobs that were created earlier than this job. `None` for the first page.
     pub before: Option<JobId>,
 }
 
-/// One page of a list, newest first.
+/// One page of a list of jobs.
 #[derive(Clone, Debug)]
 pub struct JobPage {
-    /// The jobs. Outputs and errors of more than 4 KiB are left out here.
+    /// The jobs, newest first. Outputs and errors of more than 4 KiB are left out.
     pub jobs: Vec<JobSnapshot>,
-    /// Where the next page starts; none at the end. A page can be short and still have a next one.
+    /// The cursor of the next page; `None` at the end. A page with a cursor can have fewer jobs than the limit.
     pub cursor: Option<JobId>,
 }
 
-/// An endpoint's numbers.
+/// The numbers of an endpoint's jobs and workers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Health {
-    /// Counted since the endpoint was created.
+    /// Counts since the endpoint was created.
     pub counters: Counters,
-    /// Jobs that wait.
+    /// The number of queued jobs.
     pub in_queue: u64,
-    /// Jobs that a worker holds.
+    /// The number of running jobs.
     pub in_progress: u64,
-    /// Workers by condition.
+    /// The numbers of workers by condition.
     pub workers: WorkerCounts,
 }
 
-/// How a worker asks for jobs.
+/// A worker's request for jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct TakeRequest {
-    /// How many it has room for.
+    /// The number of jobs that the worker has room for.
     pub slots: u32,
-    /// What it says of jobs in progress, if anything.
+    /// Whether the worker says that it has jobs in progress; `None` if it does not say.
     pub says_busy: Option<bool>,
-    /// How long to hold the question open while there is nothing, in milliseconds.
+    /// How long the take waits for a job, in ms.
     pub hold_ms: u64,
 }
 
-/// A job on its way to a worker.
+/// A job that a worker gets.
 #[derive(Clone, Debug)]
 pub struct TakenJob {
-    /// The durable facts.
+    /// The durable row of the job, with its new attempt.
     pub row: JobRow,
-    /// The members of its JSON object, as submitted.
+    /// The members of the job's JSON object, with `s3Config` decrypted.
     pub members: Bytes,
-    /// The room in memory that the jobs taken together have: to be held until they are sent.
+    /// The memory that all jobs of one take have together in this process. Hold it until they are sent.
     pub room: BudgetPermit,
 }
 
-/// How a job came out, as its worker says.
+/// The end of a job as its worker reports it.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// A result; none for a handler that returned an empty object.
+    /// The handler returned a result.
     Completed {
-        /// JSON text.
+        /// JSON text; `None` for a handler that returned an empty object.
         output: Option<Bytes>,
     },
-    /// An error, perhaps with what there is of an output.
+    /// The handler failed.
     Failed {
-        /// Plain text.
+        /// Plain text for the client.
         error: String,
-        /// JSON text.
+        /// The output until the error, as JSON text.
         output: Option<Bytes>,
     },
 }
 
-/// Where to read a stream from.
+/// The first chunk of a page of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamFrom {
-    /// After the last drained chunk.
+    /// The chunk at the consumed offset of the stream.
     Drained,
-    /// From this offset.
+    /// The chunk with this offset, counted from 0.
     Offset(u64),
 }
 
-/// A piece of a stream.
+/// A page of a job's stream.
 #[derive(Clone, Debug)]
 pub struct StreamPage {
-    /// The job at that moment. When its state is terminal and `more` is false, no chunk comes after these.
+    /// The job at the time of the page. If it is terminal and `more` is `false`, no chunk follows.
     pub job: JobSnapshot,
-    /// The chunks, ascending by offset.
+    /// The chunks, ascending by offset. The offsets that are missing belong to a lost attempt.
     pub chunks: Vec<StreamChunk>,
-    /// More chunks are stored than fit the page.
+    /// Whether more chunks are stored than fit the page.
     pub more: bool,
-    /// The room in memory that the chunks take: to be held until they are sent.
+    /// The memory that the chunks take in this process. Hold it until they are sent.
     pub room: BudgetPermit,
 }
 
-/// What the supervisor needs to know of an endpoint's load and workers.
+/// An endpoint's load and workers, as the queue knows them. The supervisor plans with it.
 #[derive(Clone, Debug, Default)]
 pub struct FleetView {
-    /// Waiting jobs that may cause a worker to start.
+    /// The number of queued jobs without low priority. They may cause a worker to start.
     pub queued_normal: u64,
-    /// All waiting jobs.
+    /// The number of all queued jobs.
     pub queued: u64,
-    /// Jobs that a worker holds.
+    /// The number of running jobs.
     pub running: u64,
-    /// How long the oldest normal job has waited.
+    /// How long the first queued job without low priority is queued, in ms; `None` without such a job.
     pub oldest_normal_wait_ms: Option<u64>,
-    /// Every worker that the queue knows of.
+    /// Every worker that the queue knows, managed or external.
     pub workers: Vec<WorkerView>,
 }
 
-/// A worker as its queue sees it.
+/// A worker as its queue knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerView {
-    /// Its id.
+    /// The id that the worker sends with each request.
     pub id: WorkerId,
-    /// What it is doing.
+    /// Whether the worker starts, waits for jobs, runs jobs or is drained.
     pub phase: WorkerPhase,
-    /// How many jobs it holds.
+    /// The number of jobs that the worker holds.
     pub running: u32,
-    /// For how long it has held none, in milliseconds; 0 while it holds one.
+    /// How long the worker has held no job, in ms; 0 while it holds one.
     pub idle_ms: u64,
 }

@@ -1,152 +1,105 @@
-//! What is not a job, in memory: endpoints, templates, keys, small records. Reads never wait; writes go through one door, to
-//! the store first and here after.
+//! Templates, network volumes, registry credentials and webhook secrets: in memory for reads, in the store for the next
+//! start.
+//!
+//! ```text
+//!   change ──► lock ──► checks ──► commit to the store ──► state in memory ──► actors and supervisors
+//!   read   ─────────────────────────────────────────────►
+//! ```
+//!
+//! API keys are in [`Keys`](crate::Keys). Endpoints are listed here, and are created and deleted by the
+//! [`Engine`](crate::Engine), because each has an actor and workers.
 
-mod json_rows;
-mod owners;
+pub(crate) mod json_rows;
+mod registry_auths;
+pub(crate) mod shard;
+mod state;
+mod templates;
+mod volumes;
+pub(crate) mod webhook_secrets;
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use longshore_model::{ApiKey, Endpoint, EndpointNo, Template, TemplateId};
+use longshore_launch::Launchers;
+use longshore_model::Millis;
+use longshore_store::{Catalog as StoredCatalog, StoreError, Write};
+use tokio::sync::MutexGuard;
 
-use self::json_rows::JsonRows;
-use self::owners::Owners;
-use crate::tracked_key::TrackedKey;
-use crate::{CatalogError, EndpointHandle};
+use crate::EndpointHandle;
+use crate::services::Services;
+use shard::CatalogShard;
+use state::CatalogState;
 
-/// The catalog at one moment.
-#[derive(Default)]
-pub(crate) struct Catalog {
-    endpoints: BTreeMap<EndpointNo, EndpointHandle>,
-    /// By id and by slug.
-    by_name: HashMap<String, EndpointHandle>,
-    templates: Vec<Arc<Template>>,
-    keys: Vec<Arc<TrackedKey>>,
-    by_hash: HashMap<String, Arc<TrackedKey>>,
-    pub(crate) json_rows: JsonRows,
-    pub(crate) owners: Owners,
-    pub(crate) last_endpoint_no: u32,
+/// The resources of an engine, except endpoints and API keys.
+///
+/// Reads never wait for the disk. A change is durable when its method returns, and visible to reads from then on.
+/// Changes are made one after another.
+///
+/// Every method that returns a [`CatalogError`](crate::CatalogError) returns
+/// [`CatalogError::Store`](crate::CatalogError::Store) if the change could not be made durable. After an error nothing
+/// has changed. The methods document the other errors.
+pub struct Catalog {
+    services: Arc<Services>,
+    shard: CatalogShard,
+    /// Put the directories of volumes in place.
+    launchers: Launchers,
+    state: RwLock<CatalogState>,
+    /// Held by each change from its checks until it is in `state`.
+    lock: tokio::sync::Mutex<()>,
 }
 
 impl Catalog {
-    pub(crate) fn endpoint(&self, id_or_slug: &str) -> Option<&EndpointHandle> {
-        self.by_name.get(id_or_slug)
-    }
-
-    pub(crate) fn endpoints(&self) -> impl Iterator<Item = &EndpointHandle> {
-        self.endpoints.values()
-    }
-
-    /// Inserts an endpoint, or lists it anew after its names changed.
-    pub(crate) fn put_endpoint(&mut self, handle: EndpointHandle) {
-        let record = handle.record();
-        self.remove_endpoint(record.no);
-        self.by_name.insert(record.id.to_string(), handle.clone());
-        if let Some(slug) = &record.slug {
-            self.by_name.insert(slug.clone(), handle.clone());
+    /// A catalog with the stored templates and JSON rows. Endpoints are added as they are opened.
+    pub(crate) fn new(
+        services: Arc<Services>,
+        shard: CatalogShard,
+        launchers: Launchers,
+        stored: &mut StoredCatalog,
+    ) -> Self {
+        let mut state = CatalogState::new(stored.last_endpoint_no);
+        for template in std::mem::take(&mut stored.templates) {
+            state.put_template(Arc::new(template));
         }
-        self.last_endpoint_no = self.last_endpoint_no.max(record.no.0);
-        self.endpoints.insert(record.no, handle);
-    }
-
-    pub(crate) fn remove_endpoint(&mut self, no: EndpointNo) {
-        if self.endpoints.remove(&no).is_some() {
-            self.by_name.retain(|_, handle| handle.record().no != no);
+        for row in std::mem::take(&mut stored.json_rows) {
+            state.json_rows.put(row.kind, row.id, row.json);
         }
+        Self { services, shard, launchers, state: RwLock::new(state), lock: tokio::sync::Mutex::new(()) }
     }
 
-    /// Whether an endpoint's names are free and its template exists.
-    pub(crate) fn admits(&self, endpoint: &Endpoint) -> Result<(), CatalogError> {
-        if self.template(&endpoint.template_id).is_none() {
-            let id = endpoint.template_id;
-            return Err(CatalogError::Conflict(format!("template {id} does not exist: create it first")));
-        }
-        let Some(slug) = &endpoint.slug else { return Ok(()) };
-        // Names that differ in their case alone would be taken for each other by people.
-        let has_it = |other: &Endpoint| {
-            let is_slug = |name: &str| name.eq_ignore_ascii_case(slug);
-            other.no != endpoint.no
-                && (is_slug(other.id.as_str()) || other.slug.as_deref().is_some_and(is_slug))
-        };
-        // By whom is not said: keys for some endpoints learn nothing about others.
-        if self.endpoints.values().any(|other| has_it(&other.record())) {
-            return Err(CatalogError::Conflict(format!("slug {slug} is taken: choose another")));
-        }
-        Ok(())
+    /// The endpoint with this id or slug.
+    pub(crate) fn endpoint(&self, id_or_slug: &str) -> Option<EndpointHandle> {
+        self.state().endpoint(id_or_slug).cloned()
     }
 
-    pub(crate) fn templates(&self) -> &[Arc<Template>] {
-        &self.templates
+    /// Every endpoint that is not deleted, oldest first.
+    pub(crate) fn endpoints(&self) -> Vec<EndpointHandle> {
+        self.state().endpoints().cloned().collect()
     }
 
-    pub(crate) fn template(&self, id: &TemplateId) -> Option<&Arc<Template>> {
-        self.templates.iter().find(|template| template.id == *id)
+    /// Waits until no change is being made. Hold the guard while making one.
+    pub(crate) async fn lock(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock().await
     }
 
-    pub(crate) fn admits_template(&self, template: &Template) -> Result<(), CatalogError> {
-        let taken = |other: &&Arc<Template>| other.name == template.name && other.id != template.id;
-        if self.templates.iter().any(|other| taken(&other)) {
-            let text = format!("template name {} is taken: choose another", template.name);
-            return Err(CatalogError::Conflict(text));
-        }
-        Ok(())
+    /// Commits a change of the catalog.
+    ///
+    /// # Errors
+    ///
+    /// As [`CatalogShard::commit`].
+    pub(crate) async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.shard.commit(writes).await
     }
 
-    pub(crate) fn put_template(&mut self, template: Arc<Template>) {
-        match self.templates.iter_mut().find(|other| other.id == template.id) {
-            Some(place) => *place = template,
-            None => self.templates.push(template),
-        }
+    /// The state in memory, for reading.
+    pub(crate) fn state(&self) -> RwLockReadGuard<'_, CatalogState> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn remove_template(&mut self, id: &TemplateId) {
-        self.templates.retain(|template| template.id != *id);
+    /// The state in memory, for a change that is durable.
+    pub(crate) fn state_mut(&self) -> RwLockWriteGuard<'_, CatalogState> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The endpoints that use a template.
-    pub(crate) fn users_of(&self, id: &TemplateId) -> Vec<EndpointHandle> {
-        let uses = |handle: &&EndpointHandle| handle.record().template_id == *id;
-        self.endpoints.values().filter(uses).cloned().collect()
-    }
-
-    pub(crate) fn keys(&self) -> &[Arc<TrackedKey>] {
-        &self.keys
-    }
-
-    pub(crate) fn key_by_hash(&self, hash: &str) -> Option<&Arc<TrackedKey>> {
-        self.by_hash.get(hash)
-    }
-
-    pub(crate) fn key(&self, id: &str) -> Option<&Arc<TrackedKey>> {
-        self.keys.iter().find(|key| key.id == id)
-    }
-
-    /// Inserts a key, or replaces its record in its place.
-    pub(crate) fn put_key(&mut self, record: ApiKey) -> Arc<TrackedKey> {
-        let place = self.keys.iter().position(|key| key.id == record.id);
-        let key = Arc::new(match place {
-            Some(place) => self.keys[place].changed(record),
-            None => TrackedKey::new(record),
-        });
-        self.unlist_key(&key.id);
-        if let Some(other) = self.by_hash.insert(key.hash.clone(), Arc::clone(&key)) {
-            other.retire();
-        }
-        match place {
-            Some(place) => self.keys[place] = Arc::clone(&key),
-            None => self.keys.push(Arc::clone(&key)),
-        }
-        key
-    }
-
-    pub(crate) fn remove_key(&mut self, id: &str) {
-        self.keys.retain(|key| key.id != id);
-        self.unlist_key(id);
-    }
-
-    fn unlist_key(&mut self, id: &str) {
-        for (_, key) in self.by_hash.extract_if(|_, key| key.id == id) {
-            key.retire();
-        }
+    fn now(&self) -> Millis {
+        self.services.clock.now()
     }
 }

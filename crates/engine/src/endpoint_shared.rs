@@ -1,51 +1,28 @@
-//! The state that an endpoint's actor shares with its handles, and the services that all endpoints of an engine share.
+//! The state that an endpoint's actor shares with its handles.
+
+mod inputs;
+pub(crate) mod requests;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
-use longshore_blobs::{BlobError, Blobs};
+use longshore_blobs::BlobError;
 use longshore_model::{Endpoint, EndpointId, EndpointNo, JobEnd, JobId, JobKey, Millis, Submitter};
 use longshore_planted::{Bug, planted};
-use longshore_store::{BlobRef, Payload, Store};
-use longshore_vault::Keyring;
+use longshore_store::{BlobRef, Payload};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::mailbox::MailboxSender;
-use crate::owner_use::{OwnerUse, Use, UseBySubmitter};
-use crate::payload_budget::{BudgetPermit, PayloadBudget};
-use crate::payload_cache::PayloadCache;
-use crate::read_faults::ReadFaults;
-use crate::runtime::{Clock, Runtime};
+use crate::owner_use::{Use, UseBySubmitter};
+use crate::payload_budget::BudgetPermit;
+use crate::services::Services;
 use crate::stop_signals::StopSignals;
 use crate::supervisor::{FleetEvent, FleetStatus};
+use crate::webhooks::PendingCall;
 use crate::webhooks::signing::Secrets;
-use crate::webhooks::{PendingCall, WebhookHandle, WebhookLog};
-use crate::{EndpointError, EndpointHandle, EndpointMetrics, EngineMetrics, EngineSettings};
-
-/// The services that all endpoints of an engine share. One per engine.
-pub(crate) struct Services {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) blobs: Arc<dyn Blobs>,
-    pub(crate) runtime: Arc<dyn Runtime>,
-    pub(crate) clock: Clock,
-    pub(crate) settings: EngineSettings,
-    /// The keys that secrets are sealed with.
-    pub(crate) vault: Arc<Keyring>,
-    pub(crate) payload_cache: PayloadCache,
-    /// Bounds the payloads that are read for clients and webhook receivers.
-    pub(crate) answers: PayloadBudget,
-    /// Bounds the inputs that are read for workers. Separate from `answers`, so that clients that read slowly delay no worker.
-    pub(crate) inputs: PayloadBudget,
-    /// The request budget: bounds the requests and payloads that were received and are not durable yet.
-    pub(crate) requests: PayloadBudget,
-    pub(crate) read_faults: ReadFaults,
-    pub(crate) metrics: Arc<EngineMetrics>,
-    pub(crate) owner_use: OwnerUse,
-    pub(crate) webhooks: WebhookHandle<EndpointHandle>,
-    pub(crate) webhook_log: Arc<dyn WebhookLog>,
-}
+use crate::{EndpointError, EndpointMetrics, Jobs};
 
 /// The state that the handles and the actor of one endpoint share. One per endpoint; exists while a handle exists, also
 /// after the endpoint is deleted.
@@ -196,7 +173,7 @@ impl EndpointShared {
         attempts: u32,
         due_at: Millis,
     ) {
-        let handle = EndpointHandle::new(Arc::clone(self));
+        let handle = Jobs::new(Arc::clone(self));
         self.services.webhooks.enqueue(PendingCall { handle, job, key, end, attempts, due_at });
     }
 

@@ -1,202 +1,210 @@
-//! The engine: every endpoint of this server, and the catalog.
+//! The engine: start and shutdown, the endpoints of this server, and the interfaces to everything else.
 
-mod catalog_changes;
+mod endpoints;
 mod fleets;
-pub(crate) mod json_rows;
-mod keys;
-mod owners;
-mod registry_auths;
 mod start;
-pub(crate) mod tokens;
-mod volumes;
-pub(crate) mod webhooks;
+pub(crate) mod worker_tokens;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use http::Uri;
 use longshore_blobs::Blobs;
 use longshore_launch::Launchers;
-use longshore_model::{Endpoint, EndpointId, Epoch, Gpu, JobId, Provider, ShardId, Template, TemplateId};
+use longshore_model::{Endpoint, EndpointId, Epoch, Gpu, JobId, Millis, Provider, ShardId};
 use longshore_store::Store;
 use longshore_vault::{Keyring, NoRandom};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::actor::request::Request;
-use crate::catalog::Catalog;
 use crate::committer::CommitSender;
-use crate::endpoint_shared::Services;
 use crate::gpu_pool::GpuPool;
 use crate::metering::Meter;
 use crate::payload_budget::PayloadBudget;
 use crate::runtime::{BoxTask, Runtime};
+use crate::services::Services;
 use crate::supervisor::FleetEvent;
 use crate::{
-    EndpointHandle, EngineMetrics, EngineSettings, WebhookLog, WebhookSettings, WebhookTransport,
-    WorkerSettings,
+    Catalog, EndpointHandle, EngineMetrics, EngineSettings, Keys, WebhookLog, WebhookSettings,
+    WebhookTransport, WorkerSettings,
 };
+
+/// How long [`Engine::close`] waits for the store.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The parts that an engine is made of.
 pub struct EngineParts {
-    /// Where rows are kept.
+    /// Stores the rows. The engine claims all of its shards.
     pub store: Arc<dyn Store>,
-    /// Where big payloads are kept.
+    /// Stores large payloads as files.
     pub blobs: Arc<dyn Blobs>,
-    /// Run the workers. An endpoint whose provider has no launcher gets none.
+    /// Run the workers, one launcher for each provider. An endpoint whose provider has no launcher has no managed
+    /// workers.
     pub launchers: Launchers,
-    /// The machine that it runs on.
+    /// The clocks, the random bits and the tasks of the engine.
     pub runtime: Arc<dyn Runtime>,
-    /// Who sends webhook calls.
+    /// Sends webhook calls to their receivers.
     pub webhook_transport: Arc<dyn WebhookTransport>,
-    /// What seals the secrets that the store keeps.
+    /// Encrypts the secrets in the store.
     pub vault: Arc<Keyring>,
-    /// Where it is noted what became of them.
+    /// Stores the attempts of webhook calls, for operators to read.
     pub webhook_log: Arc<dyn WebhookLog>,
-    /// What the operator chose.
+    /// The operator's settings of queues and payloads.
     pub settings: EngineSettings,
-    /// What the operator chose about webhooks.
+    /// The operator's settings of webhook calls.
     pub webhooks: WebhookSettings,
-    /// What the operator chose about workers.
+    /// The operator's settings of managed workers.
     pub workers: WorkerSettings,
 }
 
-/// Every endpoint of this server, and the catalog. Cheap to clone.
+/// The engine of one server. A clone is another handle of the same engine.
+///
+/// Use it from [`Engine::start`] until [`Engine::release_waits`] and [`Engine::close`].
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<EngineInner>,
 }
 
 /// The senders to the supervisors. An endpoint whose provider has changed has one per provider until the workers at the
-/// earlier provider are gone.
+/// earlier provider have ended.
 type FleetSenders = HashMap<(EndpointId, Provider), mpsc::UnboundedSender<FleetEvent>>;
 
 struct EngineInner {
     services: Arc<Services>,
+    catalog: Catalog,
+    keys: Keys,
     launchers: Launchers,
     workers: WorkerSettings,
-    /// Workers of an earlier server were started for another address than the present one.
+    /// Whether the workers of an earlier server were started for another address than the present one.
     moved: bool,
     fleets: Mutex<FleetSenders>,
     gpu_pool: Arc<GpuPool>,
     meter: Meter,
-    catalog: RwLock<Catalog>,
-    /// Held while the catalog changes: store first, memory after.
-    catalog_lock: tokio::sync::Mutex<()>,
+    /// The claimed shards, in the order of their numbers.
     epochs: Vec<(ShardId, Epoch)>,
     committers: Mutex<HashMap<ShardId, CommitSender>>,
-    /// Endpoints whose queue is not loaded yet.
+    /// The number of endpoints whose queue is not loaded yet.
     loading: Arc<AtomicUsize>,
+    /// The secret of this installation, from which worker tokens are derived.
     token_key: ring::hmac::Key,
-    /// Of the last job id that was minted here.
+    /// The time part of the last generated job id.
     last_tick: AtomicU64,
 }
 
 impl Engine {
-    /// Mints a job id at the edge. Later ones are larger, so that lists keep the order of arrival.
+    /// The endpoint with this id or slug; `None` also for a deleted one.
+    pub fn endpoint(&self, id_or_slug: &str) -> Option<EndpointHandle> {
+        self.catalog().endpoint(id_or_slug)
+    }
+
+    /// Every endpoint that is not deleted, oldest first.
+    pub fn endpoints(&self) -> Vec<EndpointHandle> {
+        self.catalog().endpoints()
+    }
+
+    /// The templates, network volumes, registry credentials and webhook secrets.
+    pub fn catalog(&self) -> &Catalog {
+        &self.inner.catalog
+    }
+
+    /// The API keys and their owners.
+    pub fn keys(&self) -> &Keys {
+        &self.inner.keys
+    }
+
+    /// Generates a job id. `sync` marks it as submitted to `/runsync`. Later ids of this engine are larger, so that
+    /// lists keep the order of submission.
     pub fn mint_job(&self, sync: bool) -> JobId {
         let now = self.now().0 << 12;
         let next = |last: u64| now.max(last + 1);
-        // The closure always answers, so neither case is an error.
+        // The closure always returns a value, so neither case is an error.
         let (Ok(last) | Err(last)) =
             self.inner.last_tick.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
         JobId::mint_at(next(last), self.entropy() as u64, sync)
     }
 
-    /// 128 random bits, for ids.
+    /// 128 random bits, fit for secrets.
     pub fn entropy(&self) -> u128 {
         self.inner.services.runtime.entropy()
     }
 
-    /// The endpoint with this id or slug.
-    pub fn endpoint(&self, id_or_slug: &str) -> Option<EndpointHandle> {
-        self.catalog().endpoint(id_or_slug).cloned()
+    /// The engine's time. It never goes back.
+    pub fn now(&self) -> Millis {
+        self.inner.services.clock.now()
     }
 
-    /// Every endpoint, oldest first.
-    pub fn endpoints(&self) -> Vec<EndpointHandle> {
-        self.catalog().endpoints().cloned().collect()
-    }
-
-    /// Every template, oldest first.
-    pub fn templates(&self) -> Vec<Arc<Template>> {
-        self.catalog().templates().to_vec()
-    }
-
-    /// One template.
-    pub fn template(&self, id: &TemplateId) -> Option<Arc<Template>> {
-        self.catalog().template(id).cloned()
-    }
-
-    /// From the stop signal of a job to SIGTERM for its worker, in milliseconds, as it holds for this endpoint.
+    /// The time from a stop signal to SIGTERM for a worker of this endpoint, in ms: its own setting or the server's.
     pub fn stop_grace_ms(&self, endpoint: &Endpoint) -> u64 {
         self.inner.services.settings.stop_grace_of(endpoint)
     }
 
-    /// The endpoints that use a template, oldest first.
-    pub fn endpoints_using(&self, id: &TemplateId) -> Vec<EndpointHandle> {
-        self.catalog().users_of(id)
-    }
-
-    /// The GPUs that are shared out among workers, with whether each is free.
+    /// The GPUs that workers can get, and whether each is free.
     pub fn gpus(&self) -> Vec<(Gpu, bool)> {
         self.inner.gpu_pool.list()
     }
 
-    /// What seals secrets.
+    /// The keys that encrypt secrets.
     pub fn vault(&self) -> &Keyring {
         &self.inner.services.vault
     }
 
-    /// The member that stands for the `s3Config` of a job, sealed. None if nothing seals.
+    /// The member of a job's JSON object that has its `s3Config` encrypted; `None` if the vault has no key, and the
+    /// config is stored as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRandom`] if the operating system provides no random bytes.
     pub fn sealed_s3_config(&self, job: JobId, config: &str) -> Result<Option<String>, NoRandom> {
         crate::secrets::sealed(self.vault(), job, config)
     }
 
-    /// Memory for what is on its way to clients.
+    /// Whether webhook calls to this address are allowed, as far as is known before its host name is resolved. `false`
+    /// if the operator forbids private addresses and this is one.
+    pub fn may_call_webhook(&self, target: &Uri) -> bool {
+        self.inner.services.webhooks.may_call(target)
+    }
+
+    /// The memory for payloads that are in flight to clients.
     pub fn answers(&self) -> &PayloadBudget {
         &self.inner.services.answers
     }
 
-    /// What the engine measured of itself since the start.
+    /// The measurements of the engine since its start.
     pub fn metrics(&self) -> &EngineMetrics {
         &self.inner.services.metrics
     }
 
-    /// The present time, as the engine sees it.
-    pub fn now(&self) -> longshore_model::Millis {
-        self.inner.services.clock.now()
-    }
-
-    /// Whether every endpoint is loaded.
+    /// Whether the queues of all endpoints that existed at the start are loaded.
     pub fn is_ready(&self) -> bool {
         self.inner.loading.load(Ordering::Acquire) == 0
     }
 
-    /// Answers everybody who waits with what there is, and lets nobody wait any more. Workers go on; what was
-    /// acknowledged is durable already.
+    /// Ends every wait: takes return no job, and other waits the job in its present state. Later waits end immediately.
+    /// Supervisors stop, and their workers continue.
     pub async fn release_waits(&self) {
-        let mut answers = Vec::new();
+        let mut released = Vec::new();
         for handle in self.endpoints() {
-            handle.shared.stopping.store(true, Ordering::Release);
-            handle.shared.notify_fleet(FleetEvent::Shutdown);
-            let (reply, answer) = tokio::sync::oneshot::channel();
-            // An actor that is gone holds nobody.
-            if handle.shared.requests.send(Request::ReleaseWaits { reply }).is_ok() {
-                answers.push(answer);
+            handle.shared().stopping.store(true, Ordering::Release);
+            handle.shared().notify_fleet(FleetEvent::Shutdown);
+            let (reply, replied) = tokio::sync::oneshot::channel();
+            // An actor that has ended holds no waits.
+            if handle.shared().requests.send(Request::ReleaseWaits { reply }).is_ok() {
+                released.push(replied);
             }
         }
-        for answer in answers {
-            let _ = answer.await;
+        for replied in released {
+            let _ = replied.await;
         }
     }
 
-    /// Lets the shards go, after [`Engine::release_waits`] and when no request is open any more.
+    /// Gives up the shards, so that later commits of this engine fail. Call it after [`Engine::release_waits`], when no
+    /// request is in progress. Waits at most 2 s for the store; a failure is logged.
     pub async fn close(&self) {
         let epochs = self.inner.epochs.clone();
-        let released =
-            tokio::time::timeout(Duration::from_secs(2), self.inner.services.store.release_shards(epochs));
+        let released = tokio::time::timeout(CLOSE_TIMEOUT, self.inner.services.store.release_shards(epochs));
         match released.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the shards could not be released"),
@@ -204,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// Starts a task that goes on whatever becomes of its caller.
+    /// Starts a task that continues when its caller is dropped.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         let task: BoxTask = Box::pin(task);
         self.inner.services.runtime.spawn(task)
@@ -214,24 +222,17 @@ impl Engine {
         &self.inner.meter
     }
 
-    fn catalog(&self) -> RwLockReadGuard<'_, Catalog> {
-        self.inner.catalog.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn catalog_mut(&self) -> RwLockWriteGuard<'_, Catalog> {
-        self.inner.catalog.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
+    /// The epoch under which this server owns the shard.
     fn epoch(&self, shard: ShardId) -> Epoch {
         self.inner.epochs[usize::from(shard.0)].1
     }
 
-    /// The committer of a shard; started with its first endpoint.
+    /// The committer of a shard. It is started with the first endpoint of the shard.
     fn committer(&self, shard: ShardId) -> CommitSender {
         let mut committers = self.inner.committers.lock().unwrap_or_else(PoisonError::into_inner);
         let start = || {
-            let ground = &self.inner.services;
-            let (store, metrics) = (Arc::clone(&ground.store), Arc::clone(&ground.metrics));
+            let services = &self.inner.services;
+            let (store, metrics) = (Arc::clone(&services.store), Arc::clone(&services.metrics));
             let (sender, committer) = crate::committer::prepare(store, shard, self.epoch(shard), metrics);
             self.spawn(committer.run());
             sender

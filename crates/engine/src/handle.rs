@@ -1,111 +1,83 @@
-//! A way to one endpoint's actor.
-
-mod clients;
-mod fleet;
-pub(crate) mod follow;
-mod payloads;
-mod streams;
-pub(crate) mod take;
-pub(crate) mod webhooks;
-mod workers;
+//! The handle of one endpoint: its identity and settings, and the interfaces to its jobs and workers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use longshore_model::{Endpoint, EndpointId, EndpointNo, Millis};
-use tokio::sync::oneshot;
+use longshore_model::{Endpoint, EndpointId, EndpointNo};
 
-use crate::actor::mailbox::NotSent;
-use crate::actor::query::Query;
-use crate::actor::request::{ReplySender, Request};
+use crate::actor::request::Request;
 use crate::endpoint_shared::EndpointShared;
-use crate::{EndpointError, EndpointMetrics};
+use crate::supervisor::FleetEvent;
+use crate::{EndpointMetrics, Jobs, Workers};
 
-/// A way to one endpoint's actor. Cheap to clone; outlives the endpoint (then everything is [`EndpointError::Deleted`]).
+/// A handle of one endpoint that this server owns. A clone is another handle of the same endpoint, and costs one
+/// reference count.
 ///
-/// Every method that changes something returns after the change is durable. Dropping a returned future hangs
-/// up: a parked take or wait ends, a submitted job stays.
+/// A handle outlives its endpoint. After the deletion, [`Jobs`] and [`Workers`] return
+/// [`EndpointError::Deleted`](crate::EndpointError::Deleted), and [`EndpointHandle::record`] returns the last settings.
 #[derive(Clone)]
 pub struct EndpointHandle {
-    pub(crate) shared: Arc<EndpointShared>,
+    interfaces: Arc<Interfaces>,
+}
+
+/// The interfaces of one endpoint. They exist once, so that a request borrows them and counts no reference.
+struct Interfaces {
+    jobs: Jobs,
+    workers: Workers,
 }
 
 impl EndpointHandle {
     pub(crate) fn new(shared: Arc<EndpointShared>) -> Self {
-        Self { shared }
+        let interfaces = Interfaces { jobs: Jobs::new(Arc::clone(&shared)), workers: Workers::new(shared) };
+        Self { interfaces: Arc::new(interfaces) }
     }
 
-    /// The endpoint's record as it is now.
-    pub fn record(&self) -> Arc<Endpoint> {
-        self.shared.record()
+    /// The operations of clients on the endpoint's jobs.
+    pub fn jobs(&self) -> &Jobs {
+        &self.interfaces.jobs
     }
 
-    /// The endpoint's id.
+    /// The operations of workers and of their supervisor.
+    pub fn workers(&self) -> &Workers {
+        &self.interfaces.workers
+    }
+
+    /// The endpoint's id, which never changes.
     pub fn id(&self) -> EndpointId {
-        self.shared.id
+        self.shared().id
     }
 
-    /// The endpoint's number.
+    /// The endpoint's number, which never changes and is never given to another endpoint. Rows have it as their key.
     pub fn no(&self) -> EndpointNo {
-        self.shared.no
+        self.shared().no
     }
 
-    /// How many of its workers hold a job at this moment; for the dynamic rate limits.
+    /// The endpoint's identity and settings at this moment. Later changes do not reach the returned value.
+    pub fn record(&self) -> Arc<Endpoint> {
+        self.shared().record()
+    }
+
+    /// The number of workers that hold a job at this moment. The rate limits of the endpoint grow with it.
     pub fn running_workers(&self) -> u32 {
-        self.shared.running_workers.load(Ordering::Relaxed)
+        self.shared().running_workers.load(Ordering::Relaxed)
     }
 
-    /// What was measured of the endpoint's jobs since the server started.
+    /// The measurements of the endpoint's jobs since the server started.
     pub fn metrics(&self) -> &EndpointMetrics {
-        &self.shared.metrics
+        &self.shared().metrics
     }
 
-    /// The engine's clock.
-    pub fn now(&self) -> Millis {
-        self.shared.now()
+    /// Replaces the settings, and sends them to the endpoint's actor and supervisor.
+    pub(crate) fn configure(&self, record: Endpoint) {
+        let shared = self.shared();
+        shared.set_record(Arc::new(record.clone()));
+        // An actor that has ended needs no settings.
+        let _ = shared.requests.send(Request::Configure(Box::new(record)));
+        shared.notify_fleet(FleetEvent::Configured);
     }
 
-    /// Puts a question into the actor's mailbox, at once, so that the future holds nothing of it, and waits for the
-    /// answer.
-    fn request<T: Send>(
-        &self,
-        make: impl FnOnce(ReplySender<T>) -> Request,
-    ) -> impl Future<Output = Result<T, EndpointError>> + Send {
-        let (reply, answer) = oneshot::channel();
-        let told = self.tell(make(reply));
-        async move {
-            told?;
-            match answer.await {
-                Ok(answer) => answer,
-                // The actor dropped the question: it ended, or reloads its queue.
-                Err(_) if self.is_deleted() => Err(EndpointError::Deleted),
-                Err(_) => Err(EndpointError::Unavailable("the queue is being reloaded".to_owned())),
-            }
-        }
-    }
-
-    fn tell(&self, request: Request) -> Result<(), EndpointError> {
-        if self.is_deleted() {
-            return Err(EndpointError::Deleted);
-        }
-        self.shared.requests.send(request).map_err(|not_sent| match not_sent {
-            NotSent::Overloaded => EndpointError::Overloaded,
-            NotSent::Closed if self.is_deleted() => EndpointError::Deleted,
-            NotSent::Closed => {
-                EndpointError::Unavailable("the endpoint's queue has stopped: restart the server".to_owned())
-            }
-        })
-    }
-
-    pub(crate) fn is_deleted(&self) -> bool {
-        self.shared.deleted.load(Ordering::Acquire)
-    }
-
-    /// Reads something off the queue.
-    fn query<T: Send>(
-        &self,
-        make: impl FnOnce(ReplySender<T>) -> Query,
-    ) -> impl Future<Output = Result<T, EndpointError>> + Send {
-        self.request(|reply| Request::Query(make(reply)))
+    /// The state that the handle has in common with the endpoint's actor.
+    pub(crate) fn shared(&self) -> &Arc<EndpointShared> {
+        &self.interfaces.jobs.shared
     }
 }

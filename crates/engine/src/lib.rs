@@ -1,7 +1,18 @@
-//! Where the pure machines meet the world.
+//! Connects the pure queue of each endpoint with requests, the store and workers.
 //!
-//! One actor owns each endpoint's queue; one committer per shard writes what the actors decided, many commands
-//! in one durable batch, and only then lets the replies leave.
+//! One actor owns each endpoint's queue. One committer per shard makes the changes of many requests durable in one
+//! batch, and then releases their replies.
+//!
+//! The public interfaces, each with one responsibility:
+//!
+//! | Interface | Responsibility |
+//! |---|---|
+//! | [`Engine`] | start, shutdown, and the list of endpoints |
+//! | [`EndpointHandle`] | identity and settings of one endpoint |
+//! | [`Jobs`] | what clients do with the jobs of one endpoint |
+//! | [`Workers`] | what workers and their supervisor do at one endpoint |
+//! | [`Catalog`] | templates, network volumes, registry credentials, webhook secrets |
+//! | [`Keys`] | API keys and their owners |
 
 mod actor;
 mod api;
@@ -14,6 +25,8 @@ mod engine;
 mod gpu_pool;
 mod handle;
 mod job_json;
+mod jobs;
+mod keys;
 mod metering;
 mod metrics;
 mod owner_use;
@@ -22,25 +35,31 @@ mod payload_cache;
 mod read_faults;
 mod runtime;
 mod secrets;
+mod services;
 mod settings;
 mod stop_signals;
 mod stream_tail;
 mod supervisor;
 mod tracked_key;
 mod webhooks;
+mod workers;
+
+pub(crate) use catalog::json_rows::StoredJson;
 
 pub use api::{
     Accepted, CatalogError, EndpointError, FleetView, Health, JobFilter, JobPage, JobSnapshot, Outcome,
     StreamFrom, StreamPage, Submission, TakeRequest, TakenJob, WorkerView,
 };
+pub use catalog::Catalog;
+pub use catalog::webhook_secrets::NewWebhookSecret;
 pub use chunk::{Chunk, Seam, StreamChunk};
-pub use engine::json_rows::StoredJson;
-pub use engine::webhooks::NewWebhookSecret;
 pub use engine::{Engine, EngineParts};
 pub use handle::EndpointHandle;
-pub use handle::follow::{FollowEvent, Follower};
-pub use handle::webhooks::DeliveryFilter;
 pub use job_json::{write_json_string, write_record, write_record_members};
+pub use jobs::Jobs;
+pub use jobs::follow::{FollowEvent, Follower};
+pub use jobs::webhooks::DeliveryFilter;
+pub use keys::Keys;
 pub use longshore_queue::Refusal;
 pub use metering::{JobUsage, Usage, UsageKind, UsageSheet};
 pub use metrics::{EndpointMetrics, EngineMetrics, Histogram, HistogramSnapshot};
@@ -60,3 +79,4 @@ pub use webhooks::{
     BreakerSettings, HttpTransport, TransportError, TransportFuture, TransportResponse, WebhookRetries,
     WebhookSettings, WebhookTransport,
 };
+pub use workers::Workers;

@@ -66,7 +66,7 @@ impl Engine {
         if writes.is_empty() {
             return Ok(());
         }
-        if let Err(error) = self.commit(writes).await {
+        if let Err(error) = self.catalog().commit(writes).await {
             self.meter().ledger().restore_unwritten(rows, unwanted);
             return Err(error.into());
         }
@@ -78,12 +78,12 @@ impl Engine {
         let now = self.now();
         for handle in self.endpoints() {
             self.meter_jobs(&handle);
-            let status = handle.fleet_status();
+            let status = handle.workers().fleet_status();
             if status.workers.is_empty() {
                 continue;
             }
             let endpoint = handle.record();
-            let template = self.template(&endpoint.template_id);
+            let template = self.catalog().template(&endpoint.template_id);
             let mut ledger = self.meter().ledger();
             for worker in status.workers.iter() {
                 let kind = || kind(template.as_deref(), &worker.placement);
@@ -96,7 +96,7 @@ impl Engine {
 
     /// Meters the jobs of an endpoint that ended since the last call, in the present hour.
     pub(crate) fn meter_jobs(&self, handle: &EndpointHandle) {
-        let used = handle.shared.take_job_use();
+        let used = handle.shared().take_job_use();
         if !used.is_empty() {
             self.meter().ledger().meter_jobs(handle.id(), used, self.now());
         }
@@ -115,7 +115,7 @@ impl Engine {
     }
 
     fn template_of(&self, endpoint: &EndpointId) -> Option<std::sync::Arc<Template>> {
-        self.template(&self.endpoint(endpoint.as_str())?.record().template_id)
+        self.catalog().template(&self.endpoint(endpoint.as_str())?.record().template_id)
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) async fn ensure(engine: &Engine) -> Result<Option<String>, StartupErr
         put(engine, text).await?;
         return Ok(None);
     }
-    if !engine.keys().is_empty() {
+    if !engine.keys().list().is_empty() {
         return Ok(None);
     }
     let text = make()?;
@@ -32,10 +32,10 @@ pub(crate) async fn ensure(engine: &Engine) -> Result<Option<String>, StartupErr
 /// Makes `text` the operator's key. Only the hash is stored.
 pub(crate) async fn put(engine: &Engine, text: &str) -> Result<(), StartupError> {
     let key = longshore_http::admin_key(text, engine.now());
-    if engine.key_by_hash(&key.hash).is_some() {
+    if engine.keys().by_hash(&key.hash).is_some() {
         return Ok(());
     }
-    engine.put_key(key).await.map(drop).map_err(|error| StartupError::Key(error.to_string()))
+    engine.keys().put(key).await.map(drop).map_err(|error| StartupError::Key(error.to_string()))
 }
 
 /// Returns the text of a new random key.

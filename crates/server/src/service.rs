@@ -126,7 +126,7 @@ impl Service {
             self.serving.abort_all();
         }
         self.noting.shutdown().await;
-        if let Err(error) = self.engine.note_key_use().await {
+        if let Err(error) = self.engine.keys().note_use().await {
             tracing::warn!(%error, "key use not written at shutdown");
         }
         if let Err(error) = self.engine.note_usage().await {
@@ -142,7 +142,7 @@ async fn note_key_use(engine: Engine, interval: Duration) {
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        if let Err(error) = engine.note_key_use().await {
+        if let Err(error) = engine.keys().note_use().await {
             tracing::warn!(%error, "key use not written, retrying");
         }
     }

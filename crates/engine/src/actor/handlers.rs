@@ -11,9 +11,9 @@ use super::held_reply::{HeldReply, Reply};
 use super::parked_takes::ParkedTake;
 use super::request::{Appended, EndWaiter, Given, ReplySender, Request, StreamLookup, TailLookup};
 use super::writes::{CarriedPayload, file_of};
-use crate::handle::take::Undelivered;
 use crate::owner_use::Use;
 use crate::stream_tail::TailEvent;
+use crate::workers::take::Undelivered;
 use crate::{Accepted, EndpointError};
 
 impl Actor {

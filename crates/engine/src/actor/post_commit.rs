@@ -6,7 +6,7 @@ use longshore_model::{JobEnd, JobId, JobKey, JobRow, Millis, WorkerId};
 use tokio::sync::oneshot;
 
 use super::request::EndWaiter;
-use crate::EndpointHandle;
+use crate::Jobs;
 use crate::endpoint_shared::EndpointShared;
 use crate::owner_use::UseBySubmitter;
 use crate::stream_tail::{StreamTail, TailEvent};
@@ -76,7 +76,7 @@ impl PostCommit {
             shared.enqueue_webhook(job, key, end, 0, due_at);
         }
         for job in self.progress {
-            shared.services.webhooks.progressed(EndpointHandle::new(Arc::clone(shared)), job);
+            shared.services.webhooks.progressed(Jobs::new(Arc::clone(shared)), job);
         }
         shared.count_use(self.used);
         shared.delete_blobs(self.blobs);

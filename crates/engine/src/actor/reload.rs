@@ -15,7 +15,8 @@ use super::mailbox::Admitted;
 use super::post_commit::PostCommit;
 use super::request::{Request, Source, unavailable};
 use crate::EndpointError;
-use crate::endpoint_shared::{Services, blob_folder};
+use crate::endpoint_shared::blob_folder;
+use crate::services::Services;
 use crate::supervisor::FleetEvent;
 
 /// Rows that are read from the store in one call.

@@ -9,9 +9,9 @@ use longshore_store::{OutcomeRow, Payload, StoreError, StreamRow};
 use tokio::sync::oneshot;
 
 use super::query::Query;
-use crate::handle::take::Undelivered;
 use crate::payload_budget::BudgetPermit;
 use crate::stream_tail::StreamTail;
+use crate::workers::take::Undelivered;
 use crate::{Accepted, EndpointError};
 
 /// Sends the reply of a request. A closed channel is no error: the client or worker has disconnected.

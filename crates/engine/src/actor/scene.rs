@@ -138,7 +138,7 @@ impl Scene {
             workers: WorkerSettings::default(),
         };
         let engine = Engine::start(parts).await.unwrap();
-        engine.create_template(a_template()).await.unwrap();
+        engine.catalog().create_template(a_template()).await.unwrap();
         let record = Endpoint { provider: Provider::External, result_retention_ms: 600_000, ..an_endpoint() };
         let record = engine.create_endpoint(record).await.unwrap();
         let demo = engine.endpoint(record.id.as_str()).unwrap();
@@ -163,26 +163,26 @@ impl Scene {
     }
 
     pub(super) async fn submit(&self) -> JobId {
-        self.demo.submit(self.job()).await.unwrap().id
+        self.demo.jobs().submit(self.job()).await.unwrap().id
     }
 
     pub(super) async fn take(&self) -> TakenJob {
         let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 60_000 };
-        self.demo.take("w1".parse().unwrap(), request).await.unwrap().remove(0)
+        self.demo.workers().take("w1".parse().unwrap(), request).await.unwrap().remove(0)
     }
 
     pub(super) async fn finish(&self, job: JobId) {
         let output = Some(Bytes::from_static(b"7"));
-        self.demo.report("w1".parse().unwrap(), job, Outcome::Completed { output }).await.unwrap();
+        self.demo.workers().report("w1".parse().unwrap(), job, Outcome::Completed { output }).await.unwrap();
     }
 
     pub(super) async fn state(&self, job: JobId) -> JobState {
-        self.demo.status(job).await.unwrap().row.state
+        self.demo.jobs().status(job).await.unwrap().row.state
     }
 
     /// Changes the queue without its verbs.
     pub(super) fn corrupt(&self, corrupt: impl FnOnce(&mut Queue) + Send + 'static) {
-        let sent = self.demo.shared.requests.send(Request::Corrupt(Box::new(corrupt)));
+        let sent = self.demo.shared().requests.send(Request::Corrupt(Box::new(corrupt)));
         assert!(sent.is_ok(), "the actor runs");
     }
 
@@ -197,7 +197,7 @@ impl Scene {
 
     /// Waits until the queue is reloaded and accepts mutations.
     pub(super) async fn until_mutable(&self, job: JobId) {
-        eventually(async || self.demo.set_ttl(job, 600_000).await.is_ok()).await;
+        eventually(async || self.demo.jobs().set_ttl(job, 600_000).await.is_ok()).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! The workers of every endpoint: found again at the start, then kept by one supervisor per endpoint.
+//! The supervisors: one for each endpoint whose provider has a launcher. At the start they adopt the workers that run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -8,26 +8,28 @@ use longshore_model::{EndpointId, Provider};
 use tokio::sync::{mpsc, watch};
 
 use super::Engine;
-use crate::EndpointHandle;
 use crate::supervisor::{FleetEvent, FleetStatus, SupervisorParts, adopt};
+use crate::{EndpointHandle, Workers};
 
 impl Engine {
-    /// Adopts the workers that an earlier server left running, and starts a supervisor for each endpoint whose provider has
-    /// a launcher.
+    /// Adopts the workers that an earlier server left running, and starts a supervisor for each endpoint whose provider
+    /// has a launcher.
     pub(super) async fn start_fleet(&self) {
         for (provider, launcher) in &self.inner.launchers {
             self.start_fleet_at(*provider, launcher).await;
         }
     }
 
+    /// As [`Engine::start_fleet`], for one provider. If the adoption fails, the provider's supervisors start without
+    /// workers.
     async fn start_fleet_at(&self, provider: Provider, launcher: &Arc<dyn Launcher>) {
         let exits = launcher.exits();
         let known = |id: &EndpointId| self.endpoint(id.as_str()).is_some();
-        let (host, settings) = (self.inner.services.runtime.as_ref(), &self.inner.workers);
-        let mut adopted = match adopt(launcher, &self.inner.gpu_pool, host, settings, known).await {
+        let (runtime, settings) = (self.inner.services.runtime.as_ref(), &self.inner.workers);
+        let mut adopted = match adopt(launcher, &self.inner.gpu_pool, runtime, settings, known).await {
             Ok(adopted) => adopted,
             Err(error) => {
-                tracing::error!(?provider, %error, "workers of an earlier server could not be looked for");
+                tracing::error!(?provider, %error, "workers of an earlier server not adopted");
                 HashMap::new()
             }
         };
@@ -36,7 +38,7 @@ impl Engine {
             if handle.record().provider == provider {
                 self.supervise(&handle, present);
             } else if !present.is_empty() {
-                // The endpoint has changed its provider: these workers finish their jobs and end.
+                // The endpoint has changed its provider since: these workers finish their jobs and end.
                 let (events, _) = self.spawn_supervisor(&handle, provider, launcher, present);
                 // A supervisor that has ended has no workers left.
                 let _ = events.send(FleetEvent::ProviderChanged);
@@ -51,13 +53,14 @@ impl Engine {
     pub(super) fn supervise(&self, handle: &EndpointHandle, adopted: Vec<RunningWorker>) {
         let provider = handle.record().provider;
         let Some(launcher) = self.inner.launchers.get(&provider) else { return };
-        if handle.shared.has_fleet() {
+        if handle.shared().has_fleet() {
             return;
         }
         let (events, status) = self.spawn_supervisor(handle, provider, launcher, adopted);
-        handle.shared.set_fleet(Some(events), Some(status));
+        handle.shared().set_fleet(Some(events), Some(status));
     }
 
+    /// Starts a supervisor. Returns the sender of its events and the receiver of its status.
     fn spawn_supervisor(
         &self,
         handle: &EndpointHandle,
@@ -66,18 +69,18 @@ impl Engine {
         adopted: Vec<RunningWorker>,
     ) -> (mpsc::UnboundedSender<FleetEvent>, watch::Receiver<FleetStatus>) {
         // Unbounded, because an actor must not wait here. `Demand` is in it once. Every other event follows a worker's
-        // end or report, or a change of the endpoint: there are few of these, and none may get lost.
+        // end or report, or a change of the endpoint: there are few of these, and none may be lost.
         let (sender, events) = mpsc::unbounded_channel();
         let supervised = self.supervisor(handle, Arc::clone(launcher), adopted).spawn(events);
         let key = (handle.record().id, provider);
         self.fleets().insert(key, sender.clone());
         let engine = self.clone();
         self.spawn(async move {
-            // Ends with the endpoint's last worker; a panic in there is logged and must not stop the others.
+            // Ends with the endpoint's last worker. A panic is logged and does not stop the other supervisors.
             if supervised.task.await.is_err() {
-                tracing::error!(endpoint = %key.0, "a supervisor panicked: the endpoint's workers are on their own");
+                tracing::error!(endpoint = %key.0, "supervisor panicked: its workers run unsupervised");
             }
-            // Another one may have followed it meanwhile, if the provider changed to and fro.
+            // There is another supervisor under this key if the provider changed and changed back.
             let mut fleets = engine.fleets();
             if fleets.get(&key).is_some_and(mpsc::UnboundedSender::is_closed) {
                 fleets.remove(&key);
@@ -86,16 +89,17 @@ impl Engine {
         (sender, supervised.status)
     }
 
+    /// The parts of an endpoint's supervisor at this launcher.
     fn supervisor(
         &self,
         handle: &EndpointHandle,
         launcher: Arc<dyn Launcher>,
         adopted: Vec<RunningWorker>,
-    ) -> SupervisorParts<EndpointHandle> {
-        let (engine, port) = (self.clone(), handle.clone());
+    ) -> SupervisorParts<Workers> {
+        let (engine, endpoint) = (self.clone(), handle.clone());
         SupervisorParts {
-            template: Box::new(move || engine.template(&port.record().template_id)),
-            endpoint_api: handle.clone(),
+            template: Box::new(move || engine.catalog().template(&endpoint.record().template_id)),
+            endpoint_api: handle.workers().clone(),
             launcher,
             gpu_pool: Arc::clone(&self.inner.gpu_pool),
             settings: self.inner.workers.clone(),
@@ -106,19 +110,19 @@ impl Engine {
         }
     }
 
-    /// The senders to the supervisors, those of deleted endpoints included until their last worker is gone.
+    /// The senders to the supervisors. Those of deleted endpoints remain until the last worker has ended.
     pub(super) fn fleets(&self) -> std::sync::MutexGuard<'_, super::FleetSenders> {
         self.inner.fleets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Sends the exits of a provider's workers to their supervisors.
+/// Sends the exits of a provider's workers to their supervisors, and counts the workers' time.
 async fn forward(engine: Engine, provider: Provider, mut exits: mpsc::UnboundedReceiver<WorkerExit>) {
     while let Some(exited) = exits.recv().await {
         engine.inner.gpu_pool.free(&exited.worker);
         engine.meter_end(&exited);
         if let Some(fleet) = engine.fleets().get(&(exited.endpoint, provider)) {
-            // A supervisor that has ended needs to know nothing more.
+            // A supervisor that has ended needs no events.
             let _ = fleet.send(FleetEvent::Exited(exited));
         }
     }

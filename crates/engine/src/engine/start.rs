@@ -1,20 +1,20 @@
-//! From parts to a running engine.
+//! The start of an engine: claims the shards, opens the catalog, and starts the actors and supervisors.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_model::{Durability, Endpoint, EndpointNo, Epoch, JsonRowKind, ShardId, is_reserved_slug};
-use longshore_store::{Batch, Catalog as StoredCatalog, Store, StoreError, WebhookRow, Write};
+use longshore_model::{Endpoint, EndpointNo, Epoch, JsonRowKind, ShardId, is_reserved_slug};
+use longshore_store::{Catalog as StoredCatalog, StoreError, WebhookRow, Write};
 
 use super::{Engine, EngineInner, EngineParts};
 use crate::actor::mailbox::mailbox;
 use crate::actor::request::Request;
 use crate::actor::{Actor, LoadedQueue, load_queue};
-use crate::catalog::Catalog;
+use crate::catalog::shard::CatalogShard;
 use crate::code_paths;
-use crate::endpoint_shared::{EndpointShared, Services};
+use crate::endpoint_shared::EndpointShared;
 use crate::gpu_pool::GpuPool;
 use crate::metering::Meter;
 use crate::owner_use::OwnerUse;
@@ -23,72 +23,47 @@ use crate::payload_cache::PayloadCache;
 use crate::read_faults::ReadFaults;
 use crate::runtime::Clock;
 use crate::secrets::{self, TOKEN_KEY};
+use crate::services::Services;
 use crate::webhooks::WebhookHandle;
-use crate::{EndpointHandle, StoredJson};
+use crate::{Catalog, EndpointHandle, Keys, StoredJson};
 
-/// The name under which the address that workers were last started for is stored.
+/// The stored setting with the address that workers were last started for.
 const WORKERS_URL: &str = "workers_url";
-/// How long to wait before a queue that could not be loaded, or removed, is tried again.
-const LOAD_PAUSE: Duration = Duration::from_secs(1);
+/// The pause before the loading or deletion of a queue is tried again.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Claims the shards, reads the catalog and starts the endpoints. Their queues load in the background;
-    /// what is asked of them meanwhile waits. [`Engine::is_ready`] tells when all are loaded.
+    /// Claims all shards, reads the catalog, and starts the actors and supervisors. The queues load in the background:
+    /// requests to them wait, and [`Engine::is_ready`] says when all are loaded.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store. [`StoreError::Unusable`] if a stored secret cannot be decrypted with the keys of the
+    /// vault.
     pub async fn start(parts: EngineParts) -> Result<Self, StoreError> {
-        let store = &parts.store;
         let shards: Vec<ShardId> = (0..ShardId::COUNT).map(ShardId).collect();
-        let epochs = store.claim_shards(shards.clone()).await?;
+        let epochs = parts.store.claim_shards(shards.clone()).await?;
         let epochs: Vec<(ShardId, Epoch)> = shards.into_iter().zip(epochs).collect();
-        let mut stored = store.catalog().await?;
-        let mut writes = secrets::open_catalog(&parts.vault, &mut stored)?;
-        if !writes.is_empty() {
-            tracing::info!(records = writes.len(), "sealing secrets under the present key");
-        }
-        let is_here = |code: &_| parts.launchers.values().any(|launcher| launcher.finds_code(code));
-        let renamed = code_paths::name_by_hash(&parts.vault, &mut stored.templates, is_here)?;
-        if !renamed.is_empty() {
-            tracing::info!(templates = renamed.len(), "naming deployed code by its hash");
-        }
-        // The later one of two of a template counts, and says both.
-        writes.extend(renamed);
-        if !writes.is_empty() {
-            let batch = Batch { durability: Durability::Synced, writes, chain: None };
-            store.commit(ShardId::CATALOG, epochs[0].1, batch).await?;
-        }
-        let token_key = token_key(&parts, &stored, epochs[0].1).await?;
-        let moved = has_moved(store.as_ref(), &stored, epochs[0].1, &parts.workers.base_url).await?;
-        let ground = Arc::new(Services {
-            store: parts.store,
-            blobs: parts.blobs,
-            clock: Clock::new(Arc::clone(&parts.runtime)),
-            payload_cache: PayloadCache::new(parts.settings.recent_bytes_max),
-            read_faults: ReadFaults::default(),
-            answers: PayloadBudget::new(parts.settings.answer_bytes_max),
-            inputs: PayloadBudget::new(parts.settings.input_bytes_max),
-            requests: PayloadBudget::new(parts.settings.request_bytes_max),
-            settings: parts.settings,
-            vault: parts.vault,
-            metrics: Arc::default(),
-            owner_use: OwnerUse::default(),
-            webhooks: WebhookHandle::spawn(
-                parts.webhooks,
-                parts.runtime.as_ref(),
-                parts.webhook_transport,
-                Arc::clone(&parts.webhook_log),
-            ),
-            webhook_log: parts.webhook_log,
-            runtime: parts.runtime,
-        });
+        let shard = CatalogShard::new(Arc::clone(&parts.store), epochs[usize::from(ShardId::CATALOG.0)].1);
+        let mut stored = parts.store.catalog().await?;
+        open_secrets(&parts, &shard, &mut stored).await?;
+        let token_key = token_key(&parts, &shard, &stored).await?;
+        let moved = has_moved(&shard, &stored, &parts.workers.base_url).await?;
+        let (launchers, workers) = (parts.launchers.clone(), parts.workers.clone());
+        let services = Arc::new(services(parts));
+        let usage = take_rows(&mut stored, JsonRowKind::Usage);
+        let owners = take_rows(&mut stored, JsonRowKind::Owner);
+        let keys = std::mem::take(&mut stored.keys);
         let inner = EngineInner {
-            services: ground,
-            launchers: parts.launchers,
-            gpu_pool: Arc::new(GpuPool::new(parts.workers.gpus.clone())),
-            meter: Meter::new(usage_records(&mut stored)),
-            workers: parts.workers,
+            keys: Keys::new(Arc::clone(&services), shard.clone(), keys, &owners),
+            catalog: Catalog::new(Arc::clone(&services), shard, launchers.clone(), &mut stored),
+            services,
+            launchers,
+            gpu_pool: Arc::new(GpuPool::new(workers.gpus.clone())),
+            meter: Meter::new(usage),
+            workers,
             moved,
             fleets: Mutex::default(),
-            catalog: RwLock::new(Catalog::default()),
-            catalog_lock: tokio::sync::Mutex::new(()),
             epochs,
             committers: Mutex::default(),
             loading: Arc::new(AtomicUsize::new(stored.endpoints.len())),
@@ -96,24 +71,16 @@ impl Engine {
             last_tick: AtomicU64::new(0),
         };
         let engine = Self { inner: Arc::new(inner) };
-        engine.open(stored);
-        engine.recover_volumes().await;
+        engine.open_endpoints(stored.endpoints);
+        engine.catalog().recover_volumes().await;
         engine.start_fleet().await;
         Ok(engine)
     }
 
-    fn open(&self, stored: StoredCatalog) {
-        {
-            let mut catalog = self.catalog_mut();
-            catalog.last_endpoint_no = stored.last_endpoint_no;
-            stored.templates.into_iter().for_each(|template| catalog.put_template(Arc::new(template)));
-            for key in stored.keys {
-                catalog.put_key(key);
-            }
-            stored.json_rows.into_iter().for_each(|row| catalog.json_rows.put(row.kind, row.id, row.json));
-        }
-        self.open_owners();
-        for record in stored.endpoints {
+    /// Starts the actors of the stored endpoints. A deletion that did not end before the earlier server did is
+    /// continued.
+    fn open_endpoints(&self, records: Vec<Endpoint>) {
+        for record in records {
             let deleting = record.deleting;
             if let Some(slug) = record.slug.as_deref().filter(|slug| !deleting && is_reserved_slug(slug)) {
                 tracing::warn!(
@@ -124,22 +91,21 @@ impl Engine {
             }
             let handle = self.open_endpoint(record, true);
             if deleting {
-                // Its deletion did not end before the server did.
                 let engine = self.clone();
                 self.spawn(async move { engine.finish_delete(handle).await });
             } else {
-                self.catalog_mut().put_endpoint(handle);
+                self.catalog().state_mut().put_endpoint(handle);
             }
         }
     }
 
-    /// Starts an endpoint's actor. One that was `stored` loads its queue first, and counts as loading until then.
+    /// Starts an endpoint's actor, which loads its queue first. A `stored` endpoint counts as loading until then.
     pub(super) fn open_endpoint(&self, record: Endpoint, stored: bool) -> EndpointHandle {
-        let ground = Arc::clone(&self.inner.services);
-        let (requests, mailbox) = mailbox(ground.requests.clone());
+        let services = Arc::clone(&self.inner.services);
+        let (requests, mailbox) = mailbox(services.requests.clone());
         let committer = self.committer(ShardId::of(&record.id));
-        let secrets = self.kept_secrets(&record.id);
-        let shared = Arc::new(EndpointShared::new(ground, record, requests));
+        let secrets = self.catalog().stored_secrets(&record.id);
+        let shared = Arc::new(EndpointShared::new(services, record, requests));
         shared.set_secrets(secrets);
         let handle = EndpointHandle::new(Arc::clone(&shared));
         let loading = stored.then(|| Arc::clone(&self.inner.loading));
@@ -160,42 +126,88 @@ impl Engine {
         handle
     }
 
-    /// Commits changes of the catalog.
-    pub(crate) async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
-        let batch = Batch { durability: Durability::Synced, writes, chain: None };
-        let shard = ShardId::CATALOG;
-        self.inner.services.store.commit(shard, self.epoch(shard), batch).await
-    }
-
-    /// Removes an endpoint's jobs in slices, then its record. The endpoint is not in the catalog any more.
+    /// Deletes the jobs of an endpoint in slices, then its record. The catalog does not list the endpoint.
     pub(super) async fn finish_delete(&self, handle: EndpointHandle) {
-        let no: EndpointNo = handle.record().no;
+        let no: EndpointNo = handle.no();
         loop {
             let (reply, done) = tokio::sync::oneshot::channel();
-            if handle.shared.requests.send(Request::Delete { reply }).is_err()
+            if handle.shared().requests.send(Request::Delete { reply }).is_err()
                 || matches!(done.await, Ok(Ok(())))
             {
                 break;
             }
             tracing::warn!(endpoint = %handle.record().id, "a deletion was interrupted, trying again");
-            tokio::time::sleep(LOAD_PAUSE).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
-        self.forget_webhooks(&handle.record().id).await;
-        if let Err(error) = self.commit(vec![Write::DeleteEndpoint(no)]).await {
+        self.catalog().forget_webhooks(&handle.record().id).await;
+        if let Err(error) = self.catalog().commit(vec![Write::DeleteEndpoint(no)]).await {
             tracing::warn!(%error, "a deleted endpoint's record remains until the next start");
         }
     }
 }
 
-/// The records of worker time, which the meter keeps in its own form.
-fn usage_records(stored: &mut StoredCatalog) -> Vec<StoredJson> {
-    let (usage, others) =
-        std::mem::take(&mut stored.json_rows).into_iter().partition(|row| row.kind == JsonRowKind::Usage);
-    stored.json_rows = others;
-    usage.into_iter().map(|row| StoredJson { id: row.id, json: row.json }).collect()
+/// The services of an engine, with the webhook dispatcher started.
+fn services(parts: EngineParts) -> Services {
+    let webhooks = WebhookHandle::spawn(
+        parts.webhooks,
+        parts.runtime.as_ref(),
+        parts.webhook_transport,
+        Arc::clone(&parts.webhook_log),
+    );
+    Services {
+        store: parts.store,
+        blobs: parts.blobs,
+        clock: Clock::new(Arc::clone(&parts.runtime)),
+        payload_cache: PayloadCache::new(parts.settings.recent_bytes_max),
+        read_faults: ReadFaults::default(),
+        answers: PayloadBudget::new(parts.settings.answer_bytes_max),
+        inputs: PayloadBudget::new(parts.settings.input_bytes_max),
+        requests: PayloadBudget::new(parts.settings.request_bytes_max),
+        settings: parts.settings,
+        vault: parts.vault,
+        metrics: Arc::default(),
+        owner_use: OwnerUse::default(),
+        webhooks,
+        webhook_log: parts.webhook_log,
+        runtime: parts.runtime,
+    }
 }
 
-/// Loads an endpoint's queue, however often it takes.
+/// Decrypts the secrets of the catalog, and names code by its hash in templates of earlier versions. Writes what
+/// changed in the store by that: secrets under another key than the present one, and those templates.
+///
+/// # Errors
+///
+/// [`StoreError::Unusable`] if no key of the vault decrypts a secret. Else the error of the commit.
+async fn open_secrets(
+    parts: &EngineParts,
+    shard: &CatalogShard,
+    stored: &mut StoredCatalog,
+) -> Result<(), StoreError> {
+    let mut writes = secrets::open_catalog(&parts.vault, stored)?;
+    if !writes.is_empty() {
+        tracing::info!(records = writes.len(), "sealing secrets under the present key");
+    }
+    let is_here = |code: &_| parts.launchers.values().any(|launcher| launcher.finds_code(code));
+    let renamed = code_paths::name_by_hash(&parts.vault, &mut stored.templates, is_here)?;
+    if !renamed.is_empty() {
+        tracing::info!(templates = renamed.len(), "naming deployed code by its hash");
+    }
+    // Of two writes of one template, the later one counts and has both changes.
+    writes.extend(renamed);
+    if writes.is_empty() { Ok(()) } else { shard.commit(writes).await }
+}
+
+/// Removes the JSON rows of a kind from the stored catalog and returns them, oldest first. The catalog in memory has no
+/// rows of this kind.
+fn take_rows(stored: &mut StoredCatalog, kind: JsonRowKind) -> Vec<StoredJson> {
+    let (taken, others): (Vec<_>, _) =
+        std::mem::take(&mut stored.json_rows).into_iter().partition(|row| row.kind == kind);
+    stored.json_rows = others;
+    taken.into_iter().map(|row| StoredJson { id: row.id, json: row.json }).collect()
+}
+
+/// Loads an endpoint's queue. Tries again after each error.
 async fn load(shared: &EndpointShared) -> LoadedQueue {
     loop {
         let record = shared.record();
@@ -203,40 +215,35 @@ async fn load(shared: &EndpointShared) -> LoadedQueue {
             Ok(loaded) => return loaded,
             Err(error) => {
                 tracing::error!(endpoint = %record.id, %error, "a queue could not be loaded, trying again");
-                tokio::time::sleep(LOAD_PAUSE).await;
+                tokio::time::sleep(RETRY_PAUSE).await;
             }
         }
     }
 }
 
-/// The secret that worker tokens are derived from; made at the first start.
-async fn token_key(parts: &EngineParts, stored: &StoredCatalog, epoch: Epoch) -> Result<Bytes, StoreError> {
+/// The secret that worker tokens are derived from. The first start of an installation generates and stores it.
+async fn token_key(
+    parts: &EngineParts,
+    shard: &CatalogShard,
+    stored: &StoredCatalog,
+) -> Result<Bytes, StoreError> {
     if let Some(key) = stored.settings.get(TOKEN_KEY) {
         return Ok(key.clone());
     }
     let halves = [parts.runtime.entropy(), parts.runtime.entropy()];
     let key = Bytes::from(halves.map(u128::to_be_bytes).concat());
-    let kept = secrets::sealed_token_key(&parts.vault, &key)?;
-    put_setting(parts.store.as_ref(), epoch, TOKEN_KEY, kept).await?;
+    let sealed = secrets::sealed_token_key(&parts.vault, &key)?;
+    shard.commit(vec![Write::PutSetting(TOKEN_KEY.to_owned(), sealed)]).await?;
     Ok(key)
 }
 
-/// Whether workers are told another address now than by the server before; notes the present one.
-async fn has_moved(
-    store: &dyn Store,
-    stored: &StoredCatalog,
-    epoch: Epoch,
-    url: &str,
-) -> Result<bool, StoreError> {
+/// Whether the earlier server gave its workers another address than `url`. Stores `url` for the next start.
+async fn has_moved(shard: &CatalogShard, stored: &StoredCatalog, url: &str) -> Result<bool, StoreError> {
     let before = stored.settings.get(WORKERS_URL);
     if before.is_some_and(|before| before == url) {
         return Ok(false);
     }
-    put_setting(store, epoch, WORKERS_URL, Bytes::copy_from_slice(url.as_bytes())).await?;
+    let write = Write::PutSetting(WORKERS_URL.to_owned(), Bytes::copy_from_slice(url.as_bytes()));
+    shard.commit(vec![write]).await?;
     Ok(before.is_some())
-}
-
-async fn put_setting(store: &dyn Store, epoch: Epoch, name: &str, value: Bytes) -> Result<(), StoreError> {
-    let writes = vec![Write::PutSetting(name.to_owned(), value)];
-    store.commit(ShardId::CATALOG, epoch, Batch { durability: Durability::Synced, writes, chain: None }).await
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longshore_model::{Endpoint, Millis, WorkerId};
 
-use crate::{EndpointError, EndpointHandle, FleetView};
+use crate::{EndpointError, FleetView, Workers};
 
 /// The endpoint and its queue, as a supervisor uses them. A trait, so that supervisors are tested without an actor.
 ///
@@ -32,13 +32,13 @@ pub trait EndpointApi: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), EndpointError>> + Send;
 }
 
-impl EndpointApi for EndpointHandle {
+impl EndpointApi for Workers {
     fn record(&self) -> Arc<Endpoint> {
-        Self::record(self)
+        self.shared.record()
     }
 
     fn now(&self) -> Millis {
-        Self::now(self)
+        self.shared.now()
     }
 
     async fn fleet_view(&self) -> Result<FleetView, EndpointError> {
@@ -46,11 +46,11 @@ impl EndpointApi for EndpointHandle {
     }
 
     async fn register_worker(&self, worker: WorkerId) -> Result<(), EndpointError> {
-        Self::register_worker(self, worker).await
+        self.register(worker).await
     }
 
     async fn drain_worker(&self, worker: WorkerId) -> Result<(), EndpointError> {
-        Self::drain_worker(self, worker).await
+        self.drain(worker).await
     }
 
     async fn lose_worker(
@@ -59,6 +59,6 @@ impl EndpointApi for EndpointHandle {
         counts_retry: bool,
         reason: String,
     ) -> Result<(), EndpointError> {
-        Self::lose_worker(self, worker, counts_retry, reason).await
+        self.lose(worker, counts_retry, reason).await
     }
 }

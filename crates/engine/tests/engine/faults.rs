@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_engine::{Accepted, EndpointError, EndpointHandle, Outcome, Submission, TakeRequest};
+use longshore_engine::{
+    Accepted, CatalogError, EndpointError, EndpointHandle, Outcome, Submission, TakeRequest,
+};
 use longshore_model::{EndpointNo, Idempotency, JobId, JobState};
 use longshore_store::Store as _;
 use tokio::task::JoinHandle;
@@ -12,21 +14,21 @@ use crate::harness::{DEADLINE, Disks, done, eventually, job, one_endpoint, take,
 
 /// Waits until commits succeed and the pause after the reload is over.
 async fn until_writable(endpoint: &EndpointHandle, job: JobId) {
-    eventually(async || endpoint.set_ttl(job, 600_000).await.is_ok()).await;
+    eventually(async || endpoint.jobs().set_ttl(job, 600_000).await.is_ok()).await;
 }
 
 #[tokio::test]
 async fn a_submit_whose_commit_fails_is_an_error_and_leaves_no_job() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let kept = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let kept = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_broken(true);
     let lost = job(&engine, "{}");
     let id = lost.id;
-    assert!(matches!(demo.submit(lost).await, Err(EndpointError::Unavailable(_))));
+    assert!(matches!(demo.jobs().submit(lost).await, Err(EndpointError::Unavailable(_))));
     disks.store.set_broken(false);
     until_writable(&demo, kept).await;
-    assert!(matches!(demo.status(id).await, Err(EndpointError::Refused(_))));
+    assert!(matches!(demo.jobs().status(id).await, Err(EndpointError::Refused(_))));
     assert_eq!(take(&demo, "w1", 60_000).await[0].row.id, kept);
 }
 
@@ -39,7 +41,7 @@ async fn a_rejection_that_depends_on_a_failed_commit_is_not_returned() {
         Submission { idempotency, ..job(&engine, input) }
     };
     disks.store.set_broken(true);
-    let (first, second) = tokio::join!(demo.submit(keyed("1", 1)), demo.submit(keyed("2", 2)));
+    let (first, second) = tokio::join!(demo.jobs().submit(keyed("1", 1)), demo.jobs().submit(keyed("2", 2)));
     assert!(matches!(first, Err(EndpointError::Unavailable(_))), "{first:?}");
     assert!(matches!(second, Err(EndpointError::Unavailable(_))), "there is no first job: {second:?}");
 }
@@ -48,12 +50,12 @@ async fn a_rejection_that_depends_on_a_failed_commit_is_not_returned() {
 async fn reads_are_served_while_commits_fail() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let kept = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let kept = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_broken(true);
     for _ in 0..5 {
-        assert!(matches!(demo.submit(job(&engine, "{}")).await, Err(EndpointError::Unavailable(_))));
-        assert_eq!(demo.status(kept).await.unwrap().row.state, JobState::InQueue);
-        let seen = demo.wait(kept, Duration::from_millis(1)).await.unwrap();
+        assert!(matches!(demo.jobs().submit(job(&engine, "{}")).await, Err(EndpointError::Unavailable(_))));
+        assert_eq!(demo.jobs().status(kept).await.unwrap().row.state, JobState::InQueue);
+        let seen = demo.jobs().wait(kept, Duration::from_millis(1)).await.unwrap();
         assert_eq!(seen.row.state, JobState::InQueue);
     }
     disks.store.set_broken(false);
@@ -67,15 +69,19 @@ async fn a_wait_survives_a_failed_commit() {
     let (engine, demo) = one_endpoint(&disks).await;
     let waiting = tokio::spawn({
         let (demo, submission) = (demo.clone(), job(&engine, "{}"));
-        async move { demo.submit_and_wait(submission, Duration::from_mins(10)).await.unwrap() }
+        async move { demo.jobs().submit_and_wait(submission, Duration::from_mins(10)).await.unwrap() }
     });
     let id = take(&demo, "w1", 60_000).await[0].row.id;
     disks.store.set_broken(true);
-    let refused = demo.cancel(id).await;
+    let refused = demo.jobs().cancel(id).await;
     assert!(matches!(refused, Err(EndpointError::Unavailable(_))), "{refused:?}");
     disks.store.set_broken(false);
     until_writable(&demo, id).await;
-    assert_eq!(demo.status(id).await.unwrap().row.state, JobState::InProgress, "the cancel did not happen");
+    assert_eq!(
+        demo.jobs().status(id).await.unwrap().row.state,
+        JobState::InProgress,
+        "the cancel did not happen"
+    );
     done(&demo, "w1", id, "7").await;
     assert_eq!(waiting.await.unwrap().row.state, JobState::Completed);
 }
@@ -84,11 +90,14 @@ async fn a_wait_survives_a_failed_commit() {
 async fn a_parked_take_gets_the_job_of_a_take_whose_commit_failed() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_broken(true);
     let refused = async {
         let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 600_000 };
-        assert!(matches!(demo.take(worker("w1"), request).await, Err(EndpointError::Unavailable(_))));
+        assert!(matches!(
+            demo.workers().take(worker("w1"), request).await,
+            Err(EndpointError::Unavailable(_))
+        ));
         disks.store.set_broken(false);
     };
     let parked = tokio::time::timeout(DEADLINE, take(&demo, "w2", 600_000));
@@ -100,9 +109,9 @@ async fn a_parked_take_gets_the_job_of_a_take_whose_commit_failed() {
 async fn a_deletion_is_finished_after_a_failed_commit() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    demo.submit(job(&engine, "{}")).await.unwrap();
+    demo.jobs().submit(job(&engine, "{}")).await.unwrap();
     let no = demo.record().no;
-    engine.delete_endpoint("demo", false).await.unwrap();
+    engine.delete_endpoint("demo", false, |_| true).await.unwrap();
     disks.store.set_broken(true);
     eventually(async || engine.metrics().commits_failed() > 0).await;
     disks.store.set_broken(false);
@@ -111,22 +120,34 @@ async fn a_deletion_is_finished_after_a_failed_commit() {
 }
 
 #[tokio::test]
+async fn an_endpoint_whose_deletion_the_disk_refused_delivers_jobs_as_before() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
+    disks.store.set_broken(true);
+    let refused = engine.delete_endpoint("demo", true, |_| true).await;
+    assert!(matches!(refused, Err(CatalogError::Store(_))), "{refused:?}");
+    disks.store.set_broken(false);
+    assert_eq!(take(&demo, "w1", 60_000).await[0].row.id, id);
+}
+
+#[tokio::test]
 async fn a_result_whose_commit_failed_is_never_shown() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 60_000).await;
     disks.store.set_broken(true);
     // As many as one round has, so that the last replies are sent while the commit of the result is in flight.
     let queries: Vec<_> = (0..256)
         .map(|_| {
             let demo = demo.clone();
-            tokio::spawn(async move { demo.status(id).await })
+            tokio::spawn(async move { demo.jobs().status(id).await })
         })
         .collect();
     let finish = tokio::spawn({
         let (demo, output) = (demo.clone(), Some("7".into()));
-        async move { demo.report(worker("w1"), id, Outcome::Completed { output }).await }
+        async move { demo.workers().report(worker("w1"), id, Outcome::Completed { output }).await }
     });
     let refused = finish.await.unwrap();
     assert!(matches!(refused, Err(EndpointError::Unavailable(_))), "{refused:?}");
@@ -145,7 +166,7 @@ async fn begin_submit(
 ) -> JoinHandle<Result<Accepted, EndpointError>> {
     let before = disks.store.commits.load(Ordering::SeqCst);
     let demo = demo.clone();
-    let submit = tokio::spawn(async move { demo.submit(job).await });
+    let submit = tokio::spawn(async move { demo.jobs().submit(job).await });
     eventually(async || disks.store.commits.load(Ordering::SeqCst) == before + 1).await;
     submit
 }
@@ -169,7 +190,7 @@ async fn a_commit_does_not_wait_for_the_one_before() {
 async fn a_commit_after_a_failed_one_of_its_chain_fails_too() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let kept = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let kept = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_held(true);
     disks.store.set_broken(true);
     let first = begin_submit(&disks, &demo, job(&engine, "{}")).await;

@@ -42,7 +42,7 @@ async fn with_workers(
     change: impl FnOnce(&mut Endpoint),
 ) -> (Engine, EndpointHandle) {
     let engine = start(disks, launcher).await;
-    let template = engine.create_template(template("t")).await.unwrap();
+    let template = engine.catalog().create_template(template("t")).await.unwrap();
     let mut resource = endpoint(template.id, "demo");
     resource.provider = Provider::Process;
     change(&mut resource);
@@ -74,7 +74,7 @@ async fn worker_time_is_metered_over_restarts() {
     let worker = first_worker(&launcher).await;
     eventually(async || metered(&engine).0 >= 50).await;
     engine.note_usage().await.unwrap();
-    let started_at = demo.fleet_status().workers[0].placement.started_at;
+    let started_at = demo.workers().fleet_status().workers[0].placement.started_at;
     let adopted = RunningWorker {
         worker: worker.clone(),
         endpoint: demo.record().id,
@@ -108,9 +108,9 @@ async fn the_first_job_starts_a_worker_which_is_stopped_when_idle() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, demo) = with_workers(&disks, &launcher, |record| record.idle_timeout_s = 1).await;
     assert_eq!(launcher.living().len(), 0);
-    let submitted = demo.submit(job(&engine, "{}")).await.unwrap();
+    let submitted = demo.jobs().submit(job(&engine, "{}")).await.unwrap();
     let worker = first_worker(&launcher).await;
-    let counts = async || demo.health().await.unwrap().workers;
+    let counts = async || demo.jobs().health().await.unwrap().workers;
     eventually(async || counts().await.initializing == 1).await;
     let taken = take(&demo, worker.as_str(), 1_000).await;
     assert_eq!(taken[0].row.id, submitted.id);
@@ -124,12 +124,12 @@ async fn the_first_job_starts_a_worker_which_is_stopped_when_idle() {
 async fn a_job_whose_worker_crashed_fails_with_the_reason() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, demo) = with_workers(&disks, &launcher, |record| record.max_retries = 0).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     let worker = first_worker(&launcher).await;
     take(&demo, worker.as_str(), 1_000).await;
     launcher.exit(&worker, None, Some(11), 2_000);
-    eventually(async || demo.status(id).await.unwrap().row.state == JobState::Failed).await;
-    let error = demo.status(id).await.unwrap().error.unwrap();
+    eventually(async || demo.jobs().status(id).await.unwrap().row.state == JobState::Failed).await;
+    let error = demo.jobs().status(id).await.unwrap().error.unwrap();
     assert!(
         error.contains("was killed by signal 11 after 2 s") && error.contains("the last words"),
         "{error}"
@@ -140,7 +140,7 @@ async fn a_job_whose_worker_crashed_fails_with_the_reason() {
 async fn an_adopted_worker_finishes_its_job() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, demo) = with_workers(&disks, &launcher, |_| ()).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     let worker = first_worker(&launcher).await;
     take(&demo, worker.as_str(), 1_000).await;
     engine.release_waits().await;
@@ -158,8 +158,8 @@ async fn an_adopted_worker_finishes_its_job() {
     let engine = start(&disks, &launcher).await;
     let demo = engine.endpoint("demo").unwrap();
     done(&demo, worker.as_str(), id, "1").await;
-    assert_eq!(demo.status(id).await.unwrap().row.state, JobState::Completed);
-    eventually(async || demo.fleet_view().await.unwrap().workers.len() == 1).await;
+    assert_eq!(demo.jobs().status(id).await.unwrap().row.state, JobState::Completed);
+    eventually(async || demo.workers().fleet_view().await.unwrap().workers.len() == 1).await;
     assert_eq!((launcher.living(), launcher.started().len()), (vec![worker], 0));
 }
 
@@ -168,7 +168,7 @@ async fn deleting_an_endpoint_stops_its_workers() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, _) = with_workers(&disks, &launcher, |record| record.workers_min = 2).await;
     eventually(async || launcher.living().len() == 2).await;
-    engine.delete_endpoint("demo", false).await.unwrap();
+    engine.delete_endpoint("demo", false, |_| true).await.unwrap();
     eventually(async || launcher.living().is_empty()).await;
 }
 
@@ -176,7 +176,7 @@ async fn deleting_an_endpoint_stops_its_workers() {
 async fn exits_are_reported_after_the_provider_changed_back_and_forth() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, demo) = with_workers(&disks, &launcher, |record| record.workers_max = 1).await;
-    let first = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let first = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     let old = first_worker(&launcher).await;
     take(&demo, old.as_str(), 1_000).await;
     for provider in [Provider::External, Provider::Process] {
@@ -188,9 +188,9 @@ async fn exits_are_reported_after_the_provider_changed_back_and_forth() {
     done(&demo, old.as_str(), first, "1").await;
     eventually(async || launcher.living().is_empty()).await;
 
-    let second = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let second = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     let new = first_worker(&launcher).await;
     assert_eq!(take(&demo, new.as_str(), 1_000).await[0].row.id, second);
     launcher.exit(&new, None, Some(9), 1_000);
-    eventually(async || demo.status(second).await.unwrap().row.state == JobState::InQueue).await;
+    eventually(async || demo.jobs().status(second).await.unwrap().row.state == JobState::InQueue).await;
 }

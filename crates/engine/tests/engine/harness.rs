@@ -15,7 +15,8 @@ use longshore_engine::{
 };
 use longshore_model::{
     ComputeType, Counters, Durability, Endpoint, EndpointId, EndpointNo, Epoch, JobId, JobKey, JobRow,
-    Millis, Provider, RetryOn, ScalerType, ShardId, Submitter, Template, TemplateId, WorkerId,
+    Millis, Provider, RegistryAuth, RegistryAuthId, RetryOn, ScalerType, ShardId, Submitter, Template,
+    TemplateId, WorkerId,
 };
 use longshore_store::{
     Batch, Catalog, ChunkRow, CommitChains, MemoryStore, OutcomeRow, Payload, Store, StoreError, StoreFuture,
@@ -152,7 +153,7 @@ pub(crate) fn accept<T>(
 /// An engine with the endpoint `demo`, whose workers are external.
 pub(crate) async fn one_endpoint(disks: &Disks) -> (Engine, EndpointHandle) {
     let engine = disks.start().await;
-    let template = engine.create_template(template("t")).await.unwrap();
+    let template = engine.catalog().create_template(template("t")).await.unwrap();
     let record = engine.create_endpoint(endpoint(template.id, "demo")).await.unwrap();
     let handle = engine.endpoint(record.id.as_str()).unwrap();
     (engine, handle)
@@ -184,6 +185,18 @@ pub(crate) fn template(name: &str) -> Template {
 }
 
 /// An endpoint with external workers whose id is derived from its slug.
+/// Credentials for a registry, with an id of this number.
+pub(crate) fn credentials(number: u128, name: &str) -> RegistryAuth {
+    RegistryAuth {
+        id: RegistryAuthId::mint(number),
+        name: name.to_owned(),
+        username: "u".to_owned(),
+        password: "p".to_owned(),
+        endpoints: longshore_model::SharedWith::default(),
+        created_at: Millis(0),
+    }
+}
+
 pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
     let entropy = slug.bytes().fold(7_u128, |sum, byte| sum * 31 + u128::from(byte));
     Endpoint {
@@ -253,13 +266,13 @@ pub(crate) fn worker(name: &str) -> WorkerId {
 /// Takes one job at most.
 pub(crate) async fn take(handle: &EndpointHandle, name: &str, hold_ms: u64) -> Vec<TakenJob> {
     let request = TakeRequest { slots: 1, says_busy: None, hold_ms };
-    handle.take(worker(name), request).await.unwrap()
+    handle.workers().take(worker(name), request).await.unwrap()
 }
 
 /// Reports the result of a job.
 pub(crate) async fn done(handle: &EndpointHandle, name: &str, job: JobId, output: &str) {
     let output = Some(Bytes::from(output.to_owned()));
-    handle.report(worker(name), job, Outcome::Completed { output }).await.unwrap();
+    handle.workers().report(worker(name), job, Outcome::Completed { output }).await.unwrap();
 }
 
 /// The output of a job as text; empty without one.

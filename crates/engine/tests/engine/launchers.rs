@@ -27,7 +27,7 @@ impl TwoLaunchers {
 
 /// Creates an endpoint that always has one worker.
 async fn with_one_worker(engine: &Engine, slug: &str, provider: Provider) -> EndpointHandle {
-    let template = engine.create_template(template(slug)).await.unwrap();
+    let template = engine.catalog().create_template(template(slug)).await.unwrap();
     let resource = Endpoint { provider, workers_min: 1, workers_max: 1, ..endpoint(template.id, slug) };
     engine.create_endpoint(resource).await.unwrap();
     engine.endpoint(slug).unwrap()
@@ -68,7 +68,7 @@ async fn an_endpoint_moves_to_the_launcher_of_its_new_provider() {
     let engine = launchers.start(&disks).await;
     let demo = with_one_worker(&engine, "demo", Provider::Process).await;
     let old = first_worker(&launchers.process).await;
-    let job = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let job = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     assert_eq!(take(&demo, old.as_str(), 1_000).await[0].row.id, job);
 
     change_provider(&engine, "demo", Provider::Docker).await;
@@ -123,18 +123,18 @@ async fn a_volume_is_created_and_deleted_by_every_launcher() {
         data_center_id: String::new(),
         created_at: Millis(0),
     };
-    engine.create_volume(record).await.unwrap();
+    engine.catalog().create_volume(record).await.unwrap();
     let volumes = || (launchers.process.volumes(), launchers.docker.volumes());
     let both = (BTreeSet::from([id]), BTreeSet::from([id]));
     assert_eq!(volumes(), both);
 
     launchers.docker.refuse(Some("no room"));
-    let refused = engine.delete_volume(&id, |_| true).await.unwrap_err();
+    let refused = engine.catalog().delete_volume(&id, |_| true).await.unwrap_err();
     assert!(matches!(refused, CatalogError::Unavailable(_)), "{refused}");
     assert_eq!(volumes(), both, "a deletion that fails at one launcher is undone at the others");
-    assert!(engine.volume(&id).is_some());
+    assert!(engine.catalog().volume(&id).is_some());
 
     launchers.docker.refuse(None);
-    engine.delete_volume(&id, |_| true).await.unwrap();
+    engine.catalog().delete_volume(&id, |_| true).await.unwrap();
     assert_eq!(volumes(), (BTreeSet::new(), BTreeSet::new()));
 }

@@ -25,7 +25,7 @@ async fn status(
     meanwhile: impl Future<Output = ()>,
 ) -> Result<JobSnapshot, EndpointError> {
     let endpoint = endpoint.clone();
-    query(disks, async move { endpoint.status(job).await }, meanwhile).await
+    query(disks, async move { endpoint.jobs().status(job).await }, meanwhile).await
 }
 
 /// Runs a query; `meanwhile` happens when the query has begun to read the store.
@@ -45,19 +45,19 @@ async fn query<T: Send + 'static>(
 async fn a_job_that_is_deleted_during_a_query_is_not_shown_without_its_output() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     done(&demo, "w1", id, "1").await;
     let demo = restarted(&disks).await;
     let seen = status(&disks, &demo, id, async {
         disks.clock.jump(61_000);
         // The first purge wakes the queue, which deletes the job; the second is durable after the deletion.
-        demo.purge().await.unwrap();
-        demo.purge().await.unwrap();
+        demo.jobs().purge().await.unwrap();
+        demo.jobs().purge().await.unwrap();
     });
     assert!(matches!(seen.await, Err(EndpointError::Refused(Refusal::NoSuchJob))));
     let everything = JobFilter { state: None, limit: 10, before: None };
-    assert!(demo.list(everything).await.unwrap().jobs.is_empty());
+    assert!(demo.jobs().list(everything).await.unwrap().jobs.is_empty());
 }
 
 #[tokio::test]
@@ -65,25 +65,25 @@ async fn a_job_that_is_deleted_while_its_chunks_are_read_is_not_shown_without_th
     for follows in [false, true] {
         let disks = Disks::new();
         let (engine, demo) = one_endpoint(&disks).await;
-        let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+        let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
         take(&demo, "w1", 0).await;
-        demo.append(worker("w1"), id, vec![Bytes::from_static(b"1").into()]).await.unwrap();
-        demo.cancel(id).await.unwrap();
+        demo.workers().append(worker("w1"), id, vec![Bytes::from_static(b"1").into()]).await.unwrap();
+        demo.jobs().cancel(id).await.unwrap();
         disks.store.set_read_ms(300);
-        let mut follower = demo.follow(id, 0).await.unwrap();
+        let mut follower = demo.jobs().follow(id, 0).await.unwrap();
         let endpoint = demo.clone();
         let read = async move {
             if follows {
                 follower.next().await.map(drop)
             } else {
-                endpoint.read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await.map(drop)
+                endpoint.jobs().read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await.map(drop)
             }
         };
         let result = query(&disks, read, async {
             disks.clock.jump(61_000);
             // The first purge wakes the queue, which deletes the job; the second is durable after the deletion.
-            demo.purge().await.unwrap();
-            demo.purge().await.unwrap();
+            demo.jobs().purge().await.unwrap();
+            demo.jobs().purge().await.unwrap();
         });
         let result = result.await;
         assert!(matches!(result, Err(EndpointError::Refused(Refusal::NoSuchJob))), "{follows}: {result:?}");
@@ -94,9 +94,9 @@ async fn a_job_that_is_deleted_while_its_chunks_are_read_is_not_shown_without_th
 async fn a_job_that_ends_during_a_query_does_not_show_its_result_as_progress() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
-    demo.progress(worker("w1"), id, Bytes::from_static(b"50")).await.unwrap();
+    demo.workers().progress(worker("w1"), id, Bytes::from_static(b"50")).await.unwrap();
     let demo = restarted(&disks).await;
     let seen = status(&disks, &demo, id, done(&demo, "w1", id, "\"the result\"")).await.unwrap();
     assert_eq!((seen.row.state, output(&seen)), (JobState::Completed, "\"the result\""));
@@ -106,10 +106,10 @@ async fn a_job_that_ends_during_a_query_does_not_show_its_result_as_progress() {
 async fn a_running_job_is_shown_with_its_progress_value() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
-    demo.progress(worker("w1"), id, Bytes::from_static(b"50")).await.unwrap();
-    let seen = demo.status(id).await.unwrap();
+    demo.workers().progress(worker("w1"), id, Bytes::from_static(b"50")).await.unwrap();
+    let seen = demo.jobs().status(id).await.unwrap();
     assert_eq!((seen.row.state, output(&seen)), (JobState::InProgress, "50"));
 }
 
@@ -117,11 +117,11 @@ async fn a_running_job_is_shown_with_its_progress_value() {
 async fn a_cancel_returns_the_end_and_not_the_retry_after_it() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     let failed = Outcome::Failed { error: "no".to_owned(), output: None };
-    demo.report(worker("w1"), id, failed).await.unwrap();
+    demo.workers().report(worker("w1"), id, failed).await.unwrap();
     let demo = restarted(&disks).await;
-    let (cancelled, retried) = tokio::join!(demo.cancel(id), demo.retry(id));
+    let (cancelled, retried) = tokio::join!(demo.jobs().cancel(id), demo.jobs().retry(id));
     assert_eq!((cancelled.unwrap().state, retried.unwrap().state), (JobState::Failed, JobState::InQueue));
 }

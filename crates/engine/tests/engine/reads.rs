@@ -25,7 +25,7 @@ async fn stored_jobs(disks: &Disks, count: usize) -> (Engine, EndpointHandle, Ve
     let (engine, demo) = one_endpoint(disks).await;
     let mut jobs = Vec::new();
     for n in 0..count {
-        jobs.push(demo.submit(job(&engine, &n.to_string())).await.unwrap().id);
+        jobs.push(demo.jobs().submit(job(&engine, &n.to_string())).await.unwrap().id);
     }
     drop((engine, demo));
     let engine = disks.start().await;
@@ -40,11 +40,11 @@ async fn input_blob(disks: &Disks, job: JobId) -> String {
 }
 
 async fn key(demo: &EndpointHandle, job: JobId) -> JobKey {
-    demo.status(job).await.unwrap().row.key
+    demo.jobs().status(job).await.unwrap().row.key
 }
 
 async fn batch(demo: &EndpointHandle, slots: u32) -> Result<Vec<TakenJob>, EndpointError> {
-    demo.take(worker("w1"), TakeRequest { slots, says_busy: Some(false), hold_ms: 30_000 }).await
+    demo.workers().take(worker("w1"), TakeRequest { slots, says_busy: Some(false), hold_ms: 30_000 }).await
 }
 
 fn ids(jobs: &[TakenJob]) -> Vec<JobId> {
@@ -57,7 +57,7 @@ async fn a_missing_blob_fails_its_job_alone() {
     let (engine, demo) = one_endpoint(&disks).await;
     let mut jobs = Vec::new();
     for _ in 0..7 {
-        jobs.push(demo.submit(job(&engine, &large())).await.unwrap().id);
+        jobs.push(demo.jobs().submit(job(&engine, &large())).await.unwrap().id);
     }
     let lost = jobs.remove(3);
     disks.blobs.delete(&input_blob(&disks, lost).await).await.unwrap();
@@ -65,11 +65,11 @@ async fn a_missing_blob_fails_its_job_alone() {
     assert_eq!(ids(&taken), jobs);
     for job in jobs {
         done(&demo, "w1", job, "7").await;
-        let job = demo.status(job).await.unwrap();
+        let job = demo.jobs().status(job).await.unwrap();
         assert_eq!((job.row.state, job.row.retries), (JobState::Completed, 0));
     }
-    eventually(async || demo.status(lost).await.unwrap().row.state == JobState::Failed).await;
-    let error = demo.status(lost).await.unwrap().error.unwrap();
+    eventually(async || demo.jobs().status(lost).await.unwrap().row.state == JobState::Failed).await;
+    let error = demo.jobs().status(lost).await.unwrap().error.unwrap();
     assert!(error.contains("input is damaged on the server's disk"), "{error}");
 }
 
@@ -77,12 +77,12 @@ async fn a_missing_blob_fails_its_job_alone() {
 async fn a_blob_of_another_length_fails_its_job() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let cut = demo.submit(job(&engine, &large())).await.unwrap().id;
-    let good = demo.submit(job(&engine, "1")).await.unwrap().id;
+    let cut = demo.jobs().submit(job(&engine, &large())).await.unwrap().id;
+    let good = demo.jobs().submit(job(&engine, "1")).await.unwrap().id;
     let blob = input_blob(&disks, cut).await;
     disks.blobs.put(&blob, Bytes::from_static(b"\"input\":1")).await.unwrap();
     assert_eq!(take(&demo, "w1", 60_000).await[0].row.id, good, "the take returns the next job");
-    eventually(async || demo.status(cut).await.unwrap().row.state == JobState::Failed).await;
+    eventually(async || demo.jobs().status(cut).await.unwrap().row.state == JobState::Failed).await;
 }
 
 #[tokio::test]
@@ -92,13 +92,13 @@ async fn a_job_with_an_unreadable_input_is_requeued_and_the_others_are_delivered
     let bad = key(&demo, jobs[1]).await;
     disks.store.set_unreadable(bad, Some(eio()));
     assert_eq!(ids(&batch(&demo, 3).await.unwrap()), [jobs[0], jobs[2]]);
-    eventually(async || demo.status(jobs[1]).await.unwrap().row.state == JobState::InQueue).await;
+    eventually(async || demo.jobs().status(jobs[1]).await.unwrap().row.state == JobState::InQueue).await;
     disks.store.set_unreadable(bad, None);
     let later = take(&demo, "w2", 60_000).await;
     assert_eq!(ids(&later), [jobs[1]]);
     assert_eq!((later[0].row.retries, later[0].row.redeliveries), (0, 0), "the requeue counts nothing");
     done(&demo, "w2", jobs[1], "7").await;
-    assert_eq!(demo.status(jobs[1]).await.unwrap().row.state, JobState::Completed);
+    assert_eq!(demo.jobs().status(jobs[1]).await.unwrap().row.state, JobState::Completed);
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn an_unreadable_disk_fails_no_job_and_is_retried_at_intervals() {
     while began.elapsed() < Duration::from_millis(1_500) {
         // The worker sends its next take immediately.
         let request = TakeRequest { slots: 2, says_busy: Some(false), hold_ms: 100 };
-        match demo.take(worker("w1"), request).await {
+        match demo.workers().take(worker("w1"), request).await {
             Err(EndpointError::Unreadable(_)) => unreadable += 1,
             other => assert_eq!(other.unwrap().len(), 0),
         }
@@ -127,7 +127,7 @@ async fn an_unreadable_disk_fails_no_job_and_is_retried_at_intervals() {
         done(&demo, "w1", taken[0].row.id, "7").await;
     }
     for job in jobs {
-        assert_eq!(demo.status(job).await.unwrap().row.state, JobState::Completed);
+        assert_eq!(demo.jobs().status(job).await.unwrap().row.state, JobState::Completed);
     }
 }
 
@@ -152,7 +152,7 @@ async fn an_undelivered_job_is_requeued_also_while_commits_fail() {
     disks.store.set_broken(false);
     let later = async || {
         let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 1_000 };
-        demo.take(worker("w2"), request).await.is_ok_and(|taken| ids(&taken) == [jobs[0]])
+        demo.workers().take(worker("w2"), request).await.is_ok_and(|taken| ids(&taken) == [jobs[0]])
     };
     eventually(later).await;
 }
@@ -163,7 +163,7 @@ async fn an_unreadable_output_is_an_error_and_no_empty_output() {
     let (_engine, demo, jobs) = stored_jobs(&disks, 2).await;
     for result in ["7", &large()] {
         let id = take(&demo, "w1", 60_000).await[0].row.id;
-        demo.append(worker("w1"), id, vec![Bytes::from_static(b"1").into()]).await.unwrap();
+        demo.workers().append(worker("w1"), id, vec![Bytes::from_static(b"1").into()]).await.unwrap();
         done(&demo, "w1", id, result).await;
     }
     let (small, large) = (jobs[0], jobs[1]);
@@ -173,24 +173,24 @@ async fn an_unreadable_output_is_an_error_and_no_empty_output() {
     let demo = engine.endpoint("demo").unwrap();
 
     disks.store.set_unreadable(bad, Some(eio()));
-    assert!(matches!(demo.status(small).await, Err(EndpointError::Unreadable(_))));
-    assert!(matches!(demo.wait(small, DEADLINE).await, Err(EndpointError::Unreadable(_))));
-    let stream = demo.read_stream(small, StreamFrom::Offset(0), Duration::ZERO).await;
+    assert!(matches!(demo.jobs().status(small).await, Err(EndpointError::Unreadable(_))));
+    assert!(matches!(demo.jobs().wait(small, DEADLINE).await, Err(EndpointError::Unreadable(_))));
+    let stream = demo.jobs().read_stream(small, StreamFrom::Offset(0), Duration::ZERO).await;
     assert!(matches!(stream, Err(EndpointError::Unreadable(_))), "{stream:?}");
-    let page = demo.list(JobFilter { state: None, limit: 9, before: None }).await.unwrap();
+    let page = demo.jobs().list(JobFilter { state: None, limit: 9, before: None }).await.unwrap();
     assert_eq!(page.jobs.len(), 2, "a list shows the other job");
     assert!(page.jobs[1].error.as_deref().unwrap().contains("cannot be read"), "{page:?}");
     disks.store.set_unreadable(bad, Some(StoreError::Corrupt("byte 7".to_owned())));
-    assert!(matches!(demo.status(small).await, Err(EndpointError::Damaged(_))));
+    assert!(matches!(demo.jobs().status(small).await, Err(EndpointError::Damaged(_))));
     disks.store.set_unreadable(bad, None);
-    assert_eq!(output(&demo.status(small).await.unwrap()), "7");
+    assert_eq!(output(&demo.jobs().status(small).await.unwrap()), "7");
 
     for file in disks.blobs.list("1").await.unwrap() {
         if file.contains(".output.") {
             disks.blobs.delete(&file).await.unwrap();
         }
     }
-    assert!(matches!(demo.status(large).await, Err(EndpointError::Damaged(_))));
+    assert!(matches!(demo.jobs().status(large).await, Err(EndpointError::Damaged(_))));
 }
 
 #[tokio::test]
@@ -198,21 +198,21 @@ async fn chunks_can_be_appended_after_a_damaged_one() {
     let disks = Disks::new();
     let (_engine, demo, jobs) = stored_jobs(&disks, 1).await;
     let id = take(&demo, "w1", 60_000).await[0].row.id;
-    demo.append(worker("w1"), id, vec![Bytes::from_static(b"1").into()]).await.unwrap();
+    demo.workers().append(worker("w1"), id, vec![Bytes::from_static(b"1").into()]).await.unwrap();
     let bad = key(&demo, jobs[0]).await;
     drop(demo);
     let engine = disks.start().await;
     let demo = engine.endpoint("demo").unwrap();
     disks.store.set_unreadable(bad, Some(eio()));
     let next = || vec![Bytes::from_static(b"2").into()];
-    let refused = demo.append(worker("w1"), id, next()).await;
+    let refused = demo.workers().append(worker("w1"), id, next()).await;
     assert!(matches!(refused, Err(EndpointError::Unreadable(_))), "{refused:?}");
     disks.store.set_unreadable(bad, Some(StoreError::Corrupt("byte 7".to_owned())));
-    demo.append(worker("w1"), id, next()).await.unwrap();
-    let stream = demo.read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await;
+    demo.workers().append(worker("w1"), id, next()).await.unwrap();
+    let stream = demo.jobs().read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await;
     assert!(matches!(stream, Err(EndpointError::Damaged(_))), "{stream:?}");
     disks.store.set_unreadable(bad, None);
-    let page = demo.read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await.unwrap();
+    let page = demo.jobs().read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await.unwrap();
     let outputs: Vec<_> = page.chunks.iter().map(|chunk| &chunk.chunk.output[..]).collect();
     assert_eq!(outputs, [b"1", b"2"]);
 }

@@ -10,7 +10,7 @@ async fn queued_running_and_completed_jobs_survive_a_restart() {
     let (first, demo) = one_endpoint(&disks).await;
     let mut ids = Vec::new();
     for n in 0..3 {
-        ids.push(demo.submit(job(&first, &format!("{{\"n\":{n}}}"))).await.unwrap().id);
+        ids.push(demo.jobs().submit(job(&first, &format!("{{\"n\":{n}}}"))).await.unwrap().id);
     }
     take(&demo, "w1", 0).await;
     take(&demo, "w1", 0).await;
@@ -18,16 +18,16 @@ async fn queued_running_and_completed_jobs_survive_a_restart() {
 
     let second = disks.start().await;
     let demo = second.endpoint("demo").unwrap();
-    let finished = demo.status(ids[0]).await.unwrap();
+    let finished = demo.jobs().status(ids[0]).await.unwrap();
     assert_eq!((finished.row.state, output(&finished)), (JobState::Completed, "\"zero\""));
     // The worker's job stays running.
-    assert_eq!(demo.status(ids[1]).await.unwrap().row.state, JobState::InProgress);
+    assert_eq!(demo.jobs().status(ids[1]).await.unwrap().row.state, JobState::InProgress);
     done(&demo, "w1", ids[1], "1").await;
-    let record = demo.status(ids[1]).await.unwrap();
+    let record = demo.jobs().status(ids[1]).await.unwrap();
     assert_eq!((record.row.state, record.row.retries), (JobState::Completed, 0));
     let taken = take(&demo, "w2", 0).await;
     assert_eq!(&taken[0].members[..], br#""input":{"n":2}"#);
-    assert_eq!(demo.health().await.unwrap().counters.completed, 2);
+    assert_eq!(demo.jobs().health().await.unwrap().counters.completed, 2);
 }
 
 #[tokio::test]
@@ -35,10 +35,10 @@ async fn an_engine_that_lost_its_shards_changes_nothing() {
     let disks = Disks::new();
     let (first, demo) = one_endpoint(&disks).await;
     let second = disks.start().await;
-    assert!(demo.submit(job(&first, "{}")).await.is_err());
+    assert!(demo.jobs().submit(job(&first, "{}")).await.is_err());
     let demo = second.endpoint("demo").unwrap();
-    assert_eq!(demo.health().await.unwrap().in_queue, 0);
-    demo.submit(job(&second, "{}")).await.unwrap();
+    assert_eq!(demo.jobs().health().await.unwrap().in_queue, 0);
+    demo.jobs().submit(job(&second, "{}")).await.unwrap();
 }
 
 #[tokio::test]
@@ -58,13 +58,13 @@ async fn worker_tokens_survive_a_restart() {
 async fn worker_leases_are_renewed_after_a_suspension() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 1_000).await;
-    demo.ping(worker("w1"), Some(vec![id])).await.unwrap();
+    demo.workers().ping(worker("w1"), Some(vec![id])).await.unwrap();
     disks.clock.jump(60_000);
-    let row = demo.status(id).await.unwrap().row;
+    let row = demo.jobs().status(id).await.unwrap().row;
     assert_eq!((row.state, row.retries), (JobState::InProgress, 0));
     // The actor has checked the worker leases before its second reply.
-    let row = demo.status(id).await.unwrap().row;
+    let row = demo.jobs().status(id).await.unwrap().row;
     assert_eq!((row.state, row.retries), (JobState::InProgress, 0));
 }

@@ -1,12 +1,11 @@
 //! Secrets are sealed in the store and open where they are used.
 
-use bytes::Bytes;
-use longshore_engine::{Resealed, StoredJson, Submission, reseal};
-use longshore_model::JsonRowKind;
+use longshore_engine::{Resealed, Submission, reseal};
+use longshore_model::RegistryAuth;
 use longshore_store::{Payload, Store};
 use longshore_vault::{Keyring, MasterKey};
 
-use crate::harness::{Disks, endpoint, job, take, template};
+use crate::harness::{Disks, credentials, endpoint, job, take, template};
 
 const CONFIG: &str = r#"{"accessSecret":"hush-3"}"#;
 
@@ -39,9 +38,9 @@ async fn store_secrets(disks: &Disks, keyring: &Keyring) -> String {
     let engine = disks.start_sealing(keyring).await.unwrap();
     let mut secret = template("t");
     secret.env.insert("TOKEN".to_owned(), "hush-1".to_owned());
-    let secret = engine.create_template(secret).await.unwrap();
-    let record = StoredJson { id: "r".to_owned(), json: Bytes::from_static(b"{\"password\":\"hush-2\"}") };
-    engine.put_record(JsonRowKind::RegistryAuth, record).await.unwrap();
+    let secret = engine.catalog().create_template(secret).await.unwrap();
+    let auth = RegistryAuth { password: "hush-2".to_owned(), ..credentials(1, "r") };
+    engine.catalog().create_registry_auth(auth).await.unwrap();
     let demo = engine.create_endpoint(endpoint(secret.id, "demo")).await.unwrap().id;
     let handle = engine.endpoint("demo").unwrap();
     for bytes in [1, 2_000] {
@@ -49,7 +48,7 @@ async fn store_secrets(disks: &Disks, keyring: &Keyring) -> String {
         let config = format!(r#""s3Config":{CONFIG}"#);
         let member = engine.sealed_s3_config(plain.id, CONFIG).unwrap().unwrap_or(config);
         let members = format!(r#"{member},"input":{{"a":"{}"}}"#, "x".repeat(bytes));
-        handle.submit(Submission { members: members.into(), ..plain }).await.unwrap();
+        handle.jobs().submit(Submission { members: members.into(), ..plain }).await.unwrap();
     }
     engine.worker_token(&demo)
 }
@@ -57,9 +56,8 @@ async fn store_secrets(disks: &Disks, keyring: &Keyring) -> String {
 /// Starts an engine and checks that every secret is open.
 async fn assert_open(disks: &Disks, keyring: &Keyring, token: &str) {
     let engine = disks.start_sealing(keyring).await.unwrap();
-    assert_eq!(engine.templates()[0].env["TOKEN"], "hush-1");
-    let record = engine.record(JsonRowKind::RegistryAuth, "r").unwrap();
-    assert_eq!(record.json, "{\"password\":\"hush-2\"}");
+    assert_eq!(engine.catalog().templates()[0].env["TOKEN"], "hush-1");
+    assert_eq!(engine.catalog().registry_auths()[0].password, "hush-2");
     let demo = engine.endpoint("demo").unwrap();
     assert_eq!(engine.worker_token(&demo.record().id), token);
     for worker in ["w1", "w2"] {

@@ -11,12 +11,12 @@ use crate::harness::{Disks, done, job, one_endpoint, take, worker};
 /// Appends chunks to the job of worker `w1`.
 async fn append(demo: &EndpointHandle, id: JobId, chunks: &[&'static str]) {
     let chunks = chunks.iter().map(|chunk| Bytes::from_static(chunk.as_bytes()).into()).collect();
-    demo.append(worker("w1"), id, chunks).await.unwrap();
+    demo.workers().append(worker("w1"), id, chunks).await.unwrap();
 }
 
 /// Reads the chunks that are stored now, with their offsets.
 async fn read(demo: &EndpointHandle, id: JobId, from: StreamFrom) -> Vec<(u64, Bytes)> {
-    let StreamPage { chunks, .. } = demo.read_stream(id, from, Duration::ZERO).await.unwrap();
+    let StreamPage { chunks, .. } = demo.jobs().read_stream(id, from, Duration::ZERO).await.unwrap();
     chunks.into_iter().map(|chunk| (chunk.offset, chunk.chunk.output)).collect()
 }
 
@@ -28,11 +28,11 @@ fn numbered(from: u64, chunks: &[&'static str]) -> Vec<(u64, Bytes)> {
 #[tokio::test]
 async fn chunks_are_numbered_consumed_and_read_again_by_offset() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     append(&demo, id, &["1", "2"]).await;
     assert_eq!(read(&demo, id, StreamFrom::Drained).await, numbered(0, &["1", "2"]));
-    demo.consume(id, 2);
+    demo.jobs().consume(id, 2);
     append(&demo, id, &["3"]).await;
     assert_eq!(read(&demo, id, StreamFrom::Drained).await, numbered(2, &["3"]));
     assert_eq!(read(&demo, id, StreamFrom::Offset(1)).await, numbered(1, &["2", "3"]));
@@ -41,12 +41,12 @@ async fn chunks_are_numbered_consumed_and_read_again_by_offset() {
 #[tokio::test]
 async fn a_waiting_reader_gets_the_next_chunk_and_the_end() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     let reader = |offset| {
         let demo = demo.clone();
         tokio::spawn(async move {
-            demo.read_stream(id, StreamFrom::Offset(offset), Duration::from_secs(10)).await.unwrap()
+            demo.jobs().read_stream(id, StreamFrom::Offset(offset), Duration::from_secs(10)).await.unwrap()
         })
     };
     let first = reader(0);
@@ -62,7 +62,7 @@ async fn a_waiting_reader_gets_the_next_chunk_and_the_end() {
 async fn a_retry_drops_the_chunks_and_offsets_continue_also_over_a_restart() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     append(&demo, id, &["a", "b"]).await;
     let engine = {
@@ -72,7 +72,7 @@ async fn a_retry_drops_the_chunks_and_offsets_continue_also_over_a_restart() {
     let demo = engine.endpoint("demo").unwrap();
     append(&demo, id, &["c"]).await;
     assert_eq!(read(&demo, id, StreamFrom::Drained).await, numbered(0, &["a", "b", "c"]));
-    demo.lose_worker(worker("w1"), true, "gone".to_owned()).await.unwrap();
+    demo.workers().lose(worker("w1"), true, "gone".to_owned()).await.unwrap();
     assert_eq!(read(&demo, id, StreamFrom::Drained).await, []);
     take(&demo, "w1", 0).await;
     append(&demo, id, &["d"]).await;
@@ -98,11 +98,11 @@ async fn follow(mut follower: Follower) -> (Vec<u64>, usize) {
 async fn many_followers_get_chunks_in_groups_and_few_followers_get_them_immediately() {
     for (followers, events_max) in [(3, 300), (200, 10)] {
         let (engine, demo) = one_endpoint(&Disks::new()).await;
-        let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+        let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
         take(&demo, "w1", 0).await;
         let mut following = tokio::task::JoinSet::new();
         for _ in 0..followers {
-            following.spawn(follow(demo.follow(id, 0).await.unwrap()));
+            following.spawn(follow(demo.jobs().follow(id, 0).await.unwrap()));
         }
         for _ in 0..300 {
             append(&demo, id, &["1"]).await;

@@ -40,7 +40,7 @@ impl WebhookTransport for Receiver {
 async fn start(disks: &Disks) -> (Engine, EndpointHandle, mpsc::UnboundedReceiver<Call>) {
     let (calls, receiver) = mpsc::unbounded_channel();
     let engine = disks.start_with(Arc::new(Receiver(calls))).await;
-    let template = engine.create_template(template("t")).await.unwrap();
+    let template = engine.catalog().create_template(template("t")).await.unwrap();
     engine.create_endpoint(endpoint(template.id, "demo")).await.unwrap();
     let demo = engine.endpoint("demo").unwrap();
     (engine, demo, receiver)
@@ -69,12 +69,12 @@ async fn respond_between_ends(
 ) -> JobId {
     let members = Bytes::from_static(br#""input":{},"webhook":"http://h.example/""#);
     let submission = Submission { members, webhook: true, ..job(engine, "{}") };
-    let id = demo.submit(submission).await.unwrap().id;
+    let id = demo.jobs().submit(submission).await.unwrap().id;
     take(demo, "w", 0).await;
     let failed = Outcome::Failed { error: "no".to_owned(), output: None };
-    demo.report(worker("w"), id, failed).await.unwrap();
+    demo.workers().report(worker("w"), id, failed).await.unwrap();
     let reply = next_call(calls, JobState::Failed).await;
-    demo.retry(id).await.unwrap();
+    demo.jobs().retry(id).await.unwrap();
     take(demo, "w", 0).await;
     store.set_commit_ms(COMMIT_MS);
     tokio::join!(done(demo, "w", id, "1"), async { reply.send(status).unwrap() });
@@ -88,7 +88,7 @@ async fn the_next_end_is_reported_after_an_earlier_one_was_accepted() {
     let ok = StatusCode::OK;
     let id = respond_between_ends(&engine, &demo, &mut calls, &disks.store, ok).await;
     next_call(&mut calls, JobState::Completed).await.send(ok).unwrap();
-    eventually(async || !demo.status(id).await.unwrap().row.webhook_pending).await;
+    eventually(async || !demo.jobs().status(id).await.unwrap().row.webhook_pending).await;
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn attempts_for_an_earlier_end_do_not_count_for_the_next() {
     let id = respond_between_ends(&engine, &demo, &mut calls, &disks.store, error).await;
     let _pending = next_call(&mut calls, JobState::Completed).await;
     // The reply follows the commits of all earlier requests.
-    assert!(demo.status(id).await.unwrap().row.webhook_pending);
+    assert!(demo.jobs().status(id).await.unwrap().row.webhook_pending);
     let pending = disks.store.webhooks(demo.record().no).await.unwrap();
     assert_eq!(pending.iter().map(|row| row.attempts).collect::<Vec<_>>(), [0]);
 }

@@ -65,7 +65,7 @@ fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Arc<TrackedKey>, A
 fn look_up(state: &HttpState, text: &[u8]) -> Option<Arc<TrackedKey>> {
     let mut digits = [0; 64];
     let hash = const_hex::encode_to_str(digest(&SHA256, text), &mut digits).ok()?;
-    let key = state.engine().key_by_hash(hash)?;
+    let key = state.engine().keys().by_hash(hash)?;
     credential_cache::keep_key(text, &key);
     Some(key)
 }
@@ -147,7 +147,7 @@ impl OngoingAccess {
 
     /// Whether the key still has the permission.
     pub(crate) fn holds(&self, state: &HttpState) -> bool {
-        let key = state.engine().key(&self.key);
+        let key = state.engine().keys().get(&self.key);
         key.is_some_and(|key| key.permits(self.permission, Some(&self.endpoint), now_for(&key, state)))
     }
 }

@@ -35,7 +35,7 @@ pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, 
         Some(last) => last.saturating_add(1),
         None => offset.unwrap_or(0),
     };
-    let mut follower = call.endpoint.follow(job, offset).await?;
+    let mut follower = call.endpoint.jobs().follow(job, offset).await?;
     // The first event is the state, a chunk or the end, none of which takes long.
     let first = timeout(FIRST_EVENT_TIMEOUT, follower.next()).await.ok().transpose()?;
     let access = call.ongoing_access(Permission::ReadJobs);

@@ -9,8 +9,8 @@ use crate::wire::json_body::JsonBody;
 
 /// `GET /health`.
 pub(super) async fn health(call: Call) -> Result<Response, ApiError> {
-    let health = call.endpoint.health().await?;
-    Ok(written(&health, &call.endpoint.fleet_status()).into_response())
+    let health = call.endpoint.jobs().health().await?;
+    Ok(written(&health, &call.endpoint.workers().fleet_status()).into_response())
 }
 
 fn written(health: &Health, status: &FleetStatus) -> JsonBody {

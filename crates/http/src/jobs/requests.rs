@@ -14,7 +14,7 @@ use crate::wire::rfc3339::rfc3339;
 
 /// `GET /requests?status=&limit=&cursor=`.
 pub(super) async fn requests(call: Call) -> Result<Response, ApiError> {
-    let page = call.endpoint.list(job_filter(&call.query()?)?).await?;
+    let page = call.endpoint.jobs().list(job_filter(&call.query()?)?).await?;
     let mut body = JsonBody::new();
     body.text("{\"requests\":[");
     for (at, job) in page.jobs.into_iter().enumerate() {
@@ -67,7 +67,7 @@ fn write_entry(job: JobSnapshot, engine: &Engine, body: &mut JsonBody) {
             _ => body.text("null"),
         };
     }
-    body.text(",\"owner\":").string(&engine.owner_name(owner)).text(",\"key\":");
+    body.text(",\"owner\":").string(&engine.keys().owner_name(owner)).text(",\"key\":");
     match key {
         Some(key) => body.string(&key.to_string()),
         None => body.text("null"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::response::Response;
-use longshore_engine::{EndpointHandle, JobSnapshot};
+use longshore_engine::{JobSnapshot, Jobs};
 use longshore_model::limits::{STATUS_TTL_MS_MIN, TTL_MS_MAX, WAIT_MS_DEFAULT, WAIT_MS_MAX, WAIT_MS_MIN};
 use longshore_model::{JobState, Permission};
 use longshore_planted::{Bug, planted};
@@ -20,11 +20,11 @@ pub(super) async fn status(call: Call) -> Result<Response, ApiError> {
     let job = match ttl_ms {
         Some(ttl_ms) if !planted(Bug::TtlIgnored) => {
             call.require(Permission::WriteJobs)?;
-            call.endpoint.set_ttl(job, ttl_ms).await?
+            call.endpoint.jobs().set_ttl(job, ttl_ms).await?
         }
-        _ => call.endpoint.status(job).await?,
+        _ => call.endpoint.jobs().status(job).await?,
     };
-    let position = position(&call.endpoint, &job, query.flag("position")).await?;
+    let position = position(call.endpoint.jobs(), &job, query.flag("position")).await?;
     Ok(job_response::whole(job, position))
 }
 
@@ -35,19 +35,15 @@ pub(super) async fn status_sync(call: Call) -> Result<Response, ApiError> {
     let wants_position = query.flag("position");
     drop(query);
     let (_, endpoint) = call.into_wait();
-    let job = endpoint.wait(job, Duration::from_millis(wait_ms)).await?;
-    let position = position(&endpoint, &job, wants_position).await?;
+    let job = endpoint.jobs().wait(job, Duration::from_millis(wait_ms)).await?;
+    let position = position(endpoint.jobs(), &job, wants_position).await?;
     Ok(job_response::whole(job, position))
 }
 
 /// The position of a queued job, if it was requested. A job that is taken at this moment has none.
-async fn position(
-    endpoint: &EndpointHandle,
-    job: &JobSnapshot,
-    is_requested: bool,
-) -> Result<Option<u64>, ApiError> {
+async fn position(jobs: &Jobs, job: &JobSnapshot, is_requested: bool) -> Result<Option<u64>, ApiError> {
     if !is_requested || job.row.state != JobState::InQueue {
         return Ok(None);
     }
-    Ok(endpoint.position(job.row.id).await?)
+    Ok(jobs.position(job.row.id).await?)
 }

@@ -51,12 +51,12 @@ pub(super) async fn stream(call: Call, mount: StreamFormat) -> Result<Response, 
         StreamFormat::Specified => state.stream_shape_of(&endpoint.record()),
         StreamFormat::Sdk => StreamShape::Object,
     };
-    let page = endpoint.read_stream(job, from, Duration::from_millis(wait_ms)).await?;
+    let page = endpoint.jobs().read_stream(job, from, Duration::from_millis(wait_ms)).await?;
     let (body, next_offset) = written(&page, shape);
     match (from, next_offset) {
         (StreamFrom::Drained, Some(next_offset)) => {
             // A reader that disconnects before it has the chunks finds them again.
-            Ok(body.into_response_then(move || endpoint.consume(job, next_offset)))
+            Ok(body.into_response_then(move || endpoint.jobs().consume(job, next_offset)))
         }
         _ => Ok(body.into_response()),
     }

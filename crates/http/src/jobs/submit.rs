@@ -24,7 +24,7 @@ pub(super) fn run(mut call: Call) -> impl Future<Output = Result<Response, ApiEr
     async move {
         let (submission, permit) = read(&mut call, false).await?;
         let (_, endpoint) = call.into_wait();
-        let job = endpoint.submit(submission).await?;
+        let job = endpoint.jobs().submit(submission).await?;
         drop(permit);
         Ok(job_response::brief(job.id, job.state))
     }
@@ -38,12 +38,12 @@ pub(super) async fn runsync(mut call: Call) -> Result<Response, ApiError> {
     let (_, endpoint) = call.into_wait();
     let job = if submission.members.len() <= SMALL_BODY_BYTES {
         drop(permit);
-        endpoint.submit_and_wait(submission, wait).await?
+        endpoint.jobs().submit_and_wait(submission, wait).await?
     } else {
         // The wait is long and the store has the body by then: the body must not count until the end.
-        let accepted = endpoint.submit(submission).await?;
+        let accepted = endpoint.jobs().submit(submission).await?;
         drop(permit);
-        endpoint.wait(accepted.id, wait).await?
+        endpoint.jobs().wait(accepted.id, wait).await?
     };
     // Never refused for its size: the client would not even learn the job's id.
     Ok(job_response::whole(job, None))

@@ -34,7 +34,7 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let limit = query.integer("limit", 1, REQUESTS_LIMIT_MAX as u64)?;
     let limit = limit.map_or(REQUESTS_LIMIT_DEFAULT, |limit| limit as usize);
     let before = query.get("cursor").filter(|text| !text.is_empty()).map(parse_cursor).transpose()?;
-    let mut found = call.endpoint.deliveries(delivery_filter(&query)?).await?;
+    let mut found = call.endpoint.jobs().deliveries(delivery_filter(&query)?).await?;
     if let Some(before) = before {
         found.retain(|delivery| (delivery.at(), &delivery.id) < (before.0, &before.1));
     }
@@ -49,7 +49,7 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
 pub(super) async fn redeliver(call: Call) -> Result<Response, ApiError> {
     let id = call.path_part_before_last();
     let (job, end) = parse_webhook_id(id).ok_or_else(ApiError::no_such_webhook)?;
-    call.endpoint.redeliver(id).await?;
+    call.endpoint.jobs().redeliver(id).await?;
     let event = event_of(end.state);
     Ok(axum::Json(json!({ "id": id, "job": job, "event": event, "state": "PENDING" })).into_response())
 }
@@ -57,7 +57,7 @@ pub(super) async fn redeliver(call: Call) -> Result<Response, ApiError> {
 /// `POST /webhooks/redeliver?since=`: redelivers all calls that have failed since then.
 pub(super) async fn redeliver_failed(call: Call) -> Result<Response, ApiError> {
     let since = since(&call.query()?)?;
-    let (redelivered, gone) = call.endpoint.redeliver_failed(since).await?;
+    let (redelivered, gone) = call.endpoint.jobs().redeliver_failed(since).await?;
     Ok(axum::Json(json!({ "redelivered": redelivered, "gone": gone })).into_response())
 }
 

@@ -86,7 +86,7 @@ async fn create(
     change.lay_over(&mut minted.record);
     let record = minted.record;
     let owner = change.owner().unwrap_or(Owner::SERVER).to_owned();
-    let made = |state: HttpState| async move { Ok(state.engine().create_key(record, &owner).await?) };
+    let made = |state: HttpState| async move { Ok(state.engine().keys().create(record, &owner).await?) };
     let key = to_the_end(&state, made).await?;
     tracing::info!(key = %key.id, by = %by.id, "key created");
     let mut view = view(state.engine(), &key);
@@ -96,7 +96,7 @@ async fn create(
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     let key = |key: &Arc<TrackedKey>| (key.created_at, key.id.clone());
-    list_all((&state, &uri, &headers), Engine::keys, key, |key| view(state.engine(), key))
+    list_all((&state, &uri, &headers), |engine| engine.keys().list(), key, |key| view(state.engine(), key))
 }
 
 async fn get(
@@ -105,7 +105,7 @@ async fn get(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     may_read(&state, &headers)?;
-    let key = state.engine().key(&id).ok_or_else(no_such_key)?;
+    let key = state.engine().keys().get(&id).ok_or_else(no_such_key)?;
     let view = view(state.engine(), &key);
     Ok(tag(&state, &key, &view).answer_get(&headers, view))
 }
@@ -117,7 +117,7 @@ async fn update(
     body: Body,
 ) -> Result<Response, ApiError> {
     let by = may_manage(&state, &headers)?;
-    state.engine().key(&id).ok_or_else(no_such_key)?;
+    state.engine().keys().get(&id).ok_or_else(no_such_key)?;
     let members = read_members(API_KEY_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
     let change = Change::of(&members, state.engine().now())?;
     let expected = IfMatch::of(&headers);
@@ -129,7 +129,7 @@ async fn update(
             change.lay_over(key);
             Ok(())
         };
-        engine.update_key(&id, owner.as_deref(), lay).await
+        engine.keys().update(&id, owner.as_deref(), lay).await
     })
     .await?;
     tracing::info!(key = %key.id, by = %by.id, "key changed");
@@ -143,12 +143,12 @@ async fn delete(
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
     let by = may_manage(&state, &headers)?;
-    state.engine().key(&id).ok_or_else(no_such_key)?;
+    state.engine().keys().get(&id).ok_or_else(no_such_key)?;
     let revoked = id.clone();
     let expected = IfMatch::of(&headers);
     to_the_end(&state, |state| async move {
         let engine = state.engine();
-        Ok(engine.delete_key_if(&revoked, |key| expected.is_met(engine, &unused(key))).await?)
+        Ok(engine.keys().delete(&revoked, |key| expected.is_met(engine, &unused(key))).await?)
     })
     .await?;
     tracing::info!(key = %id, by = %by.id, "key revoked");
@@ -283,7 +283,7 @@ fn view(engine: &Engine, key: &TrackedKey) -> Value {
     let mut view = json!({
         "id": key.id,
         "name": key.name,
-        "owner": engine.owner_name(key.owner),
+        "owner": engine.keys().owner_name(key.owner),
         "scopes": key.scopes.iter().map(scope_view).collect::<Vec<_>>(),
         "createdAt": rfc3339(key.created_at),
         "disabled": key.disabled,

@@ -90,7 +90,7 @@ pub fn forget_unused_code(engine: &Engine, files: &dyn FileService) {
     let engine = engine.clone();
     files.forget_code(Box::new(move |code| {
         let workdir = code.workdir();
-        engine.templates().iter().any(|template| template.workdir.as_ref() == Some(&workdir))
+        engine.catalog().templates().iter().any(|template| template.workdir.as_ref() == Some(&workdir))
     }));
 }
 

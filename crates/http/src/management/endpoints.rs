@@ -129,13 +129,13 @@ async fn store(
     let template = endpoint.template_id;
     let inline = own.is_some();
     if let Some(own) = own {
-        state.engine().create_template(own).await?;
+        state.engine().catalog().create_template(own).await?;
     }
     let refused = match state.engine().create_endpoint(endpoint).await {
         Ok(stored) => return Ok(stored),
         Err(refused) => refused,
     };
-    if inline && let Err(error) = state.engine().delete_template(&template).await {
+    if inline && let Err(error) = state.engine().catalog().delete_template(&template, |_| true).await {
         tracing::warn!(%template, %error, "template of a refused endpoint not deleted");
     }
     Err(refused.into())
@@ -160,7 +160,7 @@ fn inline_template(
 /// The template that a request names.
 fn template_of(state: &HttpState, members: &Map<String, Value>) -> Result<Arc<Template>, ApiError> {
     let text = members.get("templateId").and_then(Value::as_str).unwrap_or_default();
-    let template = text.parse().ok().and_then(|id| state.engine().template(&id));
+    let template = text.parse().ok().and_then(|id| state.engine().catalog().template(&id));
     template.ok_or_else(|| bad_field(format!("`templateId` is {text:?}; no template has this id")))
 }
 
@@ -201,7 +201,7 @@ async fn get(
 /// An endpoint with the resources that the query adds.
 async fn view(state: &HttpState, endpoint: &EndpointHandle, query: &Query) -> Value {
     let record = endpoint.record();
-    let template = state.engine().template(&record.template_id);
+    let template = state.engine().catalog().template(&record.template_id);
     let workers =
         if query.flag("includeWorkers") { Some(pods::of_endpoint(state, endpoint).await) } else { None };
     let extras = Extras { template: query.flag("includeTemplate"), workers: workers.as_deref() };
@@ -230,7 +230,7 @@ async fn update(
     let template = if members.contains_key("templateId") {
         template_of(&state, &members)?
     } else {
-        state.engine().template(&present.template_id).ok_or_else(ApiError::internal)?
+        state.engine().catalog().template(&present.template_id).ok_or_else(ApiError::internal)?
     };
     changed_endpoint(&present, members.clone(), &template)?;
     let (used, by) = (Arc::clone(&template), Arc::clone(&key));
@@ -265,7 +265,7 @@ async fn delete(
     to_the_end(&state, |state| async move {
         let engine = state.engine();
         let as_expected = |endpoint: &Endpoint| expected.is_met(engine, endpoint);
-        Ok(engine.delete_endpoint_if(endpoint.as_str(), drain, as_expected).await?)
+        Ok(engine.delete_endpoint(endpoint.as_str(), drain, as_expected).await?)
     })
     .await?;
     tracing::info!(%endpoint, by = %key.id, "endpoint deleted");

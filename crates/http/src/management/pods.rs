@@ -133,8 +133,13 @@ async fn get(
 fn matches_query(query: &Query, state: &HttpState, endpoint: &EndpointHandle) -> bool {
     let record = endpoint.record();
     let is = |name: &str, value: &str| query.get(name).is_none_or(|wanted| wanted == value);
-    let image =
-        || state.engine().template(&record.template_id).map_or_else(String::new, |t| t.image_name.clone());
+    let image = || {
+        state
+            .engine()
+            .catalog()
+            .template(&record.template_id)
+            .map_or_else(String::new, |t| t.image_name.clone())
+    };
     is("endpointId", record.id.as_str())
         && is("templateId", record.template_id.as_str())
         && is("name", &record.name)
@@ -159,10 +164,10 @@ fn compute_type(record: &Endpoint) -> &'static str {
 /// placement.
 pub(super) async fn of_endpoint(state: &HttpState, endpoint: &EndpointHandle) -> Vec<Value> {
     // An endpoint that was deleted meanwhile has no workers.
-    let view = endpoint.fleet_view().await.unwrap_or_default();
-    let status = endpoint.fleet_status();
+    let view = endpoint.workers().fleet_view().await.unwrap_or_default();
+    let status = endpoint.workers().fleet_status();
     let record = endpoint.record();
-    let template = state.engine().template(&record.template_id);
+    let template = state.engine().catalog().template(&record.template_id);
     let of = Common { state, record: &record, template: template.as_ref() };
     let managed = |worker: &WorkerView| status.workers.iter().find(|managed| managed.id == worker.id);
     let registered = view.workers.iter().map(|worker| of.registered(worker, managed(worker)));

@@ -46,7 +46,7 @@ pub(super) fn may_change_template(
     if key.manages_all() {
         return Ok(());
     }
-    let users = id.map_or_else(Vec::new, |id| state.engine().endpoints_using(&id));
+    let users = id.map_or_else(Vec::new, |id| state.engine().catalog().endpoints_using(&id));
     let now = auth::now_for(key, state);
     let may_change = |id| key.permits(Permission::WriteCatalog, Some(&id), now);
     if !users.is_empty() && users.iter().all(|user| may_change(user.id())) {
@@ -135,7 +135,8 @@ impl<'a> Rights<'a> {
             |id| engine.endpoint(&format!("{id}")).map(|handle| handle.record()).filter(|it| it.id == id);
         let managed = key.endpoints_for(Permission::WriteCatalog);
         let endpoints: Vec<_> = managed.filter_map(|id| found(*id)).collect();
-        let templates = endpoints.iter().filter_map(|it| engine.template(&it.template_id)).collect();
+        let templates =
+            endpoints.iter().filter_map(|it| engine.catalog().template(&it.template_id)).collect();
         Self { engine, endpoints, templates }
     }
 
@@ -172,7 +173,7 @@ impl<'a> Rights<'a> {
 
     fn template(&self, id: &str) -> bool {
         let shared = || {
-            let template = id.parse().ok().and_then(|id| self.engine.template(&id));
+            let template = id.parse().ok().and_then(|id| self.engine.catalog().template(&id));
             template.is_some_and(|template| self.is_shared(&template.endpoints))
         };
         self.endpoints.iter().any(|endpoint| endpoint.template_id.as_str() == id) || shared()
@@ -180,7 +181,7 @@ impl<'a> Rights<'a> {
 
     fn volume(&self, id: &str) -> bool {
         let shared = || {
-            let volume = id.parse().ok().and_then(|id| self.engine.volume(&id));
+            let volume = id.parse().ok().and_then(|id| self.engine.catalog().volume(&id));
             volume.is_some_and(|volume| self.is_shared(&volume.endpoints))
         };
         self.endpoints.iter().any(|endpoint| endpoint.volumes().any(|used| used == id)) || shared()
@@ -189,7 +190,7 @@ impl<'a> Rights<'a> {
     fn registry_auth(&self, id: &str) -> bool {
         let used = |template: &Arc<Template>| template.container_registry_auth_id.as_deref() == Some(id);
         let shared = || {
-            let auth = id.parse().ok().and_then(|id| self.engine.registry_auth(&id));
+            let auth = id.parse().ok().and_then(|id| self.engine.catalog().registry_auth(&id));
             auth.is_some_and(|auth| self.is_shared(&auth.endpoints))
         };
         self.templates.iter().any(used) || shared()

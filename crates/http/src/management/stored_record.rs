@@ -1,4 +1,4 @@
-//! The engine's methods for records that endpoints share, under one name each: a template, a network volume, a
+//! The methods of the engine's catalog for records that endpoints share, under one name each: a template, a network volume, a
 //! registry's credentials.
 
 use std::fmt::Display;
@@ -48,7 +48,7 @@ pub(super) trait StoredRecord: Serialize + DeserializeOwned + Send + Sync + Size
     ) -> impl Future<Output = Result<(), CatalogError>> + Send;
 }
 
-/// Implements [`StoredRecord`] with the engine's methods.
+/// Implements [`StoredRecord`] with the methods of the engine's catalog.
 macro_rules! stored_record {
     ($record:ty, $id:ty, $list:ident, $find:ident, $create:ident, $update:ident, $delete:ident) => {
         impl StoredRecord for $record {
@@ -71,15 +71,15 @@ macro_rules! stored_record {
             }
 
             fn list(engine: &Engine) -> Vec<Arc<Self>> {
-                engine.$list().into_iter().map(Arc::from).collect()
+                engine.catalog().$list().into_iter().map(Arc::from).collect()
             }
 
             fn find(engine: &Engine, id: $id) -> Option<Arc<Self>> {
-                engine.$find(&id).map(Arc::from)
+                engine.catalog().$find(&id).map(Arc::from)
             }
 
             async fn create(self, engine: &Engine) -> Result<Arc<Self>, CatalogError> {
-                engine.$create(self).await.map(Arc::from)
+                engine.catalog().$create(self).await.map(Arc::from)
             }
 
             async fn update(
@@ -87,7 +87,7 @@ macro_rules! stored_record {
                 id: $id,
                 change: impl FnOnce(&mut Self) -> Result<(), ApiError> + Send,
             ) -> Result<Arc<Self>, ApiError> {
-                engine.$update(&id, change).await.map(Arc::from)
+                engine.catalog().$update(&id, change).await.map(Arc::from)
             }
 
             async fn delete(
@@ -95,21 +95,13 @@ macro_rules! stored_record {
                 id: $id,
                 as_expected: impl FnOnce(&Self) -> bool + Send,
             ) -> Result<(), CatalogError> {
-                engine.$delete(&id, as_expected).await
+                engine.catalog().$delete(&id, as_expected).await
             }
         }
     };
 }
 
-stored_record!(
-    Template,
-    TemplateId,
-    templates,
-    template,
-    create_template,
-    update_template,
-    delete_template_if
-);
+stored_record!(Template, TemplateId, templates, template, create_template, update_template, delete_template);
 stored_record!(NetworkVolume, VolumeId, volumes, volume, create_volume, update_volume, delete_volume);
 stored_record!(
     RegistryAuth,

@@ -62,7 +62,7 @@ pub(super) fn group() -> Group {
 
 async fn get(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> JsonResult {
     may_manage_endpoint(&state, &headers, &id)?;
-    let secrets = state.engine().webhook_secrets(&id)?;
+    let secrets = state.engine().catalog().webhook_secrets(&id)?;
     Ok(json!({ "secrets": shown(&secrets) }).into())
 }
 
@@ -76,7 +76,7 @@ async fn rotate(
     let overlap_ms = Query::of(&uri)?.integer("overlapMs", 0, OVERLAP_MS_MAX)?.unwrap_or(OVERLAP_MS_DEFAULT);
     let endpoint = endpoint.id();
     let made = to_the_end(&state, move |state| async move {
-        Ok(state.engine().rotate_webhook_secret(endpoint.as_str(), overlap_ms).await?)
+        Ok(state.engine().catalog().rotate_webhook_secret(endpoint.as_str(), overlap_ms).await?)
     })
     .await?;
     tracing::info!(%endpoint, by = %key.id, "webhook secret rotated");
@@ -91,7 +91,7 @@ async fn delete(
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let endpoint = endpoint.id();
     to_the_end(&state, move |state| async move {
-        Ok(state.engine().remove_webhook_secrets(endpoint.as_str()).await?)
+        Ok(state.engine().catalog().remove_webhook_secrets(endpoint.as_str()).await?)
     })
     .await?;
     tracing::info!(%endpoint, by = %key.id, "webhook secrets removed");

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse as _, Response};
 use http::header::CONTENT_TYPE;
-use longshore_engine::EndpointHandle;
+use longshore_engine::Workers;
 use longshore_model::Permission::ReadCatalog;
 use longshore_model::{EndpointId, WorkerId};
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ async fn logs(
     let worker: WorkerId = worker.parse().map_err(|_| no_such_worker())?;
     let log = find(&state, endpoint.id(), worker.clone()).await?;
     let Some(log) = log else {
-        return if is_known(&endpoint, &worker).await? {
+        return if is_known(endpoint.workers(), &worker).await? {
             Ok(text_of(Body::empty()))
         } else {
             Err(no_such_worker())
@@ -116,8 +116,8 @@ async fn find(
     blocking(move || files.worker_log(&endpoint, &worker)).await
 }
 
-async fn is_known(endpoint: &EndpointHandle, worker: &WorkerId) -> Result<bool, ApiError> {
-    Ok(endpoint.fleet_view().await?.workers.iter().any(|one| one.id == *worker))
+async fn is_known(workers: &Workers, worker: &WorkerId) -> Result<bool, ApiError> {
+    Ok(workers.fleet_view().await?.workers.iter().any(|one| one.id == *worker))
 }
 
 fn text_of(body: Body) -> Response {

@@ -61,7 +61,7 @@ async fn numbers(engine: &Engine) -> Vec<MeasuredEndpoint> {
         let read = |handle: &EndpointHandle| {
             let handle = handle.clone();
             async move {
-                let health = tokio::time::timeout(HEALTH_TIMEOUT, handle.health()).await;
+                let health = tokio::time::timeout(HEALTH_TIMEOUT, handle.jobs().health()).await;
                 MeasuredEndpoint { record: handle.record(), health: health.ok().and_then(Result::ok), handle }
             }
         };

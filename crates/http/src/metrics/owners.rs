@@ -12,9 +12,10 @@ const OTHER: &str = "other";
 /// Renders the counters of owners.
 pub(super) fn owners(page: &mut Exposition, engine: &Engine) {
     let uses: Vec<_> = engine
+        .keys()
         .owner_use()
         .into_iter()
-        .map(|(no, used)| (no.map_or_else(|| OTHER.into(), |no| label(&engine.owner_name(no))), used))
+        .map(|(no, used)| (no.map_or_else(|| OTHER.into(), |no| label(&engine.keys().owner_name(no))), used))
         .collect();
     let mut family = |name: &str, help: &str, number: fn(&Use) -> f64| {
         page.family(name, MetricType::Counter, help);

@@ -1,6 +1,6 @@
 //! Cancels the job of a request whose client disconnects.
 
-use longshore_engine::EndpointHandle;
+use longshore_engine::Jobs;
 use longshore_model::JobId;
 
 use crate::gate::peer;
@@ -8,16 +8,16 @@ use crate::gate::peer;
 /// Cancels the job when dropped, unless it was disarmed. The response owns the guard, so the guard is dropped when the
 /// connection closes.
 pub(super) struct CancelGuard {
-    pub(super) endpoint: EndpointHandle,
+    pub(super) jobs: Jobs,
     pub(super) job: JobId,
     armed: bool,
 }
 
 impl CancelGuard {
-    pub(super) fn new(endpoint: EndpointHandle, job: JobId) -> Self {
+    pub(super) fn new(jobs: Jobs, job: JobId) -> Self {
         // These clients cancel by disconnecting, so the server has to notice that.
         peer::hands_over();
-        Self { endpoint, job, armed: true }
+        Self { jobs, job, armed: true }
     }
 
     /// Keeps the job from being cancelled: it has ended, or the client has the whole response.
@@ -29,7 +29,7 @@ impl CancelGuard {
 impl Drop for CancelGuard {
     fn drop(&mut self) {
         if self.armed {
-            self.endpoint.cancel_detached(self.job);
+            self.jobs.cancel_detached(self.job);
         }
     }
 }

@@ -49,7 +49,7 @@ enum Step {
 /// Waits for the first chunk, then streams it and all later ones. A job that fails before has an error response. After
 /// `KEEP_ALIVE` without a chunk the stream begins with a comment; later errors are events of the stream.
 pub(super) async fn answer(guard: CancelGuard, ends_with_done: bool) -> Answered {
-    let follower = guard.endpoint.follow(guard.job, 0).await?;
+    let follower = guard.jobs.follow(guard.job, 0).await?;
     let mut streaming = Streaming {
         follower,
         framer: SseFramer::default(),
@@ -112,7 +112,7 @@ impl Streaming {
             if piece.is_empty() {
                 return Some((Vec::new(), self));
             }
-            let permit = self.guard.endpoint.hold(piece.len()).await.ok()?;
+            let permit = self.guard.jobs.hold(piece.len()).await.ok()?;
             Some((vec![permit.around(Bytes::from(piece))], self))
         })
     }
@@ -187,7 +187,7 @@ impl Streaming {
         let mut out = Vec::new();
         if self.sent.is_none() {
             // The worker did not stream, so the result is sent in one piece.
-            let result = whole::result(&self.guard.endpoint, self.guard.job, job).await?;
+            let result = whole::result(&self.guard.jobs, self.guard.job, job).await?;
             match self.framer.chunk(&result) {
                 Ok(text) => out = text,
                 Err(error) => return Ok(Step::Fail(error)),

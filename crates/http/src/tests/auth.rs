@@ -12,7 +12,7 @@ const JOB: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 async fn add(fixture: &Fixture, scope: KeyScope, change: impl FnOnce(&mut ApiKey)) -> String {
     let mut minted = mint_key("a test's", vec![scope], Millis(0)).unwrap();
     change(&mut minted.record);
-    fixture.engine.put_key(minted.record).await.unwrap();
+    fixture.engine.keys().put(minted.record).await.unwrap();
     minted.text
 }
 
@@ -85,7 +85,7 @@ async fn a_key_that_ended_is_401() {
     assert_eq!(status(&fixture, "POST /v2/demo/run", &disabled).await, 401);
     assert_eq!(status(&fixture, "POST /v2/demo/run", &alive).await, 200);
     let id = alive.split('_').nth(1).unwrap();
-    fixture.engine.delete_key(id).await.unwrap();
+    fixture.engine.keys().delete(id, |_| true).await.unwrap();
     assert_eq!(status(&fixture, "POST /v2/demo/run", &alive).await, 401);
 }
 

@@ -309,7 +309,7 @@ impl World {
             "a disabled key" => Some(self.add(all(), |key| key.disabled = true).await),
             "a deleted key" => {
                 let text = self.add(all(), |_| {}).await;
-                self.server.engine.delete_key(text.split('_').nth(1).unwrap()).await.unwrap();
+                self.server.engine.keys().delete(text.split('_').nth(1).unwrap(), |_| true).await.unwrap();
                 Some(text)
             }
             "a key without scopes" => mint(vec![], false).await,
@@ -346,7 +346,7 @@ impl World {
     async fn add(&self, scopes: Vec<KeyScope>, change: impl FnOnce(&mut ApiKey)) -> String {
         let mut minted = mint_key("a test's", scopes, Millis(0)).unwrap();
         change(&mut minted.record);
-        self.server.engine.put_key(minted.record).await.unwrap();
+        self.server.engine.keys().put(minted.record).await.unwrap();
         minted.text
     }
 }

@@ -26,7 +26,7 @@ async fn a_key_that_changes_does_so_at_once_for_those_who_are_connected() {
         (ApiKey { scopes: vec![KeyScope::Read { endpoint_ids: Vec::new() }], ..key.record.clone() }, 401),
         (key.record.clone(), 200),
     ] {
-        fixture.engine.put_key(change.clone()).await.unwrap();
+        fixture.engine.keys().put(change.clone()).await.unwrap();
         // The second request finds the key in the cache.
         for _ in 0..2 {
             assert_eq!(wire.ask(&with(RUN, &key.text), BODY).await.status, status, "{change:?}");
@@ -34,11 +34,11 @@ async fn a_key_that_changes_does_so_at_once_for_those_who_are_connected() {
     }
     // Another key with the same text replaces it.
     let other = ApiKey { id: "other".to_owned(), disabled: true, ..key.record.clone() };
-    fixture.engine.put_key(other).await.unwrap();
+    fixture.engine.keys().put(other).await.unwrap();
     assert_eq!(wire.ask(&with(RUN, &key.text), BODY).await.status, 401);
-    fixture.engine.put_key(key.record.clone()).await.unwrap();
+    fixture.engine.keys().put(key.record.clone()).await.unwrap();
     assert_eq!(wire.ask(&with(RUN, &key.text), BODY).await.status, 200);
-    fixture.engine.delete_key(&key.record.id).await.unwrap();
+    fixture.engine.keys().delete(&key.record.id, |_| true).await.unwrap();
     assert_eq!(wire.ask(&with(RUN, &key.text), BODY).await.status, 401);
 }
 
@@ -46,7 +46,7 @@ async fn a_key_that_changes_does_so_at_once_for_those_who_are_connected() {
 async fn of_those_who_share_a_connection_nobody_is_taken_for_another() {
     let fixture = Fixture::start().await;
     let key = mint_key("k", vec![KeyScope::Jobs { endpoint_ids: Vec::new() }], Millis(1)).unwrap();
-    fixture.engine.put_key(key.record).await.unwrap();
+    fixture.engine.keys().put(key.record).await.unwrap();
     let token = fixture.engine.worker_token(&fixture.endpoint.record().id);
     let mut wire = fixture.server.connect().await;
     let mut forged = key.text.clone();

@@ -86,7 +86,7 @@ impl Direct {
     async fn bare(store: Arc<MemoryStore>) -> Self {
         let parts = engine_parts(store, Arc::new(MemoryBlobs::new()), Arc::new(PausedRuntime));
         let engine = Engine::start(parts).await.unwrap();
-        engine.put_key(admin_key(ADMIN, Millis(0))).await.unwrap();
+        engine.keys().put(admin_key(ADMIN, Millis(0))).await.unwrap();
         let settings = HttpSettings { rate_limits: RateLimits::Off, ..HttpSettings::default() };
         let edge = router(HttpState::with_files(engine.clone(), &settings, Arc::new(FakeFiles)));
         Self { engine, edge, endpoint: EndpointId::mint(0), other: EndpointId::mint(0) }

@@ -153,7 +153,7 @@ async fn nothing_follows_once_the_key_is_revoked() {
     let fixture = Fixture::start().await;
     let mut key = admin_key("theirs", longshore_model::Millis(0));
     key.id = "theirs".to_owned();
-    fixture.engine.put_key(key).await.unwrap();
+    fixture.engine.keys().put(key).await.unwrap();
     let job = fixture.running().await;
     let mut wire = fixture.server.connect().await;
     wire.send(&format!("{}\nauthorization: theirs", head(job, "", "")), None).await;
@@ -164,7 +164,7 @@ async fn nothing_follows_once_the_key_is_revoked() {
     for reader in [&mut theirs, &mut ours] {
         reader.until("before").await;
     }
-    fixture.engine.delete_key("theirs").await.unwrap();
+    fixture.engine.keys().delete("theirs", |_| true).await.unwrap();
     fixture.yield_chunks(job, &["\"after\""]).await;
     ours.until("after").await;
     let rest = timeout(DEADLINE, theirs.wire.piece()).await.expect("the answer ends in time");
@@ -182,7 +182,7 @@ async fn one_answer_shows_a_whole_life() {
     fixture.yield_chunks(job, &["0"]).await;
     assert_eq!(one.until("output").await, [chunk(0, "0")]);
     let half = bytes::Bytes::from_static(b"\"half\"");
-    fixture.endpoint.progress(worker(), job, half).await.unwrap();
+    fixture.endpoint.workers().progress(worker(), job, half).await.unwrap();
     let progress = one.until("half").await;
     assert_eq!(names(&progress), ["status"]);
     assert!(
@@ -205,7 +205,7 @@ async fn chunks_of_a_lost_attempt_end_and_offsets_go_on() {
     let mut reader = Reader::of(&fixture, job).await;
     fixture.yield_chunks(job, &["0", "1"]).await;
     reader.until("id: 1").await;
-    fixture.endpoint.lose_worker(worker(), true, "it crashed".to_owned()).await.unwrap();
+    fixture.endpoint.workers().lose(worker(), true, "it crashed".to_owned()).await.unwrap();
     reader.until("retries").await;
     assert_eq!(fixture.take().await.row.id, job);
     fixture.yield_chunks(job, &["2"]).await;
@@ -227,13 +227,13 @@ async fn chunks_of_a_lost_attempt_end_and_offsets_go_on() {
 async fn a_reader_who_hangs_up_leaves_nothing_behind() {
     let fixture = Fixture::start().await;
     let job = fixture.running().await;
-    let mut follower = fixture.endpoint.follow(job, 0).await.unwrap();
+    let mut follower = fixture.endpoint.jobs().follow(job, 0).await.unwrap();
     assert!(matches!(follower.next().await, Ok(FollowEvent::Status(_))));
     let cut = timeout(Duration::from_millis(10), follower.next()).await;
     assert!(cut.is_err(), "nothing happens");
     drop(follower);
     fixture.yield_chunks(job, &["0"]).await;
-    let mut follower = fixture.endpoint.follow(job, 0).await.unwrap();
+    let mut follower = fixture.endpoint.jobs().follow(job, 0).await.unwrap();
     assert!(matches!(follower.next().await, Ok(FollowEvent::Status(_))));
     assert!(matches!(follower.next().await, Ok(FollowEvent::Chunks(chunks)) if chunks.len() == 1));
 }
@@ -242,7 +242,7 @@ async fn a_reader_who_hangs_up_leaves_nothing_behind() {
 async fn a_job_that_is_deleted_ends_the_answer() {
     let fixture = Fixture::start().await;
     let job = fixture.submit().await;
-    let mut follower = fixture.endpoint.follow(job, 0).await.unwrap();
+    let mut follower = fixture.endpoint.jobs().follow(job, 0).await.unwrap();
     assert!(matches!(follower.next().await, Ok(FollowEvent::Status(_))));
     let mut reader = Reader::of(&fixture, job).await;
     reader.until("IN_QUEUE").await;
@@ -265,16 +265,16 @@ async fn a_stream_over_its_limit_fails_the_job() {
     let job = fixture.running().await;
     let piece = bytes::Bytes::from(format!("\"{}\"", "x".repeat(899_998)));
     for _ in 0..2 {
-        fixture.endpoint.append(worker(), job, vec![piece.clone().into(); 140]).await.unwrap();
+        fixture.endpoint.workers().append(worker(), job, vec![piece.clone().into(); 140]).await.unwrap();
     }
-    fixture.endpoint.append(worker(), job, vec![piece.clone().into(); 20]).await.unwrap();
+    fixture.endpoint.workers().append(worker(), job, vec![piece.clone().into(); 20]).await.unwrap();
     let record = fixture.ask(&format!("GET /v2/demo/status/{job}"), "").await.json();
     assert_eq!(record["status"], "FAILED");
     assert!(
         record["error"].as_str().unwrap().contains("270000000 bytes, the limit is 256000000"),
         "{record}"
     );
-    let stop = fixture.endpoint.stops(worker(), Duration::from_secs(20)).await.unwrap();
+    let stop = fixture.endpoint.workers().stops(worker(), Duration::from_secs(20)).await.unwrap();
     assert_eq!(stop, [job]);
     let kept = fixture.ask(&format!("GET /v2/demo/stream/{job}?offset=279"), "").await.json();
     assert_eq!(kept.as_array().unwrap().len(), 1);

@@ -59,7 +59,7 @@ impl Fixture {
         let store = Arc::new(MemoryStore::new());
         let parts = engine_parts(store, Arc::<MemoryBlobs>::clone(&blobs), Arc::new(TokioRuntime));
         let engine = Engine::start(parts).await.unwrap();
-        engine.put_key(admin_key(KEY, Millis(0))).await.unwrap();
+        engine.keys().put(admin_key(KEY, Millis(0))).await.unwrap();
         let server = Served::start(router(HttpState::new(engine.clone(), settings))).await;
         let template = ask(&server, "POST /v1/templates", r#"{"name":"t","imageName":"i"}"#).await.json();
         let template = &template["id"];
@@ -99,24 +99,24 @@ impl Fixture {
     /// The next job, when there is one.
     pub(super) async fn take(&self) -> TakenJob {
         let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 20_000 };
-        let mut jobs = timeout(DEADLINE, self.endpoint.take(worker(), ask)).await.unwrap().unwrap();
+        let mut jobs = timeout(DEADLINE, self.endpoint.workers().take(worker(), ask)).await.unwrap().unwrap();
         assert_eq!(jobs.len(), 1);
         jobs.remove(0)
     }
 
     pub(super) async fn complete(&self, job: JobId, output: &'static str) {
         let output = Some(Bytes::from_static(output.as_bytes()));
-        self.endpoint.report(worker(), job, Outcome::Completed { output }).await.unwrap();
+        self.endpoint.workers().report(worker(), job, Outcome::Completed { output }).await.unwrap();
     }
 
     pub(super) async fn fail(&self, job: JobId, error: &str) {
         let outcome = Outcome::Failed { error: error.to_owned(), output: None };
-        self.endpoint.report(worker(), job, outcome).await.unwrap();
+        self.endpoint.workers().report(worker(), job, outcome).await.unwrap();
     }
 
     pub(super) async fn yield_chunks(&self, job: JobId, chunks: &[&'static str]) {
         let chunks = chunks.iter().map(|chunk| Bytes::from_static(chunk.as_bytes()).into()).collect();
-        self.endpoint.append(worker(), job, chunks).await.unwrap();
+        self.endpoint.workers().append(worker(), job, chunks).await.unwrap();
     }
 
     /// Waits until a poll finds what a job yielded: other waiters have been woken by then.

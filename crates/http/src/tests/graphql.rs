@@ -134,7 +134,7 @@ async fn a_key_that_may_only_look_changes_nothing() {
         server.engine.now(),
     );
     let reader = reader.unwrap();
-    server.engine.put_key(reader.record).await.unwrap();
+    server.engine.keys().put(reader.record).await.unwrap();
     let send = async |query: &str| {
         let body = json!({ "query": query }).to_string();
         server.send(request("POST", "/graphql", Some(&reader.text), body)).await

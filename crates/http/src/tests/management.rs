@@ -213,7 +213,7 @@ async fn keys_open_what_their_scopes_say() {
     for (text, scope, expected) in keys {
         let mut key = crate::admin_key(text, Millis(0));
         (key.id, key.scopes) = (text.to_owned(), vec![scope]);
-        server.fixture.engine.put_key(key).await.unwrap();
+        server.fixture.engine.keys().put(key).await.unwrap();
         let at = format!("/v1/endpoints/{}", server.endpoint);
         let lines = ["GET /v1/endpoints".to_owned(), format!("GET {at}"), format!("PATCH {at}")];
         for (line, expected) in lines.iter().zip(expected) {

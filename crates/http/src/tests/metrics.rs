@@ -10,7 +10,7 @@ const TAKEN_AT: &str = "longshore_metrics_time_seconds 1700000000";
 
 async fn key(direct: &Direct, scopes: Vec<KeyScope>) -> String {
     let minted = mint_key("a test's", scopes, Millis(0)).unwrap();
-    direct.engine.put_key(minted.record).await.unwrap();
+    direct.engine.keys().put(minted.record).await.unwrap();
     minted.text
 }
 

@@ -106,7 +106,7 @@ async fn an_object_over_a_megabyte_comes_whole() {
             async move {
                 let parts = split(Bytes::copy_from_slice(image.as_bytes()).into(), 1_000_000);
                 assert_eq!(parts.len(), 3);
-                fixture.endpoint.append(worker(), job, parts).await.unwrap();
+                fixture.endpoint.workers().append(worker(), job, parts).await.unwrap();
                 fixture.complete(job, "[]").await;
             }
         });
@@ -239,7 +239,7 @@ async fn an_attempt_that_takes_over_is_not_mixed_in() {
         async move {
             fixture.yield_chunks(job, &["\"data: 1\\n\\n\""]).await;
             fixture.until_read(job).await;
-            fixture.endpoint.lose_worker(worker(), true, "it crashed".to_owned()).await.unwrap();
+            fixture.endpoint.workers().lose(worker(), true, "it crashed".to_owned()).await.unwrap();
         }
     });
     let text = answer.await.text().to_owned();
@@ -258,7 +258,7 @@ async fn a_caller_who_leaves_cancels_and_one_who_has_it_all_does_not() {
         wire.piece().await;
         drop(wire);
         if state == "CANCELLED" {
-            let stops = fixture.endpoint.stops(worker(), DEADLINE).await.unwrap();
+            let stops = fixture.endpoint.workers().stops(worker(), DEADLINE).await.unwrap();
             assert_eq!(stops, [job], "its worker is told");
         }
         assert_eq!(fixture.state(job).await, state);
@@ -268,7 +268,7 @@ async fn a_caller_who_leaves_cancels_and_one_who_has_it_all_does_not() {
     waiting.send(&with_key(CHAT), Some(b"{\"model\":\"m\"}")).await;
     let job = fixture.take().await.row.id;
     drop(waiting);
-    assert_eq!(fixture.endpoint.stops(worker(), DEADLINE).await.unwrap(), [job]);
+    assert_eq!(fixture.endpoint.workers().stops(worker(), DEADLINE).await.unwrap(), [job]);
 }
 
 #[tokio::test]
@@ -357,6 +357,7 @@ async fn a_silent_wait_says_that_it_lives() {
     let late = fixture.take().await.row.id;
     fixture
         .endpoint
+        .workers()
         .append(worker(), late, vec![Bytes::from_static(b"\"data: 1\\n\\n\"").into()])
         .await
         .unwrap();

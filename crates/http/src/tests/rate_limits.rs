@@ -38,7 +38,7 @@ async fn a_third_purge_in_ten_seconds_is_429() {
     assert_eq!(fixture.ask("GET /v2/demo/health", "").await.status, 200);
     let mut other = admin_key("another", longshore_model::Millis(0));
     other.id = "another".to_owned();
-    fixture.engine.put_key(other).await.unwrap();
+    fixture.engine.keys().put(other).await.unwrap();
     let asked =
         async || fixture.server.ask("POST /v2/demo/purge-queue\nauthorization: another", b"").await.status;
     // Keys of the same owner share limits; a key of another owner has its own.
@@ -75,7 +75,7 @@ async fn a_request_over_the_concurrency_limit_is_429_until_another_ends() {
     holder.send(&with_key("POST /v2/demo/runsync"), Some(br#"{"input":{}}"#)).await;
     let job = fixture.take().await.row.id;
     // A running worker would raise the limit to 100. The job is requeued, so that no worker runs.
-    fixture.endpoint.lose_worker("w-1".parse().unwrap(), false, "a test".to_owned()).await.unwrap();
+    fixture.endpoint.workers().lose("w-1".parse().unwrap(), false, "a test".to_owned()).await.unwrap();
     let answer = fixture.ask("POST /v2/demo/runsync?wait=1000", r#"{"input":{}}"#).await;
     assert_eq!((answer.status, answer.code().as_str()), (429, "concurrency_limited"));
     assert_eq!(answer.header("retry-after"), Some("1"));

@@ -21,7 +21,7 @@ async fn a_record_grows_with_its_job() {
     assert_eq!(keys(&record), ["delayTime", "executionTime", "id", "status", "workerId"]);
     assert_eq!((&record["status"], &record["workerId"]), (&"IN_PROGRESS".into(), &"w-1".into()));
 
-    fixture.endpoint.progress(worker(), job, Bytes::from_static(b"\"half\"")).await.unwrap();
+    fixture.endpoint.workers().progress(worker(), job, Bytes::from_static(b"\"half\"")).await.unwrap();
     assert_eq!(status("GET").await.json()["output"], "half");
 
     fixture.complete(job, r#"{"big": 18446744073709551617, "f":1.0,"e":1e400}"#).await;
@@ -57,7 +57,7 @@ async fn a_waiting_job_tells_its_place_where_that_is_asked_for() {
 async fn a_result_without_output_shows_none() {
     let fixture = Fixture::start().await;
     let job = fixture.running().await;
-    fixture.endpoint.report(worker(), job, Outcome::Completed { output: None }).await.unwrap();
+    fixture.endpoint.workers().report(worker(), job, Outcome::Completed { output: None }).await.unwrap();
     let record = fixture.ask(&format!("GET /v2/demo/status/{job}"), "").await.json();
     assert_eq!(keys(&record), ["delayTime", "executionTime", "id", "status", "workerId"]);
 }
@@ -67,7 +67,7 @@ async fn an_error_comes_with_what_there_is_of_an_output() {
     let fixture = Fixture::start().await;
     let job = fixture.running().await;
     let outcome = Outcome::Failed { error: "e".to_owned(), output: Some(Bytes::from_static(b"[1]")) };
-    fixture.endpoint.report(worker(), job, outcome).await.unwrap();
+    fixture.endpoint.workers().report(worker(), job, outcome).await.unwrap();
     let record = fixture.ask(&format!("GET /v2/demo/status/{job}"), "").await.json();
     assert_eq!(
         (&record["status"], &record["error"], &record["output"][0]),
@@ -83,7 +83,7 @@ async fn a_large_output_comes_whole() {
     let worked = async {
         let job = fixture.take().await.row.id;
         let output = Some(Bytes::from(output.clone()));
-        fixture.endpoint.report(worker(), job, Outcome::Completed { output }).await.unwrap();
+        fixture.endpoint.workers().report(worker(), job, Outcome::Completed { output }).await.unwrap();
         job
     };
     let (answer, job) = tokio::join!(asked, worked);

@@ -117,7 +117,7 @@ async fn a_terminal_state_shows_with_the_last_chunk_and_not_before() {
     let chunk = Bytes::from(format!("\"{}\"", "x".repeat(999_990)));
     let total = 50;
     for _ in 0..total {
-        fixture.endpoint.append(worker(), job, vec![chunk.clone().into()]).await.unwrap();
+        fixture.endpoint.workers().append(worker(), job, vec![chunk.clone().into()]).await.unwrap();
     }
     fixture.complete(job, "[]").await;
     let mut seen = 0;
@@ -143,7 +143,7 @@ async fn a_reader_that_hangs_up_finds_its_chunks_again() {
     let job = fixture.running().await;
     let chunk = Bytes::from(format!("\"{}\"", "x".repeat(999_990)));
     for _ in 0..15 {
-        fixture.endpoint.append(worker(), job, vec![chunk.clone().into()]).await.unwrap();
+        fixture.endpoint.workers().append(worker(), job, vec![chunk.clone().into()]).await.unwrap();
     }
     let mut wire = fixture.server.connect().await;
     wire.send(&with_key(&format!("GET /v2/demo/stream/{job}")), None).await;

@@ -25,8 +25,8 @@ pub(super) fn ping(
     async move {
         let (endpoint, Ok(worker)) = (endpoint?, worker) else { return Ok(StatusCode::OK) };
         let applied = match reason {
-            Some(reason) => endpoint.report_unfit(worker, reason).await,
-            None => endpoint.ping(worker, Some(jobs)).await,
+            Some(reason) => endpoint.workers().report_unfit(worker, reason).await,
+            None => endpoint.workers().ping(worker, Some(jobs)).await,
         };
         if let Err(EndpointError::Unavailable(reason)) = applied {
             // A 5xx would make the worker repeat this ping later, with an old list.

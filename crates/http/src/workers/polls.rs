@@ -85,7 +85,7 @@ impl Poll for TakePoll {
         async move {
             let slots = self.most.unwrap_or(1);
             let request = TakeRequest { slots, says_busy: self.says_busy, hold_ms: hold.as_millis() as u64 };
-            let jobs: Vec<TakenJob> = endpoint.take(worker, request).await?;
+            let jobs: Vec<TakenJob> = endpoint.workers().take(worker, request).await?;
             Ok(match (jobs.first(), self.most) {
                 (None, _) => None,
                 (Some(job), None) => Some(job_object::one(job)),
@@ -105,7 +105,7 @@ impl Poll for StopPoll {
         worker: WorkerId,
         hold: Duration,
     ) -> Result<Option<JsonBody>, EndpointError> {
-        let jobs = endpoint.stops(worker, hold).await?;
+        let jobs = endpoint.workers().stops(worker, hold).await?;
         if jobs.is_empty() {
             return Ok(None);
         }

@@ -116,11 +116,16 @@ impl Reporter {
         };
         let wants_replacement = report.stop_pod;
         let stored = match report.into_kind() {
-            ReportKind::Ended(outcome) => self.endpoint.report(self.worker.clone(), self.job, outcome).await,
-            ReportKind::Progress(value) => self.endpoint.progress(self.worker.clone(), self.job, value).await,
+            ReportKind::Ended(outcome) => {
+                self.endpoint.workers().report(self.worker.clone(), self.job, outcome).await
+            }
+            ReportKind::Progress(value) => {
+                self.endpoint.workers().progress(self.worker.clone(), self.job, value).await
+            }
         };
         let answer = answer(stored)?;
-        if wants_replacement && let Err(error) = self.endpoint.request_replacement(self.worker.clone()).await
+        if wants_replacement
+            && let Err(error) = self.endpoint.workers().request_replacement(self.worker.clone()).await
         {
             // The result is stored; the worker runs until it asks for a replacement again or is scaled down.
             tracing::warn!(worker = %self.worker, %error, "worker not replaced");
@@ -140,12 +145,12 @@ impl Reporter {
             return self.fail("a chunk of the worker has no `output`".to_owned()).await;
         };
         let chunks = split(posted(output, report.metrics), CHUNK_BYTES_MAX);
-        answer(self.endpoint.append(self.worker, self.job, chunks).await)
+        answer(self.endpoint.workers().append(self.worker, self.job, chunks).await)
     }
 
     async fn fail(self, error: String) -> Result<Response, ApiError> {
         let outcome = Outcome::Failed { error, output: None };
-        answer(self.endpoint.report(self.worker, self.job, outcome).await)
+        answer(self.endpoint.workers().report(self.worker, self.job, outcome).await)
     }
 }
 

@@ -18,14 +18,14 @@ async fn a_broken_invariant_is_found_by_sampling_and_the_queue_loaded_from_rows(
     let queued = scene.submit().await;
     let waiting = tokio::spawn({
         let (demo, submission) = (scene.demo.clone(), scene.job());
-        async move { demo.submit_and_wait(submission, DEADLINE).await.unwrap() }
+        async move { demo.jobs().submit_and_wait(submission, DEADLINE).await.unwrap() }
     });
-    eventually(async || scene.demo.health().await.unwrap().in_queue == 2).await;
+    eventually(async || scene.demo.jobs().health().await.unwrap().in_queue == 2).await;
 
-    let stray = scene.corrupt_with_a_stray(scene.demo.status(queued).await.unwrap().row);
+    let stray = scene.corrupt_with_a_stray(scene.demo.jobs().status(queued).await.unwrap().row);
     // Each round checks the invariants of one job.
     eventually(async || {
-        let _ = scene.demo.status(running).await;
+        let _ = scene.demo.jobs().status(running).await;
         scene.engine.metrics().invariants_broken() == 1
     })
     .await;
@@ -38,7 +38,7 @@ async fn a_broken_invariant_is_found_by_sampling_and_the_queue_loaded_from_rows(
     assert_eq!(scene.state(running).await, JobState::InProgress);
     assert_eq!(scene.state(queued).await, JobState::InQueue);
     assert!(
-        matches!(scene.demo.status(stray).await, Err(EndpointError::Refused(_))),
+        matches!(scene.demo.jobs().status(stray).await, Err(EndpointError::Refused(_))),
         "a job without a row is not in the loaded queue"
     );
     scene.finish(running).await;
@@ -47,7 +47,7 @@ async fn a_broken_invariant_is_found_by_sampling_and_the_queue_loaded_from_rows(
         scene.finish(job).await;
     }
     assert_eq!(waiting.await.unwrap().row.state, JobState::Completed, "a wait survives the reload");
-    let health = scene.demo.health().await.unwrap();
+    let health = scene.demo.jobs().health().await.unwrap();
     assert_eq!((health.counters.completed, health.in_queue, health.in_progress), (3, 0, 0));
     assert_eq!(scene.engine.metrics().invariants_broken(), 1, "the loaded queue has no broken invariant");
 }
@@ -59,13 +59,13 @@ async fn a_round_with_a_broken_invariant_is_void() {
     let lost = scene.job();
     let id = lost.id;
     // Both requests are in the mailbox before the actor runs, so they are one round.
-    let (refused, ()) = tokio::join!(scene.demo.submit(lost), async {
+    let (refused, ()) = tokio::join!(scene.demo.jobs().submit(lost), async {
         scene.corrupt(|_| panic!("an invariant that a verb found broken"));
     });
     assert!(matches!(refused, Err(EndpointError::Unavailable(_))), "{refused:?}");
     assert_eq!(scene.engine.metrics().invariants_broken(), 1);
     scene.until_mutable(kept).await;
-    assert!(matches!(scene.demo.status(id).await, Err(EndpointError::Refused(_))));
+    assert!(matches!(scene.demo.jobs().status(id).await, Err(EndpointError::Refused(_))));
     let stored = scene.store.jobs(scene.demo.no(), 0, 9).await.unwrap();
     assert_eq!(stored.iter().map(|row| row.id).collect::<Vec<_>>(), [kept]);
 }
@@ -79,7 +79,7 @@ async fn rounds_in_flight_are_in_the_reloaded_queue() {
     scene.store.is_paused.send_replace(true);
     let in_flight = tokio::spawn({
         let (demo, submission) = (scene.demo.clone(), scene.job());
-        async move { demo.submit(submission).await.unwrap().id }
+        async move { demo.jobs().submit(submission).await.unwrap().id }
     });
     begun.changed().await.unwrap();
     scene.corrupt(|_| panic!("an invariant that a verb found broken"));
@@ -110,7 +110,7 @@ async fn a_fault_that_returns_with_the_rows_waits_longer_before_each_reload() {
         eventually(async || is_counted()).await;
         waits.push(began.elapsed().as_millis() / 100 * 100);
         // The queue is not loaded yet: queries are rejected too.
-        let rejected = scene.demo.status(job).await;
+        let rejected = scene.demo.jobs().status(job).await;
         assert!(matches!(rejected, Err(EndpointError::Unavailable(_))), "{rejected:?}");
     }
     assert_eq!(waits, [0, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
@@ -128,7 +128,7 @@ async fn a_fault_that_returns_with_the_rows_waits_longer_before_each_reload() {
         tokio::time::sleep(sound).await;
         let began = Instant::now();
         scene.corrupt(|_| panic!("an invariant that a verb found broken"));
-        eventually(async || scene.demo.status(job).await.is_err()).await;
+        eventually(async || scene.demo.jobs().status(job).await.is_err()).await;
         scene.until_mutable(job).await;
         let waited = began.elapsed().as_millis() / 100 * 100;
         assert_eq!(waited, expected, "after {sound:?} without a fault");

@@ -18,7 +18,7 @@ async fn scene() -> Scene {
 }
 
 fn budget(scene: &Scene) -> &PayloadBudget {
-    &scene.demo.shared.services.requests
+    &scene.demo.shared().services.requests
 }
 
 /// Starts a commit that hangs.
@@ -39,7 +39,7 @@ async fn disconnect_after_submit(scene: &Scene, members: Bytes) -> Result<JobId,
     let submission = scene.job_of(members);
     let id = submission.id;
     // The first poll sends the request.
-    match tokio::time::timeout(Duration::ZERO, scene.demo.submit(submission)).await {
+    match tokio::time::timeout(Duration::ZERO, scene.demo.jobs().submit(submission)).await {
         Err(_) => Ok(id),
         Ok(replied) => replied.map(|accepted| accepted.id),
     }
@@ -82,7 +82,7 @@ async fn requests_of_disconnected_clients_stay_within_the_budget_while_the_disk_
     hang(&scene).await;
     let connected = tokio::spawn({
         let (demo, submission) = (scene.demo.clone(), scene.job());
-        async move { demo.submit(submission).await }
+        async move { demo.jobs().submit(submission).await }
     });
     eventually(async || used(budget(&scene)) > 2 * PAYLOAD_BYTES_MIN).await;
     for bytes in [100_000, 10] {
@@ -100,7 +100,7 @@ async fn requests_of_disconnected_clients_stay_within_the_budget_while_the_disk_
         );
     }
     // Requests without a payload are bounded too.
-    until_overloaded(|| scene.demo.health()).await;
+    until_overloaded(|| scene.demo.jobs().health()).await;
 
     scene.store.is_paused.send_replace(false);
     let accepted = connected.await.unwrap().unwrap();
@@ -131,7 +131,7 @@ async fn a_workers_report_has_a_part_of_the_budget_that_clients_cannot_use() {
     let report = tokio::spawn({
         let demo = scene.demo.clone();
         let output = Some(Bytes::from(vec![b'1'; 100_000]));
-        async move { demo.report("w1".parse().unwrap(), job, Outcome::Completed { output }).await }
+        async move { demo.workers().report("w1".parse().unwrap(), job, Outcome::Completed { output }).await }
     });
     eventually(async || used(budget(&scene)) > part(budget(&scene), CLIENTS_PERCENT) + 90_000).await;
     scene.store.is_paused.send_replace(false);
@@ -149,12 +149,12 @@ async fn a_report_that_does_not_fit_is_rejected_and_counts_when_it_is_repeated()
     // Reports of another job count against the budget too.
     let report = |job, bytes| {
         let output = Some(Bytes::from(vec![b'1'; bytes]));
-        scene.demo.report("w1".parse().unwrap(), job, Outcome::Completed { output })
+        scene.demo.workers().report("w1".parse().unwrap(), job, Outcome::Completed { output })
     };
     let unknown = scene.engine.mint_job(false);
     until_overloaded(|| report(unknown, 10)).await;
     assert!(matches!(report(job, 100_000).await, Err(EndpointError::Overloaded)));
-    until_overloaded(|| scene.demo.ping("w1".parse().unwrap(), None)).await;
+    until_overloaded(|| scene.demo.workers().ping("w1".parse().unwrap(), None)).await;
 
     scene.store.is_paused.send_replace(false);
     let repeated = async {

@@ -41,7 +41,7 @@ pub(super) fn shares(
 
 fn names(engine: &Engine, grouping: &str, jobs: &JobUsage) -> Names {
     let mut names = Names::new();
-    names.extend(jobs.owner.map(|owner| ("owner", engine.owner_name(owner).to_string())));
+    names.extend(jobs.owner.map(|owner| ("owner", engine.keys().owner_name(owner).to_string())));
     if grouping == "key" {
         names.extend(jobs.key.map(|key| ("key", key.to_string())));
     }

@@ -151,7 +151,7 @@ impl World {
         };
         let scopes = kind.split(", ").map(scope).collect();
         let minted = mint_key(kind, scopes, longshore_model::Millis(0)).unwrap();
-        self.server.engine.put_key(minted.record).await.unwrap();
+        self.server.engine.keys().put(minted.record).await.unwrap();
         minted.text
     }
 

@@ -1,53 +1,62 @@
-//! Jobs for a worker: what the queue hands out, with the inputs.
+//! Taking jobs: the queue delivers rows, and their inputs are read for the worker.
 //!
-//! An input that cannot be read concerns its own job alone. The others are delivered; that one goes back to its place
-//! in the line and is tried again later, or is over if its input is lost for good.
+//! An input that cannot be read concerns its own job only. The other jobs are delivered. That job returns to its
+//! position in the queue, or fails if its input is damaged.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_model::{Attempt, JobId, JobRow, WorkerId};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::EndpointHandle;
+use super::Workers;
 use crate::actor::request::{Given, Request};
+use crate::endpoint_shared::requests::reloading;
 use crate::secrets::opened;
 use crate::{EndpointError, TakeRequest, TakenJob};
 
-/// How long a poll whose hold is over waits for the actor's answer.
+/// How long a take whose hold is over waits for the actor's reply.
 const UNPARK_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often a poll asks again after nothing could be read of what it was given. Then its worker is told to wait: a
-/// disk that is gone must not be asked for every job of the queue.
+/// How often a take asks the queue if no input of the delivered jobs can be read. Then the worker is told to wait, so
+/// that a failed disk is not read for every job of the queue.
 const ROUNDS_MAX: u32 = 3;
-/// How long to wait before it is told once more that jobs were not delivered.
+/// The pause before undelivered jobs are sent to a queue again that could not commit.
 const REPEAT: Duration = Duration::from_millis(500);
-/// How often. After that their worker's pings bring them back, as after any answer that got lost.
+/// The number of these attempts. After the last one, the worker's pings requeue the jobs, as after a lost reply.
 const REPEATS_MAX: u32 = 120;
 
-/// What the client of a damaged job is told. The log says where on the disk.
+/// The error of a job whose input is damaged. The log names the file.
 const DAMAGED: &str = "the job's input is damaged on the server's disk, so no worker got it: submit the job again; the \
                        server's log says which file";
 
-/// A job that was handed out and did not leave.
+/// A delivered job whose input could not be read, so that no reply has it.
 #[derive(Clone, Debug)]
 pub(crate) struct Undelivered {
     pub(crate) job: JobId,
     pub(crate) attempt: Attempt,
-    /// What the client is told if the input is lost for good.
+    /// The error with which the job fails, because its input is damaged. `None` if the job is to be requeued.
     pub(crate) damage: Option<String>,
 }
 
-impl EndpointHandle {
-    /// Jobs for a worker; empty when `hold_ms` passed without one.
+impl Workers {
+    /// Returns up to `slots` jobs for the worker, or none after `hold_ms`. For a drained worker it returns none without
+    /// a hold. The new attempt of each returned job is durable. A dropped future ends its parked take.
+    ///
+    /// # Errors
+    ///
+    /// - [`EndpointError::Unavailable`] if the queue reloads. A job that was delivered before is redelivered.
+    /// - [`EndpointError::Unreadable`] if no input of three deliveries could be read. Their jobs are requeued or
+    ///   failed.
     pub async fn take(&self, worker: WorkerId, request: TakeRequest) -> Result<Vec<TakenJob>, EndpointError> {
         let mut request = request;
         let until = Instant::now() + Duration::from_millis(request.hold_ms);
         for _ in 0..ROUNDS_MAX {
-            let Given { rows, room } = self.given(&worker, request, until).await?;
+            let Given { rows, room } = self.deliver(&worker, request, until).await?;
             let mut jobs = Vec::with_capacity(rows.len());
             let mut undelivered = Vec::new();
             for row in rows {
-                match self.input(&row, &room).await {
+                match self.shared.input(&row, &room).await {
                     Ok(members) => {
                         let members = opened(&self.shared.services.vault, row.id, members);
                         jobs.push(TakenJob { row, members, room: room.clone() });
@@ -58,20 +67,20 @@ impl EndpointHandle {
             if undelivered.is_empty() {
                 return Ok(jobs);
             }
-            let told = self.give_back(undelivered);
+            let returned = self.return_undelivered(undelivered);
             if !jobs.is_empty() {
                 return Ok(jobs);
             }
-            // Boxed: every take would carry around what few of them need.
-            let _ = Box::pin(told).await;
-            // It was said once, of the jobs before these.
+            // Boxed: few takes wait here, and every future would reserve the size.
+            let _ = Box::pin(returned).await;
+            // The worker said so before these deliveries.
             request.says_busy = None;
         }
         Err(EndpointError::Unreadable("the inputs of the jobs that are next".to_owned()))
     }
 
-    /// What the queue hands out.
-    async fn given(
+    /// The rows that the queue delivers, none after `until`.
+    async fn deliver(
         &self,
         worker: &WorkerId,
         request: TakeRequest,
@@ -79,16 +88,16 @@ impl EndpointHandle {
     ) -> Result<Given, EndpointError> {
         let TakeRequest { slots, says_busy, .. } = request;
         let (reply, mut answer) = oneshot::channel();
-        self.tell(Request::Take { worker: worker.clone(), slots, says_busy, reply })?;
+        self.shared.send(Request::Take { worker: worker.clone(), slots, says_busy, reply })?;
         let mut held = tokio::time::timeout_at(until, &mut answer).await;
         if held.is_err() {
-            // A job may be on its way to the disk in this very moment: whoever assigned it has the last word.
-            self.tell(Request::Unpark { worker: worker.clone() })?;
+            // The commit of a delivery may be in flight. So the actor decides which reply the take gets.
+            self.shared.send(Request::Unpark { worker: worker.clone() })?;
             held = tokio::time::timeout(UNPARK_REPLY_TIMEOUT, &mut answer).await;
         }
         match held {
             Ok(Ok(given)) => given,
-            Ok(Err(_)) => Err(EndpointError::Unavailable("the queue is being reloaded".to_owned())),
+            Ok(Err(_)) => Err(reloading()),
             Err(_) => {
                 answer.close();
                 answer.try_recv().unwrap_or_else(|_| Ok(Given::default()))
@@ -96,20 +105,21 @@ impl EndpointHandle {
         }
     }
 
+    /// Logs that the row's input could not be read, and returns what the queue must know.
     fn undelivered(&self, row: &JobRow, error: &EndpointError) -> Undelivered {
-        self.note_unread(row.id, "input", error);
+        self.shared.note_unread(row.id, "input", error);
         let damage = matches!(error, EndpointError::Damaged(_)).then(|| DAMAGED.to_owned());
         Undelivered { job: row.id, attempt: row.attempt, damage }
     }
 
-    /// Tells the queue, until it has heard. Goes on when nobody waits for it.
-    fn give_back(&self, jobs: Vec<Undelivered>) -> tokio::task::JoinHandle<()> {
-        let handle = self.clone();
+    /// Sends undelivered jobs to the queue until it has them. The task continues without the take.
+    fn return_undelivered(&self, jobs: Vec<Undelivered>) -> tokio::task::JoinHandle<()> {
+        let shared = Arc::clone(&self.shared);
         self.shared.services.runtime.spawn(Box::pin(async move {
             for _ in 0..REPEATS_MAX {
                 let jobs = jobs.clone();
-                match handle.request(|reply| Request::Undelivered { jobs, reply }).await {
-                    Err(EndpointError::Unavailable(_)) if !handle.is_stopping() => {}
+                match shared.request(|reply| Request::Undelivered { jobs, reply }).await {
+                    Err(EndpointError::Unavailable(_)) if !shared.is_stopping() => {}
                     _ => return,
                 }
                 tokio::time::sleep(REPEAT).await;

@@ -1,46 +1,55 @@
-//! Network volumes: directories that workers share. Each launcher puts them in place for its own workers.
+//! Network volumes: directories that workers share. Each launcher puts the directories in place for its own workers.
 
 use std::sync::Arc;
 
 use longshore_launch::Launcher;
 use longshore_model::{Endpoint, JsonRowKind, NetworkVolume, VolumeId};
 
-use super::Engine;
+use super::Catalog;
 use crate::CatalogError;
 
 const KIND: JsonRowKind = JsonRowKind::NetworkVolume;
 
-impl Engine {
+impl Catalog {
     /// Every network volume, oldest first.
     pub fn volumes(&self) -> Vec<NetworkVolume> {
-        self.typed_records(KIND)
+        self.resources(KIND)
     }
 
-    /// One network volume.
+    /// The network volume with this id.
     pub fn volume(&self, id: &VolumeId) -> Option<NetworkVolume> {
-        self.typed_record(KIND, id.as_str())
+        self.resource(KIND, id.as_str())
     }
 
-    /// Adds a volume and makes its directory. Its `created_at` is set here.
+    /// Creates a volume and its directory. Its `created_at` is set here.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogError::Unavailable`] if a launcher cannot make the directory.
     pub async fn create_volume(&self, volume: NetworkVolume) -> Result<NetworkVolume, CatalogError> {
-        let _door = self.inner.catalog_lock.lock().await;
+        let _lock = self.lock().await;
         let volume = NetworkVolume { created_at: self.now(), ..volume };
-        // Before it is promised: a directory without a volume does no harm.
-        for launcher in self.inner.launchers.values() {
+        // The directory first: a directory without a volume does no harm.
+        for launcher in self.launchers.values() {
             let made = launcher.make_volume(&volume.id).await;
             made.map_err(|error| CatalogError::Unavailable(error.to_string()))?;
         }
-        self.keep_typed(KIND, volume.id.as_str(), &volume).await?;
+        self.put_resource(KIND, volume.id.as_str(), &volume).await?;
         Ok(volume)
     }
 
-    /// Changes a volume's record by `change`; one that is refused, or leaves it as it is, writes nothing.
+    /// Changes a volume by `change` and returns it. `change` cannot set its id and `created_at`. If nothing changed,
+    /// nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// The error of `change`; [`CatalogError::NotFound`] for an unknown id.
     pub async fn update_volume<E: From<CatalogError>>(
         &self,
         id: &VolumeId,
         change: impl FnOnce(&mut NetworkVolume) -> Result<(), E> + Send,
     ) -> Result<NetworkVolume, E> {
-        let _door = self.inner.catalog_lock.lock().await;
+        let _lock = self.lock().await;
         let before = self.volume(id).ok_or(CatalogError::NotFound)?;
         let mut volume = before.clone();
         change(&mut volume)?;
@@ -48,18 +57,24 @@ impl Engine {
         if volume == before {
             return Ok(volume);
         }
-        self.keep_typed(KIND, id.as_str(), &volume).await?;
+        self.put_resource(KIND, id.as_str(), &volume).await?;
         Ok(volume)
     }
 
-    /// Deletes a volume that is `as_expected`, with what is in its directory. Refused while an endpoint uses it, naming
-    /// the endpoint.
+    /// Deletes a volume with the files in its directory, if it is `as_expected`.
+    ///
+    /// # Errors
+    ///
+    /// - [`CatalogError::NotFound`] for an unknown id.
+    /// - [`CatalogError::Changed`] if the volume is not as expected.
+    /// - [`CatalogError::Conflict`] while an endpoint uses the volume.
+    /// - [`CatalogError::Unavailable`] if a launcher cannot set the directory aside.
     pub async fn delete_volume(
         &self,
         id: &VolumeId,
         as_expected: impl FnOnce(&NetworkVolume) -> bool + Send,
     ) -> Result<(), CatalogError> {
-        let door = self.inner.catalog_lock.lock().await;
+        let lock = self.lock().await;
         let volume = self.volume(id).ok_or(CatalogError::NotFound)?;
         if !as_expected(&volume) {
             return Err(CatalogError::Changed);
@@ -75,12 +90,12 @@ impl Engine {
             )));
         }
         if let Err(refused) = self.delete_volume_row(id).await {
-            self.bring_back_volume(id).await;
+            self.restore_volume(id).await;
             return Err(refused);
         }
-        // There may be much in it: others need not wait for that.
-        drop(door);
-        for launcher in self.inner.launchers.values() {
+        // Removing many files takes long, and other changes need not wait for it.
+        drop(lock);
+        for launcher in self.launchers.values() {
             remove_volume(&**launcher, id).await;
         }
         Ok(())
@@ -88,43 +103,48 @@ impl Engine {
 
     /// Sets the volume's directories aside, then deletes its row.
     async fn delete_volume_row(&self, id: &VolumeId) -> Result<(), CatalogError> {
-        for launcher in self.inner.launchers.values() {
+        for launcher in self.launchers.values() {
             let aside = launcher.mark_volume_deleted(id).await;
             aside.map_err(|error| CatalogError::Unavailable(error.to_string()))?;
         }
-        self.forget_records(KIND, vec![id.to_string()]).await
+        self.delete_json_row(KIND, id.as_str()).await
     }
 
-    /// Undoes a deletion that failed.
-    async fn bring_back_volume(&self, id: &VolumeId) {
-        for launcher in self.inner.launchers.values() {
+    /// Makes the directories available again after a deletion that failed.
+    async fn restore_volume(&self, id: &VolumeId) {
+        for launcher in self.launchers.values() {
             if let Err(error) = launcher.make_volume(id).await {
-                tracing::error!(volume = %id, %error, "the directory of a volume is back at the next start only");
+                tracing::error!(volume = %id, %error, "volume directory not restored before the next start");
             }
         }
     }
 
-    /// Goes on with deletions that an earlier server did not end, or takes them back. Before anybody asks for volumes.
-    pub(super) async fn recover_volumes(&self) {
-        for launcher in self.inner.launchers.values() {
+    /// Completes the deletions of volumes that an earlier server began, or undoes those whose row still exists. Called
+    /// once at the start, before there are other calls.
+    pub(crate) async fn recover_volumes(&self) {
+        for launcher in self.launchers.values() {
             let known = self.volumes().iter().map(|volume| volume.id).collect();
             match launcher.recover_volumes(known).await {
                 Ok(deleted) if deleted.is_empty() => {}
                 Ok(deleted) => {
                     let launcher = Arc::clone(launcher);
-                    self.spawn(async move {
+                    self.services.runtime.spawn(Box::pin(async move {
                         for volume in deleted {
                             remove_volume(&*launcher, &volume).await;
                         }
-                    });
+                    }));
                 }
-                Err(error) => tracing::error!(%error, "directories of volumes could not be looked through"),
+                Err(error) => tracing::error!(%error, "volume directories not recovered"),
             }
         }
     }
 
-    /// Whether the volumes exist that an endpoint names; those that it named before are not asked about again.
-    pub(super) fn admits_volumes(
+    /// Checks that the volumes exist which an endpoint names. Those of `before` are not checked again.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogError::Conflict`] with the id of a missing volume.
+    pub(crate) fn check_volumes(
         &self,
         endpoint: &Endpoint,
         before: Option<&Endpoint>,
@@ -140,8 +160,9 @@ impl Engine {
     }
 }
 
+/// Removes the directory of a deleted volume. After a failure the next start removes it.
 async fn remove_volume(launcher: &dyn Launcher, id: &VolumeId) {
     if let Err(error) = launcher.remove_volume(id).await {
-        tracing::warn!(volume = %id, %error, "the directory of a deleted volume is left over until the next start");
+        tracing::warn!(volume = %id, %error, "deleted volume's directory remains until the next start");
     }
 }

@@ -1,25 +1,34 @@
-//! Reading a job's stream.
+//! Reading a job's stream in pages.
 
 use std::time::Duration;
 
 use longshore_model::limits::CHUNK_BYTES_MAX;
-use longshore_model::{JobId, JobRow};
+use longshore_model::{JobId, JobKey, JobRow};
 use longshore_planted::{Bug, planted};
 use longshore_store::{ChunkRow, StreamRow};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::EndpointHandle;
+use super::Jobs;
 use crate::actor::request::{Request, StreamLookup, unread};
 use crate::chunk::decoded;
+use crate::endpoint_shared::requests::reloading;
 use crate::payload_budget::SMALL_BYTES;
 use crate::{BudgetPermit, EndpointError, StreamFrom, StreamPage};
 
-/// Chunks of one page, in bytes.
+/// The size limit of the chunks of one page, in bytes.
 const PAGE_BYTES_MAX: usize = 16_000_000;
 
-impl EndpointHandle {
-    /// Chunks of a job's stream. Waits up to `wait` while there is none and the job is not terminal.
+impl Jobs {
+    /// Returns stored chunks of a job's stream, ascending by offset, and the job. Waits up to `wait` while there are
+    /// none and the job is not terminal.
+    ///
+    /// # Errors
+    ///
+    /// - [`EndpointError::Refused`] with [`Refusal::NoSuchJob`](crate::Refusal::NoSuchJob) for an unknown or expired
+    ///   id.
+    /// - [`EndpointError::NoRoom`] if there was no memory for the job's output within 2 s.
+    /// - [`EndpointError::Unreadable`], [`EndpointError::Damaged`] if a chunk or the job's output cannot be read.
     pub async fn read_stream(
         &self,
         job: JobId,
@@ -29,56 +38,60 @@ impl EndpointHandle {
         let until = Instant::now() + wait;
         loop {
             let (watch, news) = oneshot::channel();
-            let (row, stream) = self.look_at_stream(job, watch).await?;
+            let (row, stream) = self.look_up_stream(job, watch).await?;
             let start = match from {
                 StreamFrom::Drained => stream.consumed,
                 StreamFrom::Offset(offset) => offset,
             };
             let (chunks, room) = self.stored_chunks(&row, start, stream).await?;
             if chunks.is_empty() && start < stream.next {
-                self.check_there(&row).await?;
+                self.check_exists(&row).await?;
             }
-            let over = row.state.is_terminal() || self.is_stopping() || Instant::now() >= until;
+            let over = row.state.is_terminal() || self.shared.is_stopping() || Instant::now() >= until;
             if !chunks.is_empty() || over {
                 let more = chunks.last().is_some_and(|last| last.offset + 1 < stream.next);
                 let chunks = decoded(chunks)?;
                 return Ok(StreamPage { job: self.snapshot(row).await?, chunks, more, room });
             }
-            // Either there is news, or the actor dropped the wait: look again.
+            // There is a new chunk, or the job ended, or the actor dropped the waiter, or the time is over.
             let _ = tokio::time::timeout_at(until, news).await;
         }
     }
 
-    async fn look_at_stream(
+    /// The job's row and the row of its stream. `watch` is woken by the next chunk or by the job's end.
+    async fn look_up_stream(
         &self,
         job: JobId,
         watch: oneshot::Sender<()>,
     ) -> Result<(JobRow, StreamRow), EndpointError> {
-        match self.request(|reply| Request::Stream { job, watch, reply }).await? {
+        match self.shared.request(|reply| Request::Stream { job, watch, reply }).await? {
             StreamLookup::Here(row, stream) => Ok((*row, stream)),
             StreamLookup::Cold(key) => {
                 self.warm_stream(key).await?;
                 let (watch, _) = oneshot::channel();
-                match self.request(|reply| Request::Stream { job, watch, reply }).await? {
+                match self.shared.request(|reply| Request::Stream { job, watch, reply }).await? {
                     StreamLookup::Here(row, stream) => Ok((*row, stream)),
-                    StreamLookup::Cold(_) => {
-                        Err(EndpointError::Unavailable("the queue is being reloaded".to_owned()))
-                    }
+                    StreamLookup::Cold(_) => Err(reloading()),
                 }
             }
         }
     }
 
-    /// Refuses a job that is over and was deleted since it was looked at: it is not shown without its chunks. A cancelled
-    /// one has no outcome that would be missed.
-    pub(super) async fn check_there(&self, row: &JobRow) -> Result<(), EndpointError> {
+    /// Checks that a terminal job still exists after its chunks were missing, because a deleted job must not be shown
+    /// without them.
+    ///
+    /// # Errors
+    ///
+    /// [`EndpointError::Refused`] with [`Refusal::NoSuchJob`](crate::Refusal::NoSuchJob) if the job is deleted.
+    pub(super) async fn check_exists(&self, row: &JobRow) -> Result<(), EndpointError> {
         if row.state.is_terminal() {
             let (watch, _) = oneshot::channel();
-            self.look_at_stream(row.id, watch).await?;
+            self.look_up_stream(row.id, watch).await?;
         }
         Ok(())
     }
 
+    /// The stored chunks of one page from offset `start`, and the memory that they take.
     async fn stored_chunks(
         &self,
         row: &JobRow,
@@ -88,7 +101,7 @@ impl EndpointHandle {
         if start >= stream.next {
             return Ok((Vec::new(), BudgetPermit::default()));
         }
-        // A few are always shown. What is beyond them needs room before it is read.
+        // About `SMALL_BYTES` are read before memory is reserved. More chunks are read only if memory for them is free.
         let mut chunks = self.chunks_from(row, start, stream, SMALL_BYTES).await?;
         let bytes = length(&chunks);
         let next = chunks.last().map_or(stream.next, |last| last.offset.saturating_add(1));
@@ -97,7 +110,7 @@ impl EndpointHandle {
         if bytes < SMALL_BYTES || next >= stream.next || more_bytes < SMALL_BYTES {
             return Ok((chunks, self.hold(bytes).await?));
         }
-        // The last one may begin within the bound and end behind it.
+        // The last chunk may begin within the limit and end after it.
         let Some(mut permit) = answers.try_take(bytes + more_bytes + CHUNK_BYTES_MAX) else {
             return Ok((chunks, self.hold(bytes).await?));
         };
@@ -106,6 +119,7 @@ impl EndpointHandle {
         Ok((chunks, BudgetPermit::of(permit)))
     }
 
+    /// Up to `bytes_max` bytes of chunks from offset `start`, without those after `stream`.
     async fn chunks_from(
         &self,
         row: &JobRow,
@@ -118,19 +132,30 @@ impl EndpointHandle {
         if planted(Bug::DamagedChunkOmitted) && matches!(chunks, Err(EndpointError::Damaged(_))) {
             return Ok(Vec::new());
         }
-        let mut chunks = chunks.inspect_err(|error| self.note_unread(row.id, "stream", error))?;
-        // Later chunks may be there already; they belong to a later look, with its own state of the job.
+        let mut chunks = chunks.inspect_err(|error| self.shared.note_unread(row.id, "stream", error))?;
+        // The store may have later chunks already. They belong to a later page, which has a later state of the job.
         chunks.retain(|chunk| chunk.offset < stream.next);
         Ok(chunks)
     }
 
-    /// Moves the drain cursor: chunks below `offset` reached their reader. Does not wait for the disk.
+    /// Moves the consumed offset of the job's stream to `offset`, if it is lower: chunks below it reached their reader.
+    /// Waits for no reply. If the move is lost, the next poll returns the chunks again.
     pub fn consume(&self, job: JobId, offset: u64) {
-        // Nobody waits for this; a lost move shows a chunk twice.
-        let _ = self.tell(Request::Consume { job, offset });
+        let _ = self.shared.send(Request::Consume { job, offset });
+    }
+
+    /// Reads the row of a stream that the actor does not know, and sends it to the actor.
+    ///
+    /// # Errors
+    ///
+    /// [`EndpointError::Unreadable`], [`EndpointError::Damaged`] if the row cannot be read.
+    pub(super) async fn warm_stream(&self, key: JobKey) -> Result<(), EndpointError> {
+        let stored = self.shared.services.store.stream(key).await.map_err(|error| unread(&error))?;
+        self.shared.send(Request::WarmStream { key, stream: stored.unwrap_or_default(), bytes: None })
     }
 }
 
+/// The bytes of the chunks.
 fn length(chunks: &[ChunkRow]) -> usize {
     chunks.iter().map(|chunk| chunk.bytes.len()).sum()
 }

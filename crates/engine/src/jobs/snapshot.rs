@@ -1,80 +1,78 @@
-//! Rows and their payloads, put together.
+//! A job's row with its output and error.
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use longshore_model::{JobId, JobRow, JobState};
 use longshore_planted::{Bug, planted};
 use longshore_store::{OutcomeRow, Payload};
 
-use super::EndpointHandle;
+use super::{Jobs, ROOM_WAIT};
 use crate::actor::query::View;
 use crate::actor::request::unread;
 use crate::{BudgetPermit, EndpointError, JobSnapshot};
 
-/// How long a look at a job waits for room in memory.
-const LOOK_PATIENCE: Duration = Duration::from_secs(2);
-/// How long somebody does who has waited for a job: longer than readers that do not read can keep theirs.
-const WAIT_PATIENCE: Duration = Duration::from_mins(1);
+/// How long the reply to a wait waits for memory: as long as a client that reads nothing can keep the memory of its
+/// response. The client of a wait may not ask again.
+const ENDED_ROOM_WAIT: Duration = Duration::from_mins(1);
 
-/// Outputs and errors over this size are left out of lists, in bytes.
+/// The size limit of outputs and errors in lists, in bytes.
 const LISTED_BYTES_MAX: usize = 4096;
 
-impl EndpointHandle {
-    /// The job with its output and error; as it is now where it went on since its row was read.
+impl Jobs {
+    /// The job with its output and error. If the job went on since its row was read, the returned row is the later one.
     pub(super) fn snapshot(
         &self,
         row: JobRow,
     ) -> impl Future<Output = Result<JobSnapshot, EndpointError>> + Send {
-        self.snapshot_within(row, LOOK_PATIENCE)
+        self.snapshot_within(row, ROOM_WAIT)
     }
 
-    /// The same for somebody who has waited for the job's end, and may not come again.
-    pub(super) fn awaited(
+    /// As [`Jobs::snapshot`], for the reply to a wait for the job's end.
+    pub(super) fn ended_snapshot(
         &self,
         row: JobRow,
     ) -> impl Future<Output = Result<JobSnapshot, EndpointError>> + Send {
-        self.snapshot_within(row, WAIT_PATIENCE)
+        self.snapshot_within(row, ENDED_ROOM_WAIT)
     }
 
-    async fn snapshot_within(&self, row: JobRow, patience: Duration) -> Result<JobSnapshot, EndpointError> {
+    async fn snapshot_within(&self, row: JobRow, room_wait: Duration) -> Result<JobSnapshot, EndpointError> {
         let id = row.id;
-        match self.read_snapshot(row, patience).await {
-            // Boxed, as it is rare.
+        match self.read_snapshot(row, room_wait).await {
+            // Boxed: few reads fail, and every future would reserve the size.
             Err(error) if error.is_of_reading() => Box::pin(self.snapshot_again(id)).await,
             snapshot => snapshot,
         }
     }
 
-    /// What was to be read may be gone since a moment ago: because the job is, or because there is a newer value. What
-    /// cannot be read now either is not there to be read.
+    /// Reads the job again after its outcome could not be read, because a payload is deleted with its job or when a
+    /// newer value replaces it. The second failure is the result.
     async fn snapshot_again(&self, id: JobId) -> Result<JobSnapshot, EndpointError> {
         let row = self.present(id).await?;
         let runs = row.state == JobState::InProgress;
-        let snapshot = self.read_snapshot(row, LOOK_PATIENCE).await.map_err(|error| match error {
-            // There may be yet another value.
+        let snapshot = self.read_snapshot(row, ROOM_WAIT).await.map_err(|error| match error {
+            // A third progress value may have replaced the second.
             EndpointError::Damaged(reason) if runs => EndpointError::Unreadable(reason),
             error => error,
         });
-        snapshot.inspect_err(|error| self.note_unread(id, "output", error))
+        snapshot.inspect_err(|error| self.shared.note_unread(id, "output", error))
     }
 
-    async fn read_snapshot(&self, row: JobRow, patience: Duration) -> Result<JobSnapshot, EndpointError> {
+    async fn read_snapshot(&self, row: JobRow, room_wait: Duration) -> Result<JobSnapshot, EndpointError> {
         if row.state == JobState::InQueue {
-            // Nothing came out of it yet; most answers to a submit are this.
+            // A queued job has no outcome. Most replies to a wait after a submit are such jobs.
             return Ok(JobSnapshot {
                 row,
-                now: self.now(),
+                now: self.shared.now(),
                 output: None,
                 error: None,
                 room: BudgetPermit::default(),
             });
         }
         let (row, outcome) = self.with_outcome(row).await?;
-        // An error is shown as JSON text, beside what was read.
+        // The response has the error as JSON text, in addition to the bytes that were read.
         let error_bytes = 2 * outcome.error.as_ref().map_or(0, |error| error.len());
         let output_bytes = outcome.output.as_ref().map_or(0, length);
-        let room = self.shared.services.answers.hold(output_bytes + error_bytes, patience).await?;
+        let room = self.shared.services.answers.hold(output_bytes + error_bytes, room_wait).await?;
         let output = match outcome.output {
             Some(payload) => match self.shared.fetch_output(payload, &room).await {
                 Err(EndpointError::Damaged(_)) if planted(Bug::DamagedOutputOmitted) => None,
@@ -83,16 +81,16 @@ impl EndpointHandle {
             None => None,
         };
         let error = outcome.error.map(String::from);
-        Ok(JobSnapshot { row, now: self.now(), output, error, room })
+        Ok(JobSnapshot { row, now: self.shared.now(), output, error, room })
     }
 
-    /// The job with its output and error as far as they are small. One whose outcome cannot be read says so in its
-    /// place: the others of the list are shown all the same.
+    /// The job with its output and error. An output or error over `LISTED_BYTES_MAX` is left out, and so is an output
+    /// that is a file. If the outcome cannot be read, the error says so, because the list has other jobs.
     pub(super) async fn small_snapshot(&self, row: JobRow) -> Result<JobSnapshot, EndpointError> {
         let seen = row.clone();
         let (row, outcome) = match self.with_outcome(row).await {
             Err(error) if error.is_of_reading() => {
-                self.note_unread(seen.id, "output", &error);
+                self.shared.note_unread(seen.id, "output", &error);
                 let error = match error {
                     EndpointError::Damaged(_) => "what is stored of the job is damaged on the server's disk",
                     _ => "what is stored of the job cannot be read at the moment",
@@ -106,18 +104,18 @@ impl EndpointHandle {
             _ => None,
         };
         let error = outcome.error.filter(|error| error.len() <= LISTED_BYTES_MAX).map(String::from);
-        Ok(JobSnapshot { row, now: self.now(), output, error, room: BudgetPermit::default() })
+        Ok(JobSnapshot { row, now: self.shared.now(), output, error, room: BudgetPermit::default() })
     }
 
-    /// The outcome is read after the row, and is that of a later time if the job went on between the two: then
-    /// both are read again.
+    /// The row with its outcome. The outcome is read after the row: if the job went on between the two reads, both are
+    /// read again.
     async fn with_outcome(&self, mut row: JobRow) -> Result<(JobRow, OutcomeRow), EndpointError> {
         loop {
             let outcome = self.outcome(&row).await?;
             let may_be_later = match row.state {
                 JobState::InQueue | JobState::Cancelled => false,
                 JobState::InProgress => outcome.is_some(),
-                // Each of these was written with its outcome.
+                // These rows are written together with their outcome.
                 JobState::Completed | JobState::Failed | JobState::TimedOut => outcome.is_none(),
             };
             if !may_be_later {
@@ -136,53 +134,18 @@ impl EndpointHandle {
         self.row(id, View::VisibleOrStored).await
     }
 
-    /// Says in the log that a part of a job could not be read, if that is what the error says.
-    pub(super) fn note_unread(&self, job: JobId, part: &str, error: &EndpointError) {
-        self.shared.services.read_faults.note(self.now(), self.shared.id, job, part, error);
-    }
-
     async fn outcome(&self, row: &JobRow) -> Result<Option<OutcomeRow>, EndpointError> {
         if matches!(row.state, JobState::InQueue | JobState::Cancelled) {
             return Ok(None);
         }
-        let ground = &self.shared.services;
-        // Of a job that runs, the result may be known already but not be on disk yet: only the store tells.
+        let services = &self.shared.services;
+        // The cache may have the result of a running job before the result is durable.
         if row.state.is_terminal()
-            && let Some(outcome) = ground.payload_cache.outcome(row.key)
+            && let Some(outcome) = services.payload_cache.outcome(row.key)
         {
             return Ok(Some(outcome));
         }
-        ground.store.outcome(row.key).await.map_err(|error| unread(&error))
-    }
-
-    /// Room for bytes that are on their way to a client; none is needed for few.
-    pub async fn hold(&self, bytes: usize) -> Result<BudgetPermit, EndpointError> {
-        self.shared.services.answers.hold(bytes, LOOK_PATIENCE).await
-    }
-
-    /// The members of the job's submitted JSON object, whose part of the budget is `room`.
-    pub(super) async fn input(&self, row: &JobRow, room: &BudgetPermit) -> Result<Bytes, EndpointError> {
-        match self.shared.services.payload_cache.input(row.key) {
-            Some(Payload::Inline(bytes)) => Ok(bytes),
-            // Boxed: every take would carry around what few of them need.
-            recent => Box::pin(self.fetched_input(row, recent, room)).await,
-        }
-    }
-
-    async fn fetched_input(
-        &self,
-        row: &JobRow,
-        recent: Option<Payload>,
-        room: &BudgetPermit,
-    ) -> Result<Bytes, EndpointError> {
-        let payload = match recent {
-            Some(payload) => Some(payload),
-            None => self.shared.services.store.input(row.key).await.map_err(|error| unread(&error))?,
-        };
-        match payload {
-            Some(payload) => self.shared.fetch(payload, room).await,
-            None => Err(EndpointError::Damaged("the store has no input of the job".to_owned())),
-        }
+        services.store.outcome(row.key).await.map_err(|error| unread(&error))
     }
 }
 

@@ -1,0 +1,44 @@
+//! The services that all endpoints of an engine share.
+
+use std::sync::Arc;
+
+use longshore_blobs::Blobs;
+use longshore_store::Store;
+use longshore_vault::Keyring;
+
+use crate::owner_use::OwnerUse;
+use crate::payload_budget::PayloadBudget;
+use crate::payload_cache::PayloadCache;
+use crate::read_faults::ReadFaults;
+use crate::runtime::{Clock, Runtime};
+use crate::webhooks::{WebhookHandle, WebhookLog};
+use crate::{EngineMetrics, EngineSettings, Jobs};
+
+/// The services that all endpoints of an engine share. One per engine.
+pub(crate) struct Services {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    /// The engine's time, made of the runtime's two clocks.
+    pub(crate) clock: Clock,
+    pub(crate) settings: EngineSettings,
+    /// The keys that encrypt secrets.
+    pub(crate) vault: Arc<Keyring>,
+    /// Inputs and outcomes that were written lately, so that few of them are read from the store.
+    pub(crate) payload_cache: PayloadCache,
+    /// Memory for payloads that are in flight to clients and webhook receivers.
+    pub(crate) answers: PayloadBudget,
+    /// Memory for inputs that are in flight to workers. Separate from `answers`, so that clients that read slowly delay no
+    /// worker.
+    pub(crate) inputs: PayloadBudget,
+    /// The request budget: memory for requests and payloads that were received and are not durable yet.
+    pub(crate) requests: PayloadBudget,
+    /// Limits the log lines about payloads that cannot be read.
+    pub(crate) read_faults: ReadFaults,
+    pub(crate) metrics: Arc<EngineMetrics>,
+    /// What each owner of keys used since the start.
+    pub(crate) owner_use: OwnerUse,
+    /// Sends the webhook calls of all endpoints.
+    pub(crate) webhooks: WebhookHandle<Jobs>,
+    pub(crate) webhook_log: Arc<dyn WebhookLog>,
+}

@@ -1,0 +1,75 @@
+//! The fleet: what a supervisor reads from the queue and reports to it, and the worker counts of `/health`.
+
+use longshore_model::{WorkerCounts, WorkerId, WorkerPhase};
+use longshore_queue::WorkerLoad;
+
+use super::Workers;
+use crate::actor::query::Query;
+use crate::actor::request::Request;
+use crate::{EndpointError, FleetStatus, FleetView};
+
+impl Workers {
+    /// Returns the load of the queue and the workers that it knows. Later changes of the load are signalled to the
+    /// supervisor again.
+    ///
+    /// # Errors
+    ///
+    /// Only those of every method of [`Workers`].
+    pub async fn fleet_view(&self) -> Result<FleetView, EndpointError> {
+        self.shared.load_seen();
+        self.shared.query(|reply| Query::Fleet { reply }).await.map(|view| *view)
+    }
+
+    /// Registers a worker that a launcher has started or adopted.
+    ///
+    /// # Errors
+    ///
+    /// Only those of every method of [`Workers`].
+    pub async fn register(&self, worker: WorkerId) -> Result<(), EndpointError> {
+        self.shared.request(|reply| Request::RegisterWorker { worker, reply }).await
+    }
+
+    /// Drains a worker: it gets no further jobs, and its open takes return none.
+    ///
+    /// # Errors
+    ///
+    /// Only those of every method of [`Workers`].
+    pub async fn drain(&self, worker: WorkerId) -> Result<(), EndpointError> {
+        self.shared.request(|reply| Request::DrainWorker { worker, reply }).await
+    }
+
+    /// Reports that a worker has ended. Its jobs are requeued, or fail with `reason` if no retry is left. The requeue
+    /// counts as a retry if `counts_retry` is set.
+    ///
+    /// # Errors
+    ///
+    /// Only those of every method of [`Workers`].
+    pub async fn lose(
+        &self,
+        worker: WorkerId,
+        counts_retry: bool,
+        reason: String,
+    ) -> Result<(), EndpointError> {
+        self.shared.request(|reply| Request::LoseWorker { worker, counts_retry, reason, reply }).await
+    }
+
+    /// Returns what the supervisor last published about the endpoint's workers: those that start, those held back, and
+    /// the reasons. Empty without a supervisor.
+    pub fn fleet_status(&self) -> FleetStatus {
+        self.shared.fleet_status()
+    }
+}
+
+/// The worker counts of `/health`, from the queue's workers and the supervisor's status.
+pub(crate) fn count_workers(workers: &[WorkerLoad], status: &FleetStatus) -> WorkerCounts {
+    let of = |phase| workers.iter().filter(|worker| worker.phase == phase).count() as u32;
+    let holding = workers.iter().filter(|worker| worker.running > 0).count() as u32;
+    WorkerCounts {
+        idle: of(WorkerPhase::Idle),
+        initializing: of(WorkerPhase::Initializing).max(status.initializing),
+        ready: of(WorkerPhase::Idle),
+        running: holding,
+        throttled: status.throttled,
+        unhealthy: status.unhealthy,
+    }
+}
