@@ -71,6 +71,11 @@ impl Receivers {
     }
 
     /// Calls a receiver. Dropping the future disconnects.
+    ///
+    /// # Errors
+    ///
+    /// A text if no receiver has this host, or if the receiver is down. The receiver did not get the call then, and
+    /// the caller may repeat it.
     pub async fn deliver(&self, request: http::Request<Bytes>) -> Result<StatusCode, String> {
         let ReceiversShared { world, last_call, .. } = &*self.shared;
         let number = last_call.fetch_add(1, Ordering::Relaxed) + 1;
