@@ -76,7 +76,7 @@ pub struct Submission {
     pub members: Bytes,
     /// Whether the client named a webhook.
     pub webhook: bool,
-    /// From `policy.lowPriority`.
+    /// From `policy.lowPriority`: the job causes no worker to start.
     pub low_priority: bool,
     /// From `policy.executionTimeout`; `None` for the endpoint's setting.
     pub execution_timeout_ms: Option<u32>,
@@ -175,7 +175,7 @@ pub enum Outcome {
         /// JSON text; `None` for a handler that returned an empty object.
         output: Option<Bytes>,
     },
-    /// The handler failed.
+    /// The handler reported an error.
     Failed {
         /// Plain text for the client.
         error: String,

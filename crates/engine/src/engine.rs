@@ -146,11 +146,6 @@ impl Engine {
         self.inner.gpu_pool.list()
     }
 
-    /// The keys that encrypt secrets.
-    pub fn vault(&self) -> &Keyring {
-        &self.inner.services.vault
-    }
-
     /// The member of a job's JSON object that has its `s3Config` encrypted; `None` if the vault has no key, and the
     /// config is stored as it is.
     ///
@@ -158,7 +153,7 @@ impl Engine {
     ///
     /// [`NoRandom`] if the operating system provides no random bytes.
     pub fn sealed_s3_config(&self, job: JobId, config: &str) -> Result<Option<String>, NoRandom> {
-        crate::secrets::sealed(self.vault(), job, config)
+        crate::secrets::sealed(&self.inner.services.vault, job, config)
     }
 
     /// Whether webhook calls to this address are allowed, as far as is known before its host name is resolved. `false`
@@ -218,6 +213,7 @@ impl Engine {
         self.inner.services.runtime.spawn(task)
     }
 
+    /// Counts the time of workers and the use of jobs.
     pub(crate) fn meter(&self) -> &Meter {
         &self.inner.meter
     }

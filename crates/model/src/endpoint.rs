@@ -43,6 +43,18 @@ pub enum Provider {
     External,
 }
 
+impl Provider {
+    /// The provider's name in the management API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Docker => "docker",
+            Self::Kubernetes => "kubernetes",
+            Self::External => "external",
+        }
+    }
+}
+
 /// When a change of a job is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -68,8 +68,9 @@ impl Service {
         http.workers_url = listeners.management.is_some().then(|| server_url.clone());
         let launchers = parts::launchers(settings)?;
         let vault = secrets::vault(settings)?;
+        let is_sealing = vault.is_sealing();
         let (engine, reading) = parts::start_engine(settings, launchers.clone(), vault, server_url).await?;
-        if !engine.vault().is_sealing() {
+        if !is_sealing {
             tracing::warn!(
                 "secrets are stored unencrypted: set LONGSHORE_SECRETS_KEY or `secrets_key_file` (longshore secrets new-key)"
             );

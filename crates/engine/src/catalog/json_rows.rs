@@ -134,7 +134,12 @@ pub(crate) fn decoded<T: DeserializeOwned>(kind: JsonRowKind, row: &StoredJson) 
     let decoded = serde_json::from_slice(&row.json);
     // The position of the error and not its text, because rows may hold secrets.
     let note = |error: &serde_json::Error| {
-        tracing::error!(?kind, id = row.id, column = error.column(), "corrupt JSON row ignored");
+        tracing::error!(
+            kind = kind.number(),
+            id = row.id,
+            column = error.column(),
+            "corrupt JSON row ignored"
+        );
     };
     decoded.inspect_err(note).ok()
 }

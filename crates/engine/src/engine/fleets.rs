@@ -29,7 +29,8 @@ impl Engine {
         let mut adopted = match adopt(launcher, &self.inner.gpu_pool, runtime, settings, known).await {
             Ok(adopted) => adopted,
             Err(error) => {
-                tracing::error!(?provider, %error, "workers of an earlier server not adopted");
+                let provider = provider.as_str();
+                tracing::error!(provider, %error, "workers of an earlier server not adopted");
                 HashMap::new()
             }
         };
