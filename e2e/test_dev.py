@@ -98,6 +98,34 @@ def test_folder_without_handler_says_what_is_missing(tmp_path):
     assert code == 1 and "handler.py" in printed
 
 
+def test_other_commands_find_a_running_dev_until_it_ends(hello, tmp_path):
+    env = environment() | {"XDG_CONFIG_HOME": str(tmp_path)}
+    # `pip` reads its settings from there, but the packages are installed already.
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [binary(), "dev", "--port", "0"], cwd=hello, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env
+        )
+
+    def longshore(*words: str) -> subprocess.CompletedProcess:
+        return subprocess.run([binary(), *words], capture_output=True, text=True, env=env, timeout=100, check=False)
+
+    try:
+        until(lambda: "watching for changes" in log.read_text() or process.poll() is not None, "the sample ran", 140)
+        assert "    longshore run hello '{\"name\":" in log.read_text(), log.read_text()
+        [file] = (tmp_path / "longshore" / "dev").iterdir()
+        assert file.stat().st_mode & 0o777 == 0o600
+        done = longshore("run", "hello", '{"name": "Grace"}', "--wait")
+        assert done.returncode == 0 and "Hello, Grace!" in done.stdout, done
+        assert "hello" in longshore("top", "--once").stdout
+        assert "Finished" in longshore("logs", "hello").stdout
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) in (0, 130), log.read_text()
+    assert not file.exists()
+    assert "no key" in longshore("run", "hello").stderr
+
+
 def test_port_that_is_taken_and_ctrl_c(hello):
     holders = []
     try:
@@ -111,9 +139,10 @@ def test_port_that_is_taken_and_ctrl_c(hello):
             except OSError:
                 pass  # Another program has the port, which is also a taken port.
         log = hello.parent / "log"
+        env = environment() | {"XDG_CONFIG_HOME": str(hello.parent)}
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [binary(), "dev", str(hello)], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment()
+                [binary(), "dev", str(hello)], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env
             )
         try:
 

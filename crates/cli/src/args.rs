@@ -50,13 +50,18 @@ setting with its default and its reason.";
 
 const DEV_EXAMPLES: &str = "\
 Examples:
-  longshore dev .
+  longshore dev                          run the handler in this folder
   longshore dev examples/hello --port 9000
   longshore dev examples/hello --once    exit 0 if the sample completes, else 1
 
 DIR has a handler.py that calls runpod.serverless.start(...). Optional files:
 requirements.txt, test_input.json (the sample job), longshore.toml.
-`dev` stores its own files in DIR/.longshore.";
+`dev` stores its own files in DIR/.longshore.
+
+While it runs, other commands of yours need no address and no key:
+  longshore run hello '{\"name\": \"Ada\"}' --wait
+
+A profile that `login` stored, LONGSHORE_URL and LONGSHORE_API_KEY come first.";
 
 const SECRETS_EXAMPLES: &str = "\
 Examples:
@@ -262,8 +267,8 @@ pub enum Command {
 /// Arguments of `longshore dev`.
 #[derive(Debug, Args)]
 pub struct DevArgs {
-    /// The folder with handler.py
-    #[arg(value_name = "DIR")]
+    /// The folder with handler.py [default: this folder]
+    #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub dir: PathBuf,
     /// Exit after the sample job: 0 if it completed, else 1
     #[arg(long)]

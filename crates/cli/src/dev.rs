@@ -25,6 +25,9 @@ pub use server_host::{HostFuture, RunningServer, ServerHost, ServerRequest, Work
 use longshore_client::Client;
 
 use crate::DevArgs;
+use crate::profile::running::RunningProfile;
+use crate::profile::{self, Profile};
+use crate::remote::variable;
 use crate::screen::Screen;
 use crate::stop::StopRequest;
 use dev_dir::DevDir;
@@ -55,6 +58,8 @@ pub async fn dev(args: &DevArgs, host: &dyn ServerHost) -> ExitCode {
         () = stop.requested() => Ok(if args.once { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS }),
     };
     let code = outcome.unwrap_or_else(|error| report(&screen, &error));
+    // Removed before the port is free for another server.
+    drop(session.profile.take());
     tokio::select! {
         () = session.stop() => {}
         // A second signal ends the command without waiting for the shutdown.
@@ -93,6 +98,7 @@ async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Resu
         Some(taken) => screen.note(&format!("port {taken} is in use: serving on {}", screen.bold(&base_url))),
         None => screen.good(&format!("serving on {}", screen.bold(&base_url))),
     }
+    let profile = if args.once { None } else { store_profile(port.number, &base_url, &key, screen) };
     Ok(DevSession {
         dir: args.dir.clone(),
         once: args.once,
@@ -101,9 +107,22 @@ async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Resu
         command,
         client: Client::new(&base_url, &key)?,
         key,
+        profile,
         server,
         screen: screen.clone(),
     })
+}
+
+/// Stores the server's address and key for other commands of the user. Without `HOME` there is no place for them.
+fn store_profile(port: u16, url: &str, key: &str, screen: &Screen) -> Option<RunningProfile> {
+    let folder = profile::dev_folder(variable).ok()?;
+    let stored = Profile { url: url.to_owned(), api_key: key.into() };
+    RunningProfile::store(&folder, port, &stored)
+        .inspect_err(|error| {
+            let folder = folder.display();
+            screen.note(&format!("cannot write to {folder}: {error}; other commands need --url and a key"));
+        })
+        .ok()
 }
 
 /// Prints the error to the terminal.

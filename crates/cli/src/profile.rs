@@ -1,4 +1,6 @@
-//! The stored servers and keys of this user: `~/.config/longshore/config.toml`.
+//! The stored servers and keys of this user: `~/.config/longshore/config.toml`, and beside it the running `dev` servers.
+
+pub(crate) mod running;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -114,6 +116,11 @@ pub(crate) fn path(variable: impl Fn(&str) -> Option<String>) -> CommandResult<P
                 .next("use LONGSHORE_URL and LONGSHORE_API_KEY instead")
         })?;
     Ok(folder.join("longshore").join("config.toml"))
+}
+
+/// Returns the folder with the profiles of running `dev` servers.
+pub(crate) fn dev_folder(variable: impl Fn(&str) -> Option<String>) -> CommandResult<PathBuf> {
+    path(variable).map(|path| path.with_file_name("dev"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use longshore_client::Client;
 
 use crate::exit::{CommandError, CommandExit, CommandResult};
 use crate::output::{FormatArgs, Output};
+use crate::profile::running::running;
 use crate::profile::{self, DEFAULT_PROFILE, Profile, Profiles, Secret};
 use crate::screen::Screen;
 
@@ -48,7 +49,13 @@ impl ServerArgs {
         Ok(Connection { client, output: Output::new(self.format.output), screen: Screen::new(false) })
     }
 
-    /// Returns address and key. Each comes from the flag, else the environment, else the profile.
+    /// Arguments that name a server and nothing else.
+    pub(crate) fn at(url: &str) -> Self {
+        Self { url: Some(url.to_owned()), ..Self::default() }
+    }
+
+    /// Returns address and key. Each comes from the flag, else the environment, else the profile. Without a stored
+    /// profile for the server, they are those of the running `dev` server.
     pub(crate) fn resolve(
         &self,
         variable: impl Fn(&str) -> Option<String>,
@@ -57,17 +64,22 @@ impl ServerArgs {
         let url = self.url.clone().or_else(|| set("LONGSHORE_URL"));
         let key = self.api_key.clone().or_else(|| set("LONGSHORE_API_KEY").map(|key| key.as_str().into()));
         // A named profile must exist. The default profile is read only if the address or the key is missing.
-        let stored = if self.profile.is_some() || url.is_none() || key.is_none() {
+        let mut stored = if self.profile.is_some() || url.is_none() || key.is_none() {
             self.stored(&variable)?
         } else {
             None
         };
+        let fits = |profile: &Profile| url.as_deref().is_none_or(|url| same(url, &profile.url));
+        if self.profile.is_none() && key.is_none() && !stored.as_ref().is_some_and(fits) {
+            stored = running_server(&variable, fits)?.or(stored);
+        }
         let key = match (key, &stored) {
             (Some(key), _) => key,
             (None, Some(stored)) => stored_key(stored, url.as_deref())?,
             (None, None) => {
                 return Err(CommandError::new(CommandExit::Unauthorized, "no key for the server").next(
-                    "`longshore login` stores one, LONGSHORE_API_KEY names one; `serve` prints it at its first start",
+                    "`longshore dev DIR` runs a server that needs none here; else `longshore login` stores one, \
+                     LONGSHORE_API_KEY names one, `serve` prints it at its first start",
                 ));
             }
         };
@@ -101,6 +113,22 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// Returns the profile of the running `dev` server that `fits`. More than one is an error.
+fn running_server(
+    variable: &impl Fn(&str) -> Option<String>,
+    fits: impl Fn(&Profile) -> bool,
+) -> CommandResult<Option<Profile>> {
+    let Ok(folder) = profile::dev_folder(variable) else { return Ok(None) };
+    let mut running = running(&folder);
+    running.retain(fits);
+    if running.len() < 2 {
+        return Ok(running.pop());
+    }
+    let urls: Vec<_> = running.iter().map(|profile| profile.url.as_str()).collect();
+    let message = format!("{} `longshore dev` servers are running: {}", urls.len(), urls.join(", "));
+    Err(CommandError::usage(message).next(format!("name one with --url, such as --url {}", urls[0])))
+}
+
 /// A stored key is only sent to the server that it was stored for.
 fn stored_key(stored: &Profile, url: Option<&str>) -> CommandResult<Secret> {
     let Some(other) = url.filter(|url| !same(url, &stored.url)) else { return Ok(stored.api_key.clone()) };
@@ -117,6 +145,7 @@ fn same(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::running::RunningProfile;
 
     fn resolved(remote: &ServerArgs, environment: &[(&str, &str)]) -> CommandResult<(String, String)> {
         let find = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
@@ -146,6 +175,40 @@ mod tests {
         assert!(failure.message.contains("is for http://stored"), "a key is not sent elsewhere: {failure}");
         let other = ServerArgs { profile: Some("other".into()), ..none };
         assert!(got(&other, &environment).unwrap_err().message.contains("known: default"));
+    }
+
+    #[test]
+    fn a_running_dev_server_is_used_where_nothing_else_is_chosen() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().display().to_string();
+        let here = ("XDG_CONFIG_HOME", home.as_str());
+        let folder = dir.path().join("longshore/dev");
+        let dev = |port: u16, key: &str| {
+            let profile = Profile { url: format!("http://127.0.0.1:{port}"), api_key: key.into() };
+            RunningProfile::store(&folder, port, &profile).unwrap()
+        };
+        let pair = |url: &str, key: &str| (url.to_owned(), key.to_owned());
+        let none = ServerArgs::default();
+        let one = dev(8081, "one");
+        assert_eq!(resolved(&none, &[here]).unwrap(), pair("http://127.0.0.1:8081", "one"));
+        // A chosen address or key stays the chosen one.
+        let env_key = ("LONGSHORE_API_KEY", "env");
+        assert_eq!(resolved(&none, &[here, env_key]).unwrap(), pair(LOCAL_URL, "env"));
+        let elsewhere = ("LONGSHORE_URL", "http://elsewhere");
+        assert_eq!(resolved(&none, &[here, elsewhere]).unwrap_err().exit, CommandExit::Unauthorized);
+        let _other = dev(8082, "other");
+        let failure = resolved(&none, &[here]).unwrap_err();
+        assert!(failure.message.contains("2 `longshore dev` servers are running"), "{failure}");
+        let named = ServerArgs::at("http://127.0.0.1:8082/");
+        assert_eq!(resolved(&named, &[here]).unwrap(), pair("http://127.0.0.1:8082/", "other"));
+        // A stored default profile is not replaced, and a named address still finds its own key.
+        let mut profiles = Profiles::default();
+        profiles.put("default", Profile { url: "http://stored".into(), api_key: "stored".into() });
+        profiles.store(&dir.path().join("longshore/config.toml")).unwrap();
+        assert_eq!(resolved(&none, &[here]).unwrap(), pair("http://stored", "stored"));
+        assert_eq!(resolved(&named, &[here]).unwrap().1, "other");
+        assert!(resolved(&none, &[here, elsewhere]).unwrap_err().message.contains("is for http://stored"));
+        drop(one);
     }
 
     #[test]

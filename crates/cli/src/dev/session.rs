@@ -16,6 +16,7 @@ use super::server_host::RunningServer;
 use super::snippets::Snippets;
 use super::watch::{self, Changes, FileTimes};
 use super::{python, report};
+use crate::profile::running::RunningProfile;
 use crate::screen::Screen;
 
 /// Idle timeout of workers, in seconds: a warm worker runs the next sample sooner.
@@ -34,6 +35,8 @@ pub(crate) struct DevSession {
     pub(crate) command: Vec<String>,
     pub(crate) client: Client,
     pub(crate) key: String,
+    /// The stored address and key for other commands. `None` with `--once`, or if it cannot be stored.
+    pub(crate) profile: Option<RunningProfile>,
     pub(crate) server: Arc<dyn RunningServer>,
     pub(crate) screen: Screen,
 }

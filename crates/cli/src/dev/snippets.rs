@@ -1,7 +1,8 @@
-//! Examples for curl, Python and JavaScript that call the running endpoint.
+//! Examples for `longshore`, curl, Python and JavaScript that call the running endpoint.
 
 use longshore_client::segment;
 
+use crate::remote::{ServerArgs, variable};
 use crate::screen::Screen;
 
 /// Most characters of a sample that is shown inline; a longer one is read from its file.
@@ -17,12 +18,20 @@ pub(crate) struct Snippets<'a> {
 }
 
 impl Snippets<'_> {
-    /// Prints the same request to the endpoint for curl, the Python SDK and the JavaScript SDK.
+    /// Prints the same request to the endpoint for `longshore`, curl, the Python SDK and the JavaScript SDK.
     pub(crate) fn show(&self, screen: &Screen) {
         let (input, data) = self.payload();
         let Self { base_url, slug, key, .. } = self;
+        let (before, after) = self.server_words(variable);
+        let job = self.job_argument();
+        let commands = [
+            format!("{before}longshore run {slug} {job} --wait{after}"),
+            format!("{before}longshore logs -f {slug}{after}"),
+            format!("{before}longshore top{after}"),
+        ];
         let slug = segment(slug);
         let blocks = [
+            ("longshore, in a second terminal", commands.join("\n")),
             (
                 "curl",
                 format!(
@@ -56,6 +65,36 @@ impl Snippets<'_> {
             }
         }
         screen.line("");
+    }
+
+    /// What a command in another terminal needs before and after its words to call this server: nothing if it is the
+    /// server that commands call anyway.
+    fn server_words(&self, variable: impl Fn(&str) -> Option<String>) -> (String, String) {
+        let Self { base_url, key, .. } = self;
+        let reaches = |args: &ServerArgs| {
+            let resolved = args.resolve(&variable);
+            resolved.is_ok_and(|(url, found)| url == *base_url && found.text() == *key)
+        };
+        if reaches(&ServerArgs::default()) {
+            (String::new(), String::new())
+        } else if reaches(&ServerArgs::at(base_url)) {
+            (String::new(), format!(" --url {base_url}"))
+        } else {
+            (format!("LONGSHORE_URL={base_url} LONGSHORE_API_KEY={key} "), String::new())
+        }
+    }
+
+    /// The input of `longshore run`: the sample's if it is short, else the sample's file.
+    fn job_argument(&self) -> String {
+        let Some((text, path)) = &self.sample else { return "'{}'".to_owned() };
+        let sample: serde_json::Value = serde_json::from_slice(text).unwrap_or_default();
+        let input = sample.get("input").map(ToString::to_string).unwrap_or_default();
+        let only_input = sample.as_object().is_some_and(|sample| sample.len() == 1);
+        if only_input && input.chars().count() <= INLINE_CHARS_MAX && !input.contains('\'') {
+            format!("'{input}'")
+        } else {
+            format!("--whole @{path}")
+        }
     }
 
     /// The request as a JSON literal, and as an argument of curl.
@@ -109,6 +148,8 @@ fn python_literal(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Profile;
+    use crate::profile::running::RunningProfile;
 
     #[test]
     fn json_becomes_python_outside_of_strings_only() {
@@ -122,5 +163,25 @@ mod tests {
         let sample = Some((long.as_bytes(), "dir/test_input.json".to_owned()));
         let snippets = Snippets { base_url: "http://h", slug: "s", key: "k", sample };
         assert_eq!(snippets.payload().1, "@dir/test_input.json");
+        assert_eq!(snippets.job_argument(), "--whole @dir/test_input.json");
+    }
+
+    #[test]
+    fn a_command_names_the_server_only_where_it_must() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("longshore/dev");
+        let (base_url, key) = ("http://127.0.0.1:8080", "k");
+        let snippets = Snippets { base_url, slug: "s", key, sample: None };
+        let words = |more: &[(&str, &str)]| {
+            let home = dir.path().display().to_string();
+            let all = [&[("XDG_CONFIG_HOME", home.as_str())], more].concat();
+            snippets.server_words(|name| all.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned()))
+        };
+        let plain = |before: &str, after: &str| (before.to_owned(), after.to_owned());
+        assert_eq!(words(&[]), plain("LONGSHORE_URL=http://127.0.0.1:8080 LONGSHORE_API_KEY=k ", ""));
+        let profile = Profile { url: base_url.to_owned(), api_key: key.into() };
+        let _ours = RunningProfile::store(&folder, 8080, &profile).unwrap();
+        assert_eq!(words(&[]), plain("", ""));
+        assert_eq!(words(&[("LONGSHORE_URL", "http://other")]), plain("", " --url http://127.0.0.1:8080"));
     }
 }
