@@ -84,6 +84,7 @@ def test_hello_prints_its_result(hello):
 @pytest.mark.parametrize("broken, says", [
     ("import runpod\n\nraise RuntimeError('no weights here')\n", "no weights here"),
     ("import no_such_module_anywhere\n", "no_such_module_anywhere"),
+    ("def handler(job):\n    return 1\n", 'runpod.serverless.start({"handler": handler})'),
     ("import runpod\n\ndef handler(job):\n    raise ValueError('bad prompt')\n\n"
      "runpod.serverless.start({'handler': handler})\n", "bad prompt"),
 ])

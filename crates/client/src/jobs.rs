@@ -84,12 +84,25 @@ pub struct Purged {
 }
 
 /// Counts of an endpoint's jobs and workers.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Health {
     /// The counts of jobs by state.
     pub jobs: HealthJobs,
     /// The counts of workers by state.
     pub workers: HealthWorkers,
+    /// Why workers are held back.
+    #[serde(default)]
+    pub reasons: HealthReasons,
+}
+
+/// Why workers are held back. Each reason is `None` if no worker is held back by it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct HealthReasons {
+    /// What the throttled workers wait for.
+    pub throttled: Option<String>,
+    /// How the last worker that crashed exited, with its last log lines.
+    pub unhealthy: Option<String>,
 }
 
 /// Counts of jobs by state.

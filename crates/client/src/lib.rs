@@ -17,7 +17,7 @@ mod wire;
 pub use code::CodeVersion;
 pub use error::ClientError;
 pub use external::{ExternalWorker, TakenJob};
-pub use jobs::{Chunk, Health, HealthJobs, HealthWorkers, Job, JobPage, Purged, StreamPage};
+pub use jobs::{Chunk, Health, HealthJobs, HealthReasons, HealthWorkers, Job, JobPage, Purged, StreamPage};
 pub use logs::LogLines;
 pub use management::{Endpoint, EndpointSpec, Template, TemplateSpec};
 pub use resources::Collection;

@@ -8,6 +8,7 @@ use longshore_client::{Client, HealthWorkers, Job};
 use longshore_model::JobState;
 
 use super::error::DevError;
+use crate::output::harmless;
 use crate::pretty::pretty;
 use crate::screen::{Screen, Step, span};
 use crate::traceback::readable;
@@ -74,14 +75,20 @@ pub(crate) async fn run(
         if page.status.is_terminal() && page.stream.is_empty() {
             break;
         }
-        let workers = client.health(slug).await?.workers;
-        if keeps_crashing(&workers) {
+        let health = client.health(slug).await?;
+        let workers = &health.workers;
+        if keeps_crashing(workers) {
             // Without this, a later worker would run the job unobserved.
             let _ = client.cancel(slug, job.id).await;
             step.failed("every worker exits before it takes test_input.json");
+            // The further lines of the reason are the worker's last log lines.
+            if let Some(reason) = health.reasons.unhealthy.as_deref().and_then(|reason| reason.lines().next())
+            {
+                screen.line(&format!("    {}", harmless(reason.trim_end_matches("; its last log lines:"))));
+            }
             return Ok(SampleResult::NoWorker);
         }
-        step.detail(stage(page.status, &workers));
+        step.detail(stage(page.status, workers));
     }
     job = client.status(slug, job.id).await?;
     let took = since.elapsed();

@@ -232,8 +232,9 @@ impl FleetState {
         let was_ready = entry.as_ref().is_some_and(|w| w.ready_since.is_some());
         let has_served = entry.as_ref().is_some_and(|w| w.has_served);
         let is_clean = exited.code == Some(0);
-        let reason = describe(exited);
         let was_stopped = exited.expected || desired == DesiredState::Stopping;
+        let took_no_job = entry.is_some() && is_clean && !was_ready && !was_stopped;
+        let reason = describe(exited, if took_no_job { START_HINT } else { "" });
         // A drained worker may exit by itself.
         let is_expected = was_stopped || (is_clean && desired != DesiredState::Serving);
         if entry.is_some() && !is_expected && !(is_clean && was_ready) {
@@ -337,15 +338,18 @@ impl FleetState {
     }
 }
 
-/// Returns how a worker exited, as text for the error of its jobs.
-fn describe(exited: &WorkerExit) -> String {
+/// Why a worker exits with code 0 before it asks for a job: its program ends without the SDK's loop.
+const START_HINT: &str = ": the handler must call `runpod.serverless.start({\"handler\": handler})`, which asks for jobs and does not return";
+
+/// Returns how a worker exited and then `hint`, as text for the error of its jobs.
+fn describe(exited: &WorkerExit, hint: &str) -> String {
     let how = match (&exited.because, exited.code, exited.signal) {
         (Some(because), _, _) => format!("was {because}"),
         (None, Some(code), _) => format!("exited with code {code}"),
         (None, None, Some(signal)) => format!("was killed by signal {signal}"),
         (None, None, None) => "vanished".to_owned(),
     };
-    let mut text = format!("worker {} {how} after {} s", exited.worker, exited.ran_ms / 1_000);
+    let mut text = format!("worker {} {how} after {} s{hint}", exited.worker, exited.ran_ms / 1_000);
     if !exited.log_tail.is_empty() {
         text.push_str("; its last log lines:\n");
         text.push_str(&exited.log_tail);

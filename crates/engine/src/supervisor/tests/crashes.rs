@@ -51,6 +51,18 @@ async fn a_crash_of_a_worker_that_served_jobs_does_not_lengthen_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_exit_with_code_0_before_the_first_take_names_the_missing_call() {
+    let harness = Harness::start(an_endpoint());
+    harness.set_queued(1);
+    harness.wait_ms(SOON).await;
+    harness.launcher.exit(&harness.running()[0], Some(0), None, 250);
+    harness.wait_ms(SOON).await;
+    let crash = harness.handle.status.borrow().last_crash.clone().unwrap();
+    let expected = "exited with code 0 after 0 s: the handler must call `runpod.serverless.start(";
+    assert!(crash.contains(expected) && crash.ends_with("the last words"), "{crash}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_start_that_fails_is_retried() {
     let harness = Harness::start(an_endpoint());
     harness.launcher.refuse(Some("no such program"));
