@@ -33,13 +33,11 @@ impl ClientAddress {
 }
 
 /// An API key with its use. A change of the key makes a new value that shares the use; the old value stays valid for
-/// requests that hold it, but is not [current](Self::is_current).
+/// requests that hold it.
 #[derive(Debug)]
 pub struct TrackedKey {
     key: ApiKey,
     submitter: Submitter,
-    /// The key was changed or deleted since.
-    is_retired: AtomicBool,
     /// Shared with the values of earlier and later changes.
     usage: Arc<KeyUsage>,
 }
@@ -74,28 +72,17 @@ impl TrackedKey {
             fingerprints: Default::default(),
             addresses: Mutex::new(key.addresses.clone()),
         };
-        Self { submitter: key.submitter(), key, is_retired: AtomicBool::new(false), usage: Arc::new(usage) }
+        Self { submitter: key.submitter(), key, usage: Arc::new(usage) }
     }
 
     /// Returns the key after a change, with the use of this one.
     pub(crate) fn changed(&self, key: ApiKey) -> Self {
-        let (is_retired, usage) = (AtomicBool::new(false), Arc::clone(&self.usage));
-        Self { submitter: key.submitter(), key, is_retired, usage }
+        Self { submitter: key.submitter(), key, usage: Arc::clone(&self.usage) }
     }
 
     /// Returns the key's id and owner, which the jobs that it submits carry.
     pub fn submitter(&self) -> Submitter {
         self.submitter
-    }
-
-    /// Returns whether a lookup of the key's hash would return this value. Caches of keys check this.
-    pub fn is_current(&self) -> bool {
-        !self.is_retired.load(Ordering::Acquire)
-    }
-
-    /// Marks this value as changed or deleted.
-    pub(crate) fn retire(&self) {
-        self.is_retired.store(true, Ordering::Release);
     }
 
     /// Records a use. Returns whether the use is the first one from this address; `false` without an address.

@@ -2,7 +2,6 @@
 
 pub(crate) mod auth;
 pub(crate) mod call;
-pub(crate) mod credential_cache;
 pub(crate) mod fallback;
 pub(crate) mod peer;
 pub(crate) mod rate_limits;

@@ -4,7 +4,6 @@ mod api_keys;
 mod auth;
 mod authorization;
 mod control;
-mod credential_cache;
 mod direct;
 mod edges;
 mod events;

@@ -40,10 +40,9 @@ impl KeyTable {
             Some(place) => self.keys[place].changed(record),
             None => TrackedKey::new(record),
         });
-        self.unlist(&key.id);
-        if let Some(other) = self.by_hash.insert(key.hash.clone(), Arc::clone(&key)) {
-            other.retire();
-        }
+        // The replaced record can have another hash.
+        self.by_hash.retain(|_, other| other.id != key.id);
+        self.by_hash.insert(key.hash.clone(), Arc::clone(&key));
         match place {
             Some(place) => self.keys[place] = Arc::clone(&key),
             None => self.keys.push(Arc::clone(&key)),
@@ -54,13 +53,6 @@ impl KeyTable {
     /// Removes the key with this id, if there is one.
     pub(super) fn remove(&mut self, id: &str) {
         self.keys.retain(|key| key.id != id);
-        self.unlist(id);
-    }
-
-    /// Removes the key from `by_hash`, so that holders of its record look it up again.
-    fn unlist(&mut self, id: &str) {
-        for (_, key) in self.by_hash.extract_if(|_, key| key.id == id) {
-            key.retire();
-        }
+        self.by_hash.retain(|_, key| key.id != id);
     }
 }

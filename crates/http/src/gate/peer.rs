@@ -1,16 +1,14 @@
-//! The other end of a connection, its credential, and the progress of its request.
+//! The other end of a connection, and the progress of its request.
 //!
 //! A task-local of the connection's task, which handles all of the connection's requests. Carried in each request
 //! instead, it would cost three allocations per request.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use longshore_engine::ClientAddress;
-
-use crate::gate::credential_cache::CredentialCache;
 
 tokio::task_local! {
     /// Boxed: each poll moves it into the task-local's place and out again.
@@ -20,7 +18,6 @@ tokio::task_local! {
 /// What a connection's task knows about its connection.
 struct ConnectionContext {
     peer: Peer,
-    credentials: RefCell<CredentialCache>,
     request: Cell<RequestProgress>,
 }
 
@@ -63,20 +60,8 @@ impl Peer {
 
     /// Runs `connection` as the task of this client's connection.
     pub(crate) fn serve<F: Future>(self, connection: F) -> impl Future<Output = F::Output> {
-        CONNECTION.scope(
-            Box::new(ConnectionContext {
-                peer: self,
-                credentials: RefCell::default(),
-                request: Cell::default(),
-            }),
-            connection,
-        )
+        CONNECTION.scope(Box::new(ConnectionContext { peer: self, request: Cell::default() }), connection)
     }
-}
-
-/// Passes the connection's cached credential to `look`. `None` outside of a connection.
-pub(crate) fn credential_cache<T>(look: impl FnOnce(&mut CredentialCache) -> T) -> Option<T> {
-    CONNECTION.try_with(|connection| look(&mut connection.credentials.borrow_mut())).ok()
 }
 
 /// The progress of the current request.

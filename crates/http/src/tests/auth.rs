@@ -90,6 +90,51 @@ async fn a_key_that_ended_is_401() {
 }
 
 #[tokio::test]
+async fn a_changed_key_is_judged_anew_on_an_open_connection() {
+    let fixture = Fixture::start().await;
+    let key = mint_key("k", vec![KeyScope::Jobs { endpoint_ids: every() }], Millis(1)).unwrap();
+    let run = format!("POST /v2/demo/run\nauthorization: {}", key.text);
+    let mut wire = fixture.server.connect().await;
+    assert_eq!(wire.ask(&run, BODY).await.status, 401);
+    for (change, status) in [
+        (ApiKey { name: "new".to_owned(), ..key.record.clone() }, 200),
+        (ApiKey { disabled: true, ..key.record.clone() }, 401),
+        (ApiKey { rate_limit: Some(100), ..key.record.clone() }, 200),
+        (ApiKey { expires_at: Some(Millis(2)), ..key.record.clone() }, 401),
+        (ApiKey { scopes: vec![KeyScope::Read { endpoint_ids: every() }], ..key.record.clone() }, 401),
+        (key.record.clone(), 200),
+        // Another key with the same text replaces the first one.
+        (ApiKey { id: "other".to_owned(), disabled: true, ..key.record.clone() }, 401),
+        (key.record.clone(), 200),
+    ] {
+        fixture.engine.keys().put(change.clone()).await.unwrap();
+        assert_eq!(wire.ask(&run, BODY).await.status, status, "{change:?}");
+    }
+    fixture.engine.keys().delete(&key.record.id, |_| true).await.unwrap();
+    assert_eq!(wire.ask(&run, BODY).await.status, 401);
+}
+
+#[tokio::test]
+async fn each_request_of_a_connection_is_judged_by_its_own_credential() {
+    let fixture = Fixture::start().await;
+    let key = add(&fixture, KeyScope::Jobs { endpoint_ids: every() }, |_| {}).await;
+    let token = fixture.engine.worker_token(&fixture.endpoint.record().id);
+    let (run, ping) = ("POST /v2/demo/run", "GET /v2/demo/ping/w-1");
+    let mut wire = fixture.server.connect().await;
+    for (head, credential, status) in [
+        (run, key.as_str(), 200),
+        (run, &key[..key.len() - 1], 401),
+        (run, token.as_str(), 401),
+        (ping, token.as_str(), 200),
+        (ping, key.as_str(), 401),
+        ("GET /v2/other/ping/w-1", token.as_str(), 401),
+    ] {
+        let head = format!("{head}\nauthorization: {credential}");
+        assert_eq!(wire.ask(&head, BODY).await.status, status, "{head}");
+    }
+}
+
+#[tokio::test]
 async fn a_key_does_what_its_scopes_say() {
     let fixture = Fixture::start().await;
     let job = fixture.submit().await;
