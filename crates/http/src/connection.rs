@@ -2,7 +2,6 @@
 
 pub(crate) mod accept;
 pub(crate) mod half_close;
-pub(crate) mod head_timeout;
 pub(crate) mod lingering_body;
 pub(crate) mod serve;
 pub(crate) mod tls;

@@ -18,6 +18,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::body::Body;
+use bytes::Bytes;
+use http::Response;
+use http_body::Body as HttpBody;
+use http_body_util::BodyExt as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
@@ -32,6 +37,28 @@ const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 const PROBE_AFTER: Duration = Duration::from_secs(1);
 /// Longest time between two probes.
 const PROBE_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Sets the progress of the connection's request to [`RequestProgress::Coming`] when it is dropped.
+struct ResponseEnd;
+
+impl Drop for ResponseEnd {
+    fn drop(&mut self) {
+        peer::set_request(RequestProgress::Coming);
+    }
+}
+
+/// Returns the same response, whose end [`HalfClose`] notices: hyper drops the body when it has all of it.
+pub(crate) fn mark_end(
+    response: Response<Body>,
+) -> Response<impl HttpBody<Data = Bytes, Error = axum::Error>> {
+    let end = ResponseEnd;
+    response.map(|body| {
+        body.map_err(move |error| {
+            let _dropped_with_the_body = &end;
+            error
+        })
+    })
+}
 
 /// A stream that notices its end while a request waits for its response.
 pub(crate) struct HalfClose<S> {

@@ -1,26 +1,35 @@
 //! Serves the requests of one connection in order, with bounds on size and time.
 
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use crate::Edge;
-use crate::connection::half_close::HalfClose;
-use crate::connection::head_timeout::HeadTimeout;
+use crate::connection::half_close::{HalfClose, mark_end};
 use crate::connection::lingering_body::LingeringBody;
 use crate::connection::tls::Tls;
 use crate::connection::write_timeout::WriteTimeout;
 
 /// Largest request head, in bytes; above it the status is 431.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// How long a connection may be idle between requests, or take to send a later request's head. A worker whose handler
+/// blocks must find its connection open when it reports: its client library keeps connections for 15 s, others for 90
+/// s. A result posted to a closed connection is lost.
+const HEAD_TIMEOUT: Duration = Duration::from_mins(2);
+/// How long a new connection may take to send its first request's head. Short, because idle new connections are a way
+/// to exhaust the server's connections.
+const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Serves a client's connection until either side closes it, or until `closing` announces the shutdown and the open
 /// request has its response.
@@ -54,15 +63,15 @@ pub(crate) async fn serve_stream(
     edge: Edge,
     mut closing: watch::Receiver<()>,
 ) {
-    let head_timeout = &HeadTimeout::new();
+    let has_request = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
-        head_timeout.pause();
-        edge.answer(LingeringBody::body_of(request))
-            .map(|answered| answered.map(|response| head_timeout.restart_after(response)))
+        has_request.store(true, Ordering::Relaxed);
+        edge.answer(LingeringBody::body_of(request)).map(|answered| answered.map(mark_end))
     });
     let connection = http1::Builder::new()
-        // [`HeadTimeout`] bounds the time of a head, below.
-        .header_read_timeout(None)
+        .timer(TokioTimer::new())
+        // Runs from when a response has been written to the end of the next request's head.
+        .header_read_timeout(HEAD_TIMEOUT)
         .max_header_size(HEAD_BYTES_MAX)
         // hyper checks that limit on a complete head; this one bounds an incomplete head.
         .max_buf_size(HEAD_BYTES_MAX)
@@ -70,7 +79,7 @@ pub(crate) async fn serve_stream(
         .half_close(true)
         .serve_connection(TokioIo::new(HalfClose::around(WriteTimeout::around(stream))), service);
     let mut connection = pin!(connection);
-    let mut late_head = pin!(head_timeout.expired());
+    let mut first_head_timeout = pin!(sleep(FIRST_HEAD_TIMEOUT));
     let mut is_closing = false;
     loop {
         tokio::select! {
@@ -85,9 +94,12 @@ pub(crate) async fn serve_stream(
                 is_closing = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = &mut late_head => {
-                tracing::debug!("request head timed out");
-                return;
+            () = &mut first_head_timeout, if !has_request.load(Ordering::Relaxed) => {
+                // The first request may have arrived since `select!` evaluated the condition above.
+                if !has_request.load(Ordering::Relaxed) {
+                    tracing::debug!("first request head timed out");
+                    return;
+                }
             }
         }
     }

@@ -261,11 +261,80 @@ async fn a_connection_that_never_asks_is_closed_sooner_than_an_idle_one() {
 #[tokio::test(start_paused = true)]
 async fn a_request_may_take_longer_than_its_head_may() {
     let slow = async || {
-        tokio::time::sleep(Duration::from_mins(1)).await;
+        tokio::time::sleep(Duration::from_mins(10)).await;
         "late"
     };
     let server = serve_routes(Router::new().route("/slow", get(slow))).await;
-    assert_eq!(server.ask("GET /slow", b"").await.text(), "late");
+    let mut wire = server.connect().await;
+    for _ in 0..2 {
+        assert_eq!(wire.ask("GET /slow", b"").await.text(), "late");
+        // The idle time begins at the end of the response.
+        assert!(timeout(Duration::from_secs(110), wire.is_closed()).await.is_err());
+    }
+    assert!(timeout(Duration::from_secs(20), wire.is_closed()).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_head_may_come_in_parts_within_20_seconds() {
+    let server = reader().await;
+    let mut wire = server.connect().await;
+    wire.write(b"GET /quick HTTP/1.1\r\nhost: ").await;
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    wire.write(b"test\r\n\r\n").await;
+    assert_eq!(wire.answer(false).await.text(), "quick");
+    // The end of the first 20 s does not end a connection that has had a request.
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(wire.ask("GET /quick", b"").await.text(), "quick");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_head_has_two_minutes_and_is_cut_without_a_response() {
+    let server = reader().await;
+    let mut wire = server.connect().await;
+    assert_eq!(wire.ask("GET /quick", b"").await.text(), "quick");
+    wire.write(b"GET /quick HTTP/1.1\r\n").await;
+    // Further bytes do not extend the time.
+    for _ in 0..3 {
+        assert!(timeout(Duration::from_secs(35), wire.is_closed()).await.is_err());
+        wire.write(b"a: b\r\n").await;
+    }
+    let mut rest = Vec::new();
+    let read = tokio::io::AsyncReadExt::read_to_end(&mut wire.stream, &mut rest);
+    let read = timeout(Duration::from_secs(20), read).await.unwrap();
+    assert!(rest.is_empty(), "{read:?} {}", String::from_utf8_lossy(&rest));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_gets_all_of_a_large_response() {
+    const PART_BYTES: usize = 8_000_000;
+    let large = async || Bytes::from(vec![b'x'; 8 * PART_BYTES]);
+    let server = serve_routes(Router::new().route("/large", get(large))).await;
+    let mut wire = server.connect().await;
+    wire.send("GET /large", None).await;
+    assert_eq!(wire.head().await.0, 200);
+    // Four minutes: longer than a connection may be idle.
+    for _ in 0..8 {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(wire.exactly(PART_BYTES).await.len(), PART_BYTES);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_has_ended_its_sending_is_probed_during_each_of_its_requests() {
+    let slow = async || {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        "late"
+    };
+    let server = serve_routes(Router::new().route("/slow", get(slow))).await;
+    let mut wire = server.connect().await;
+    wire.write(&b"GET /slow HTTP/1.1\r\nhost: test\r\n\r\n".repeat(2)).await;
+    tokio::io::AsyncWriteExt::shutdown(&mut wire.stream).await.unwrap();
+    for _ in 0..2 {
+        // After 1 s and after 3 s; the next probe would come after 7 s.
+        assert_eq!([wire.answer(false).await.status, wire.answer(false).await.status], [100, 100]);
+        assert_eq!(wire.answer(false).await.text(), "late");
+    }
+    assert!(timeout(DEADLINE, wire.is_closed()).await.unwrap());
 }
 
 #[tokio::test]

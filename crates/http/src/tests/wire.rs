@@ -170,7 +170,8 @@ impl Wire {
         }
     }
 
-    async fn exactly(&mut self, length: usize) -> Vec<u8> {
+    /// Reads this many bytes.
+    pub(super) async fn exactly(&mut self, length: usize) -> Vec<u8> {
         while self.received.len() < length {
             self.receive().await;
         }
