@@ -13,7 +13,7 @@ const RATES: &[(Fault, f64)] = &[
 ];
 const STEPS: u64 = 10_000;
 /// In the first one, other jobs are delivered while a job is deferred.
-const SEEDS: [u64; 7] = [9032, 9106, 7007, 1, 3, 4, 5];
+const SEEDS: [u64; 8] = [9032, 9106, 7007, 1, 3, 4, 5, 14];
 
 #[test]
 fn read_errors_fail_no_job_and_damage_only_its_own() {
