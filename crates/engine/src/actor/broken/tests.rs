@@ -7,8 +7,8 @@ use longshore_model::JobState;
 use longshore_store::Store as _;
 use tokio::time::Instant;
 
-use crate::EndpointError;
 use crate::actor::scene::{DEADLINE, Scene, eventually};
+use crate::{EndpointError, TakeRequest};
 
 #[tokio::test]
 async fn a_broken_invariant_is_found_by_sampling_and_the_queue_loaded_from_rows() {
@@ -133,4 +133,26 @@ async fn a_fault_that_returns_with_the_rows_waits_longer_before_each_reload() {
         let waited = began.elapsed().as_millis() / 100 * 100;
         assert_eq!(waited, expected, "after {sound:?} without a fault");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopping_server_releases_takes_before_the_wait_for_the_reload_is_over() {
+    let scene = Scene::start().await;
+    for count in 1..=6 {
+        scene.corrupt(|_| panic!("an invariant that a verb found broken"));
+        eventually(async || scene.engine.metrics().invariants_broken() == count).await;
+        eventually(async || scene.demo.jobs().health().await.is_ok()).await;
+    }
+    let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 25_000 };
+    let take = tokio::spawn({
+        let demo = scene.demo.clone();
+        async move { demo.workers().take("w1".parse().unwrap(), request).await }
+    });
+    eventually(async || scene.demo.jobs().health().await.unwrap().workers.idle == 1).await;
+    scene.corrupt(|_| panic!("an invariant that a verb found broken"));
+    eventually(async || scene.engine.metrics().invariants_broken() == 7).await;
+    let began = Instant::now();
+    scene.engine.release_waits().await;
+    assert!(take.await.unwrap().unwrap().is_empty());
+    assert!(began.elapsed() < Duration::from_secs(1), "the reload waits for 30 s otherwise");
 }

@@ -99,6 +99,9 @@ async fn requests_of_disconnected_clients_stay_within_the_budget_while_the_disk_
             used + bytes.max(PAYLOAD_BYTES_MIN) + 2 * REQUEST_BYTES > BUDGET_BYTES / 100 * CLIENTS_PERCENT
         );
     }
+    // A payload that becomes a file counts while the file is written.
+    let rejected = disconnect_after_submit(&scene, input(300_000)).await;
+    assert!(matches!(rejected, Err(EndpointError::Overloaded)), "{rejected:?}");
     // Requests without a payload are bounded too.
     until_overloaded(|| scene.demo.jobs().health()).await;
 
