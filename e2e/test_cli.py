@@ -231,9 +231,9 @@ def test_queues_are_looked_at_and_emptied(cli, endpoint):
 
 
 def test_errors_have_their_exit_code_and_a_next_step(cli, endpoint):
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         fails(cli.run("health", "hello", "--url", url), UNREACHABLE, "cannot reach", "longshore serve")
     fails(cli.run("health", endpoint.id, "--api-key", "ls_wrong"), UNAUTHORIZED, "longshore login")
     fails(cli.run("health", "nosuchendpoint"), NOT_FOUND, "no endpoint has this", "longshore endpoint list")
@@ -350,7 +350,7 @@ def test_workers_are_listed_and_their_logs_followed_beyond_their_end(cli, api):
     until(lambda: ended() or True, "the worker has ended", 30)
     assert "Finished" in cli.ok("logs", endpoint.id).out
     assert "Finished" in cli.ok("logs", endpoint.id, "--worker", worker["id"], "-f").out
-    fails(cli.run("logs", endpoint.id, "--worker", "nobody"), NOT_FOUND)
+    fails(cli.run("logs", endpoint.id, "--worker", "unknown"), NOT_FOUND)
     other = api.external()
     fails(cli.run("logs", other.id, "--worker", worker["id"]), NOT_FOUND)
 

@@ -20,7 +20,7 @@ TOO_LARGE = {431, None}
 MALFORMED = {
     # name: bytes, and the statuses that are right
     "nothing but line ends": (b"\r\n\r\n\r\n\r\n", {None}),
-    "no HTTP at all": (b"hello, is anybody there?\r\n\r\n", BAD),
+    "no HTTP at all": (b"hello, are you there?\r\n\r\n", BAD),
     "TLS": (bytes.fromhex("16030100f8010000f40303") + b"\x00" * 240, BAD),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", {400, None}),
     "HTTP/9.9": (b"GET /healthz HTTP/9.9\r\nHost: a\r\n\r\n", {400, None}),

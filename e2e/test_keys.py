@@ -51,7 +51,7 @@ def test_the_last_key_that_manages_stays(api):
     for call in (("DELETE", {}), ("PATCH", {"json": {"disabled": True}})):
         answer = api.call(call[0], "/v1/apikeys/admin", **call[1])
         assert answer.status_code == 400, answer.text
-        assert "nobody could manage this server" in answer.json()["error"]
+        assert "no key could manage this server" in answer.json()["error"]
 
 
 def test_the_use_of_a_key_outlives_the_server(fresh_server):

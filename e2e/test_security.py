@@ -286,7 +286,7 @@ def test_the_audit_log_has_a_bound(fresh_server):
 # What workers can see of the server
 
 
-NOBODY = 65_534
+UNPRIVILEGED = 65_534
 
 
 def environment(pid: int) -> str:
@@ -300,8 +300,8 @@ def confined(fresh_server):
     with tempfile.TemporaryDirectory(prefix="longshore-e2e-") as folder:
         prefix = ()
         if os.geteuid() == 0:
-            os.chown(folder, NOBODY, NOBODY)
-            user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+            os.chown(folder, UNPRIVILEGED, UNPRIVILEGED)
+            user = (f"--reuid={UNPRIVILEGED}", f"--regid={UNPRIVILEGED}", "--clear-groups")
             reads = ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search")
             prefix = ("setpriv", *user, *reads, "env", f"HOME={folder}")
         server = fresh_server(folder=Path(folder), prefix=prefix)

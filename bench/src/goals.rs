@@ -47,7 +47,7 @@ pub struct Goal {
 /// How a figure is computed from the readings of one repetition.
 #[derive(Clone, Copy)]
 enum Figure {
-    /// The reading itself.
+    /// The reading of this name, without a computation.
     Reading(&'static str),
     /// A thousandth of the reading: ms from us, or s from ms.
     Thousandth(&'static str),

@@ -30,11 +30,9 @@ usage: cargo xtask <task>
   instructions [--write]
         Counts the instructions of the hot paths and compares them with crates/hot-paths/instructions.toml.
         --write         store the counts in that file instead
-  tidy [--bless | --prose [PATH…]]
+  tidy
         Checks the dependency arrows, file and function sizes, leftovers, links and plain English. Prints
         one line per finding.
-        --bless         store lower prose counts in xtask/src/tidy/prose/baseline.txt
-        --prose PATH…   print every phrase to reword and every short doc in these files and folders
 ";
 
 fn main() -> ExitCode {
@@ -42,7 +40,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match args.as_slice() {
         ["bench", options @ ..] => bench::run(options),
-        ["tidy", options @ ..] => tidy::run_with(options),
+        ["tidy"] => tidy::run(),
         ["instructions"] => instructions::run(false),
         ["instructions", "--write"] => instructions::run(true),
         ["test", options @ ..] => test::Options::parse(options).and_then(|options| test::run(&options)),

@@ -57,20 +57,6 @@ impl File {
     }
 }
 
-/// Runs `cargo xtask tidy` with its options: none, `--bless`, or `--prose` and paths.
-///
-/// # Errors
-///
-/// Findings, an unknown option, or a file that cannot be read.
-pub fn run_with(options: &[&str]) -> Result<(), String> {
-    match options {
-        [] => run(),
-        ["--bless"] => with_prose(|scanned| prose::bless(&scanned)),
-        ["--prose", paths @ ..] => with_prose(|scanned| report(prose::list(scanned, paths))),
-        [other, ..] => Err(format!("tidy: unknown option `{other}`")),
-    }
-}
-
 /// Checks the whole project.
 ///
 /// # Errors
@@ -88,7 +74,7 @@ pub fn run() -> Result<(), String> {
         findings.extend(forbidden::check_text(file));
     }
     let sources = parse(&files);
-    findings.extend(prose::check(prose::scan(&files, &sources))?);
+    findings.extend(prose::check(&files, &sources));
     findings.extend(dead_files::check(&sources));
     findings.extend(modules::check(&sources));
     findings.extend(rooms::check(&sources));
@@ -105,13 +91,6 @@ pub fn run() -> Result<(), String> {
     findings.extend(measured.check());
     println!("tidy: {measured}");
     report(findings)
-}
-
-/// Passes the prose of all files to `task`.
-fn with_prose(task: impl FnOnce(Vec<prose::FileProse<'_>>) -> Result<(), String>) -> Result<(), String> {
-    let files = read_files()?;
-    let sources = parse(&files);
-    task(prose::scan(&files, &sources))
 }
 
 fn parse(files: &[File]) -> Vec<(&Path, Source)> {

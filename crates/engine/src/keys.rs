@@ -168,15 +168,15 @@ impl Keys {
         let could = keys.iter().any(|key| manages(key));
         if could && !others().chain(after).any(manages) {
             return Err(CatalogError::Conflict(format!(
-                "key {id} is the last one that has the scope `manage` and is in force: nobody could manage this server \
-                 any more; make another such key first"
+                "key {id} is the last one that has the scope `manage` and is in force: no key could manage this server; make \
+                 another such key first"
             )));
         }
         let could_for_good = keys.iter().any(|key| manages_for_good(key));
         if could_for_good && !others().chain(after).any(manages_for_good) {
             return Err(CatalogError::Conflict(format!(
-                "key {id} is the last one with the scope `manage` that never expires: nobody could manage this server \
-                 after the others' end; make another such key first"
+                "key {id} is the last one with the scope `manage` that never expires: no key could manage this server \
+                 after the others expired; make another such key first"
             )));
         }
         Ok(())

@@ -206,7 +206,7 @@ impl Auditor {
         let Some((over, why)) = job.cycle.over.filter(|_| sse.has_passed && !is_told) else {
             return;
         };
-        // Each piece may be long under way, and the connection may be gone before its reader notices.
+        // Each piece may be in flight for long, and the connection may be gone before its reader notices.
         let arrived_ms = exchange.arrived.map_or(0, |arrived| arrived.ms);
         let since_ms = over.ms.max(sse.last_event_ms).max(job.cycle.began.1.ms).max(arrived_ms);
         let now_ms = self.ledger.now.ms;

@@ -26,7 +26,7 @@ impl ETag {
         Self(engine.fingerprint(&serde_json::to_vec(record).unwrap_or_default()))
     }
 
-    /// The tag of a record that a response shows together with values from elsewhere, such as its workers. `view` is the
+    /// The tag of a record that a response shows together with external values, such as its workers. `view` is the
     /// whole response.
     pub(super) fn beside(self, engine: &Engine, view: &Value) -> Self {
         let shown = engine.fingerprint(view.to_string().as_bytes());

@@ -38,7 +38,7 @@ async fn answer_of(mut client: DuplexStream) -> String {
     let mut length = 0;
     while !answer[..length].ends_with(b"}") {
         let more = client.read(&mut answer[length..]).await.unwrap();
-        assert!(more > 0, "the server hung up");
+        assert!(more > 0, "the server closed the connection");
         length += more;
     }
     String::from_utf8_lossy(&answer[..length]).into_owned()

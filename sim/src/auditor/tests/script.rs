@@ -34,7 +34,7 @@ impl Script {
         self.auditor.observe(self.now, seen);
     }
 
-    /// Advances the clock.
+    /// Advances both clocks of the script by `ms`.
     pub fn wait(&mut self, ms: u64) -> &mut Self {
         self.now = Moment { ms: self.now.ms + ms, wall_ms: self.now.wall_ms + ms };
         self
