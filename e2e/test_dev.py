@@ -41,8 +41,10 @@ def assert_nothing_runs_under(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """`examples/hello` as it is after its first run, for tests that need no fresh installation."""
-    folder = copy_of("hello", tmp_path_factory.mktemp("dev"))
+    """The template `hello` as it is after its first run, for tests that need no fresh installation."""
+    folder = tmp_path_factory.mktemp("dev") / "hello"
+    made = subprocess.run([binary(), "init", "hello", folder], capture_output=True, text=True, check=True)
+    assert f"longshore dev {folder}" in made.stdout, made
     code, printed = once(folder)
     assert code == 0, printed
     yield folder
@@ -96,7 +98,7 @@ def test_broken_handler_is_exit_1_with_the_reason(hello, broken, says):
 
 def test_folder_without_handler_says_what_is_missing(tmp_path):
     code, printed = once(tmp_path)
-    assert code == 1 and "handler.py" in printed
+    assert code == 1 and "handler.py" in printed and "longshore init hello" in printed
 
 
 def test_other_commands_find_a_running_dev_until_it_ends(hello, tmp_path):

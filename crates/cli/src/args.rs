@@ -8,6 +8,7 @@ use crate::backup::{BackupArgs, RestoreArgs};
 use crate::bench::BenchArgs;
 use crate::deploy::{CodeWorkerArgs, DeployArgs};
 use crate::doctor::DoctorArgs;
+use crate::init::InitArgs;
 use crate::jobs::{
     HealthArgs, JobsArgs, PurgeArgs, RequestsArgs, RunArgs, RunsyncArgs, StatusArgs, StreamArgs,
 };
@@ -23,11 +24,12 @@ use crate::workers::WorkersArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  longshore dev examples/hello           run a handler on this computer
+  longshore init hello my-worker         make a folder with a handler
+  longshore dev my-worker                run a handler on this computer
   longshore serve --data-dir /var/lib/longshore --listen 0.0.0.0:8080
   longshore login                        store the server's address and key
-  longshore deploy examples/hello        deploy the folder as an endpoint
-  longshore run hello '{\"name\": \"Ada\"}' --wait
+  longshore deploy my-worker             deploy the folder as an endpoint
+  longshore run my-worker '{\"name\": \"Ada\"}' --wait
   longshore top
 
 Exit codes:
@@ -47,6 +49,14 @@ Examples:
 A later source overrides an earlier one: the default, the file, the environment
 (LONGSHORE_LISTEN for `listen`), the command line. --print-defaults prints every
 setting with its default and its reason.";
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  longshore init                         list the templates
+  longshore init hello                   make the folder hello
+  longshore init stream my-worker && longshore dev my-worker
+
+DIR must be new or empty.";
 
 const DEV_EXAMPLES: &str = "\
 Examples:
@@ -163,6 +173,9 @@ Run it as the user of the server. DIR appears only after everything is verified.
 /// The subcommands of `longshore`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Make a folder with a handler from a template
+    #[command(after_help = INIT_EXAMPLES)]
+    Init(InitArgs),
     /// Run the handler in a folder with a server and a sample job
     #[command(after_help = DEV_EXAMPLES)]
     Dev(DevArgs),

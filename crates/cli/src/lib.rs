@@ -11,6 +11,7 @@ mod deploy;
 pub mod dev;
 mod doctor;
 mod exit;
+mod init;
 mod input;
 mod jobs;
 mod login;
@@ -54,6 +55,7 @@ pub async fn doctor(args: &DoctorArgs, plan: Result<ServerPlan, String>) -> Exit
 /// called inside a tokio runtime.
 pub async fn run(command: &Command) -> ExitCode {
     ended(match command {
+        Command::Init(args) => init::init(args),
         Command::Login(args) => login::login(args).await,
         Command::Run(args) => jobs::run(args).await,
         Command::Runsync(args) => jobs::runsync(args).await,

@@ -128,7 +128,10 @@ fn existing_handler(dir: &Path, named: Option<String>) -> Result<String, DevErro
         "there is no {HANDLER} in {}; name a folder that has one, or say in its {MANIFEST} which file it is:",
         dir.display()
     ))
-    .with_lines(["handler = \"src/main.py\"".to_owned()]))
+    .with_lines(
+        ["handler = \"src/main.py\"", "", "`longshore init hello` makes a folder with one"]
+            .map(str::to_owned),
+    ))
 }
 
 /// Returns a slug for a directory's name: `My Model_v2` → `my-model-v2`.

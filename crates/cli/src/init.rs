@@ -1,0 +1,165 @@
+//! `longshore init`: makes a folder from one of the examples, which are part of the program.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use crate::exit::{CommandError, CommandExit, CommandResult, cannot};
+use crate::output::{Output, OutputFormat};
+
+/// Arguments of `longshore init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// hello, stream, concurrent or openai; without it, list them
+    #[arg(value_name = "TEMPLATE", value_parser = names(), hide_possible_values = true)]
+    template: Option<String>,
+    /// The folder to make [default: the template's name]
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// A folder of `examples/`.
+struct Template {
+    name: &'static str,
+    /// What it shows, in one line.
+    about: &'static str,
+    /// Names and contents.
+    files: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! template {
+    ($name:literal, $about:literal, [$($file:literal),*]) => {
+        Template {
+            name: $name,
+            about: $about,
+            files: &[$(($file, include_str!(concat!("../../../examples/", $name, "/", $file)))),*],
+        }
+    };
+}
+
+const TEMPLATES: &[Template] = &[
+    template!(
+        "hello",
+        "the smallest worker: a function from an input to an output",
+        ["handler.py", "requirements.txt", "test_input.json", "README.md"]
+    ),
+    template!(
+        "stream",
+        "a generator: clients read each chunk while the job runs",
+        ["handler.py", "requirements.txt", "test_input.json", "README.md"]
+    ),
+    template!(
+        "concurrent",
+        "an async handler that runs several jobs concurrently",
+        ["handler.py", "requirements.txt", "test_input.json", "longshore.toml", "README.md"]
+    ),
+    template!(
+        "openai",
+        "a fake chat model with the OpenAI API",
+        ["handler.py", "requirements.txt", "test_input.json", "longshore.toml", "README.md"]
+    ),
+];
+
+/// Accepts the names of the templates.
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(TEMPLATES.iter().map(|known| known.name))
+}
+
+/// Makes a folder from a template, or lists the templates.
+pub(crate) fn init(args: &InitArgs) -> CommandResult {
+    let output = Output::new(OutputFormat::Table);
+    let Some(template) = TEMPLATES.iter().find(|known| Some(known.name) == args.template.as_deref()) else {
+        for template in TEMPLATES {
+            output.line(&format!("{:11} {}", template.name, template.about))?;
+        }
+        output.line("\nmake a folder from one: longshore init hello my-worker")?;
+        return Ok(CommandExit::Success);
+    };
+    let dir = args.dir.clone().unwrap_or_else(|| PathBuf::from(template.name));
+    template.write_to(&dir)?;
+    let names: Vec<_> = template.files.iter().map(|(name, _)| *name).collect();
+    output.line(&format!("{} has {}", dir.display(), names.join(", ")))?;
+    output.line(&format!("run it: longshore dev {}", dir.display()))?;
+    Ok(CommandExit::Success)
+}
+
+impl Template {
+    /// Creates `dir` with the template's files. Fails and changes nothing if `dir` has files already.
+    fn write_to(&self, dir: &Path) -> CommandResult<()> {
+        let shown = dir.display();
+        let is_empty = is_empty(dir).map_err(|error| cannot(format_args!("make a folder {shown}"), error))?;
+        if !is_empty {
+            return Err(CommandError::usage(format!("the folder {shown} is not empty; nothing was written"))
+                .next(format!("name a new folder: longshore init {} my-worker", self.name)));
+        }
+        fs::create_dir_all(dir).map_err(|error| cannot(format_args!("make the folder {shown}"), error))?;
+        for (name, text) in self.files {
+            let path = dir.join(name);
+            fs::write(&path, text)
+                .map_err(|error| cannot(format_args!("write {}", path.display()), error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether `dir` does not exist or has nothing but a Git repository without files.
+fn is_empty(dir: &Path) -> io::Result<bool> {
+    match fs::read_dir(dir) {
+        Ok(entries) => {
+            let names = entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
+            Ok(names.iter().all(|name| name == ".git"))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Names and contents of the files in a folder, without what a run of the example leaves there.
+    fn files(dir: &Path) -> BTreeMap<String, String> {
+        let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+        let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+        let named = files.map(|entry| entry.file_name().into_string().unwrap());
+        named.map(|name| (name.clone(), fs::read_to_string(dir.join(name)).unwrap())).collect()
+    }
+
+    #[test]
+    fn every_example_is_a_template_and_every_template_an_example() {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let folders = fs::read_dir(&examples).unwrap().map(|entry| entry.unwrap());
+        let folders = folders.filter(|entry| entry.file_type().unwrap().is_dir());
+        let mut names: Vec<_> = folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        let mut known: Vec<_> = TEMPLATES.iter().map(|template| template.name).collect();
+        known.sort_unstable();
+        assert_eq!(names, known);
+        let home = tempfile::tempdir().unwrap();
+        for template in TEMPLATES {
+            let dir = home.path().join("new").join(template.name);
+            template.write_to(&dir).unwrap();
+            assert_eq!(files(&dir), files(&examples.join(template.name)), "{}", template.name);
+        }
+    }
+
+    #[test]
+    fn a_folder_with_files_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join(".git")).unwrap();
+        fs::write(dir.path().join("handler.py"), "mine").unwrap();
+        let failure = TEMPLATES[0].write_to(dir.path()).unwrap_err();
+        assert_eq!(failure.exit, CommandExit::Usage);
+        assert!(failure.message.contains("is not empty") && failure.next.is_some(), "{failure}");
+        assert_eq!(files(dir.path()), BTreeMap::from([("handler.py".to_owned(), "mine".to_owned())]));
+        fs::remove_file(dir.path().join("handler.py")).unwrap();
+        TEMPLATES[0].write_to(dir.path()).unwrap();
+        assert!(TEMPLATES[0].write_to(&dir.path().join("handler.py")).is_err(), "a file is no folder");
+    }
+}
