@@ -116,7 +116,7 @@ async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Resu
 /// Stores the server's address and key for other commands of the user. Without `HOME` there is no place for them.
 fn store_profile(port: u16, url: &str, key: &str, screen: &Screen) -> Option<RunningProfile> {
     let folder = profile::dev_folder(variable).ok()?;
-    let stored = Profile { url: url.to_owned(), api_key: key.into() };
+    let stored = Profile { url: url.to_owned(), api_key: key.into(), ca_file: None };
     RunningProfile::store(&folder, port, &stored)
         .inspect_err(|error| {
             let folder = folder.display();

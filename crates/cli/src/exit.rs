@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use longshore_client::ClientError;
+use longshore_client::{ClientError, TlsProblem};
 
 use crate::output::{Styles, harmless};
 
@@ -109,6 +109,14 @@ impl From<ClientError> for CommandError {
             }
             ClientError::Unreachable { .. } => Self::new(CommandExit::Unreachable, message)
                 .next("is the server running? start one with `longshore serve`, or name yours with --url"),
+            ClientError::Tls { url, problem } => {
+                Self::new(CommandExit::Unreachable, message).next(tls_step(url, problem))
+            }
+            ClientError::NotHttp { url } => {
+                let origin = origin(url).replacen("http://", "https://", 1);
+                Self::new(CommandExit::Unreachable, message)
+                    .next(format!("if the server uses TLS, use {origin}"))
+            }
             ClientError::TimedOut { .. } => Self::new(CommandExit::Unreachable, message)
                 .next("the server or the way to it is stuck: `curl URL/healthz` tells which"),
             ClientError::Unexpected { .. } => Self::new(CommandExit::Failure, message)
@@ -117,6 +125,34 @@ impl From<ClientError> for CommandError {
             ClientError::Refused { .. } => Self::new(CommandExit::Failure, message),
         }
     }
+}
+
+/// Returns the next step after a TLS connection was not made.
+fn tls_step(url: &str, problem: &TlsProblem) -> String {
+    match problem {
+        TlsProblem::NotTls => format!("use {}", origin(url).replacen("https://", "http://", 1)),
+        TlsProblem::UnknownIssuer => {
+            "pass the certificate of its authority with --ca-file, or set SSL_CERT_FILE".into()
+        }
+        TlsProblem::AuthorityAsServer => {
+            "give the server a certificate with CA:FALSE that this authority signed".into()
+        }
+        TlsProblem::OtherName { expected, .. } => {
+            format!("name the server as its certificate does, or give it a certificate for {expected}")
+        }
+        TlsProblem::Expired { .. } => {
+            "renew the certificate on the server; check this computer's clock".into()
+        }
+        TlsProblem::NotYetValid { .. } => "check the clocks of this computer and of the server".into(),
+        TlsProblem::Other(_) => format!("`curl -v {}/healthz` shows the handshake", origin(url)),
+    }
+}
+
+/// Returns scheme, host and port of a URL.
+fn origin(url: &str) -> &str {
+    let authority = url.find("://").map_or(0, |at| at + 3);
+    let end = url[authority..].find(['/', '?']).map_or(url.len(), |at| authority + at);
+    &url[..end]
 }
 
 /// An operation on this computer failed.
@@ -144,6 +180,14 @@ mod tests {
             assert_eq!(failure.exit, exit, "{failure}");
             assert!(failure.next.is_some(), "{failure}");
         }
+        let tls =
+            |problem| CommandError::from(ClientError::Tls { url: "https://h:1/v1/x?y".into(), problem });
+        assert_eq!(tls(TlsProblem::NotTls).next.unwrap(), "use http://h:1");
+        let failure = tls(TlsProblem::UnknownIssuer);
+        assert_eq!(failure.exit, CommandExit::Unreachable);
+        assert!(failure.next.unwrap().contains("--ca-file"));
+        let failure = CommandError::from(ClientError::NotHttp { url: "http://h:1/v1".into() });
+        assert_eq!(failure.next.unwrap(), "if the server uses TLS, use https://h:1");
         let failure = CommandError::from(refused(400, "bad_field"));
         assert_eq!((failure.exit, failure.message.as_str()), (CommandExit::Failure, "m"));
     }

@@ -1,6 +1,7 @@
 //! `longshore login`: stores a server and its key in a profile.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::PathBuf;
 
 use clap::Args;
 use longshore_client::Client;
@@ -8,7 +9,7 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use crate::exit::{CommandError, CommandExit, CommandResult, cannot};
 use crate::profile::{self, DEFAULT_PROFILE, Profile, Profiles, Secret};
-use crate::remote::{LOCAL_URL, variable};
+use crate::remote::{LOCAL_URL, ca_file, same, variable};
 
 /// Arguments of `longshore login`.
 #[derive(Debug, Args)]
@@ -19,6 +20,9 @@ pub struct LoginArgs {
     /// Store it under this name
     #[arg(long, value_name = "NAME", default_value = DEFAULT_PROFILE)]
     profile: String,
+    /// Also trust the certificate authorities in this PEM file
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
 }
 
 /// Reads a key, checks it with the server, and stores it.
@@ -31,12 +35,18 @@ pub(crate) async fn login(args: &LoginArgs) -> CommandResult {
         Some(key) => Secret::from(key.as_str()),
         None => ask(&url)?,
     };
-    let client = Client::new(&url, api_key.text())?;
+    // A new key for the same server needs no second --ca-file.
+    let stored = profiles.get(&args.profile).filter(|profile| same(&profile.url, &url));
+    let ca_file = ca_file(args.ca_file.as_ref(), variable).or_else(|| stored?.ca_file.clone());
+    // Later commands run in other directories.
+    let absolute = |file| std::path::absolute(file).map_err(|error| cannot("find the --ca-file", error));
+    let ca_file = ca_file.map(absolute).transpose()?;
+    let client = Client::trusting(&url, api_key.text(), ca_file.as_deref())?;
     if !client.knows_the_key().await? {
         return Err(CommandError::new(CommandExit::Unauthorized, format!("{url} does not accept this key"))
             .next("`longshore serve` prints the first key once; `longshore keys create` creates more"));
     }
-    profiles.put(&args.profile, Profile { url: url.clone(), api_key });
+    profiles.put(&args.profile, Profile { url: url.clone(), api_key, ca_file });
     profiles.store(&path)?;
     let line = format!("{url} accepts the key; stored as `{}` in {}", args.profile, path.display());
     writeln!(std::io::stdout(), "{line}").map_err(|error| cannot("write to standard output", error))?;

@@ -45,6 +45,9 @@ impl fmt::Debug for Secret {
 pub(crate) struct Profile {
     pub(crate) url: String,
     pub(crate) api_key: Secret,
+    /// PEM file with certificate authorities to trust at this server, an absolute path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 /// The contents of the file.
@@ -133,7 +136,11 @@ mod tests {
     fn a_profile_comes_back_as_it_was_stored_and_nobody_else_reads_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deep/longshore/config.toml");
-        let profile = Profile { url: "http://a".into(), api_key: "ls_\"x".into() };
+        let profile = Profile {
+            url: "http://a".into(),
+            api_key: "ls_\"x".into(),
+            ca_file: Some("/etc/my ca.pem".into()),
+        };
         let mut profiles = Profiles::load(&path).unwrap();
         profiles.put("my \"own\"", profile.clone());
         profiles.store(&path).unwrap();

@@ -1,5 +1,7 @@
 //! The server and the key of a command.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use longshore_client::Client;
 
@@ -25,6 +27,9 @@ pub struct ServerArgs {
     /// The profile that `login` wrote [default: default]
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
+    /// Also trust the certificate authorities in this PEM file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
 }
@@ -41,11 +46,19 @@ pub(crate) struct Connection {
     pub(crate) screen: Screen,
 }
 
+/// The server of a command.
+pub(crate) struct Target {
+    pub(crate) url: String,
+    pub(crate) key: Secret,
+    /// PEM file with certificate authorities to trust besides the system's.
+    pub(crate) ca_file: Option<PathBuf>,
+}
+
 impl ServerArgs {
     /// Returns a client of the chosen server.
     pub(crate) fn connect(&self) -> CommandResult<Connection> {
-        let (url, key) = self.resolve(variable)?;
-        let client = Client::new(&url, key.text())?;
+        let Target { url, key, ca_file } = self.resolve(variable)?;
+        let client = Client::trusting(&url, key.text(), ca_file.as_deref())?;
         Ok(Connection { client, output: Output::new(self.format.output), screen: Screen::new(false) })
     }
 
@@ -54,12 +67,9 @@ impl ServerArgs {
         Self { url: Some(url.to_owned()), ..Self::default() }
     }
 
-    /// Returns address and key. Each comes from the flag, else the environment, else the profile. Without a stored
-    /// profile for the server, they are those of the running `dev` server.
-    pub(crate) fn resolve(
-        &self,
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> CommandResult<(String, Secret)> {
+    /// Returns the server of the command. Each part comes from the flag, else the environment, else the profile.
+    /// Without a stored profile for the server, address and key are those of the running `dev` server.
+    pub(crate) fn resolve(&self, variable: impl Fn(&str) -> Option<String>) -> CommandResult<Target> {
         let set = |name| variable(name).filter(|value| !value.trim().is_empty());
         let url = self.url.clone().or_else(|| set("LONGSHORE_URL"));
         let key = self.api_key.clone().or_else(|| set("LONGSHORE_API_KEY").map(|key| key.as_str().into()));
@@ -83,8 +93,12 @@ impl ServerArgs {
                 ));
             }
         };
-        let url = url.or_else(|| stored.map(|profile| profile.url)).unwrap_or_else(|| LOCAL_URL.to_owned());
-        Ok((url, key))
+        // The stored authorities are trusted at the profile's server alone.
+        let (stored_url, stored_file) =
+            stored.filter(fits).map(|profile| (profile.url, profile.ca_file)).unzip();
+        let ca_file = ca_file(self.ca_file.as_ref(), variable).or(stored_file.flatten());
+        let url = url.or(stored_url).unwrap_or_else(|| LOCAL_URL.to_owned());
+        Ok(Target { url, key, ca_file })
     }
 
     fn stored(&self, variable: &impl Fn(&str) -> Option<String>) -> CommandResult<Option<Profile>> {
@@ -129,6 +143,12 @@ fn running_server(
     Err(CommandError::usage(message).next(format!("name one with --url, such as --url {}", urls[0])))
 }
 
+/// Returns the file with certificate authorities: the flag's, else that of the environment.
+pub(crate) fn ca_file(flag: Option<&PathBuf>, variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let set = || variable("LONGSHORE_CA_FILE").filter(|path| !path.is_empty());
+    flag.cloned().or_else(|| set().map(PathBuf::from))
+}
+
 /// A stored key is only sent to the server that it was stored for.
 fn stored_key(stored: &Profile, url: Option<&str>) -> CommandResult<Secret> {
     let Some(other) = url.filter(|url| !same(url, &stored.url)) else { return Ok(stored.api_key.clone()) };
@@ -138,7 +158,8 @@ fn stored_key(stored: &Profile, url: Option<&str>) -> CommandResult<Secret> {
     ))
 }
 
-fn same(one: &str, other: &str) -> bool {
+/// Returns whether two addresses name the same server.
+pub(crate) fn same(one: &str, other: &str) -> bool {
     one.trim_end_matches('/') == other.trim_end_matches('/')
 }
 
@@ -149,7 +170,7 @@ mod tests {
 
     fn resolved(remote: &ServerArgs, environment: &[(&str, &str)]) -> CommandResult<(String, String)> {
         let find = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
-        remote.resolve(find).map(|(url, key)| (url, key.text().to_owned()))
+        remote.resolve(find).map(|target| (target.url, target.key.text().to_owned()))
     }
 
     #[test]
@@ -158,7 +179,8 @@ mod tests {
         let home = dir.path().display().to_string();
         let path = dir.path().join("longshore/config.toml");
         let mut profiles = Profiles::default();
-        profiles.put("default", Profile { url: "http://stored".into(), api_key: "stored".into() });
+        profiles
+            .put("default", Profile { url: "http://stored".into(), api_key: "stored".into(), ca_file: None });
         profiles.store(&path).unwrap();
         let none = ServerArgs::default();
         let here = ("XDG_CONFIG_HOME", home.as_str());
@@ -184,7 +206,8 @@ mod tests {
         let here = ("XDG_CONFIG_HOME", home.as_str());
         let folder = dir.path().join("longshore/dev");
         let dev = |port: u16, key: &str| {
-            let profile = Profile { url: format!("http://127.0.0.1:{port}"), api_key: key.into() };
+            let profile =
+                Profile { url: format!("http://127.0.0.1:{port}"), api_key: key.into(), ca_file: None };
             RunningProfile::store(&folder, port, &profile).unwrap()
         };
         let pair = |url: &str, key: &str| (url.to_owned(), key.to_owned());
@@ -203,12 +226,42 @@ mod tests {
         assert_eq!(resolved(&named, &[here]).unwrap(), pair("http://127.0.0.1:8082/", "other"));
         // A stored default profile is not replaced, and a named address still finds its own key.
         let mut profiles = Profiles::default();
-        profiles.put("default", Profile { url: "http://stored".into(), api_key: "stored".into() });
+        profiles
+            .put("default", Profile { url: "http://stored".into(), api_key: "stored".into(), ca_file: None });
         profiles.store(&dir.path().join("longshore/config.toml")).unwrap();
         assert_eq!(resolved(&none, &[here]).unwrap(), pair("http://stored", "stored"));
         assert_eq!(resolved(&named, &[here]).unwrap().1, "other");
         assert!(resolved(&none, &[here, elsewhere]).unwrap_err().message.contains("is for http://stored"));
         drop(one);
+    }
+
+    #[test]
+    fn the_profile_s_authorities_are_for_its_server_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().display().to_string();
+        let profile = Profile {
+            url: "https://lab/".into(),
+            api_key: "stored".into(),
+            ca_file: Some("/lab.pem".into()),
+        };
+        let mut profiles = Profiles::default();
+        profiles.put("default", profile);
+        profiles.store(&dir.path().join("longshore/config.toml")).unwrap();
+        let file = |remote: &ServerArgs, environment: &[(&str, &str)]| {
+            let all = [&[("XDG_CONFIG_HOME", home.as_str())], environment].concat();
+            let find = |name: &str| all.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+            remote.resolve(find).unwrap().ca_file.map(|path| path.display().to_string())
+        };
+        let none = ServerArgs::default();
+        assert_eq!(file(&none, &[]).as_deref(), Some("/lab.pem"));
+        assert_eq!(file(&none, &[("LONGSHORE_URL", "https://lab")]).as_deref(), Some("/lab.pem"));
+        let other = [("LONGSHORE_URL", "https://other"), ("LONGSHORE_API_KEY", "k")];
+        assert_eq!(file(&none, &other), None);
+        let named = ServerArgs { profile: Some("default".into()), ..none.clone() };
+        assert_eq!(file(&named, &other), None, "the profile is for another server");
+        assert_eq!(file(&none, &[("LONGSHORE_CA_FILE", "/env.pem")]).as_deref(), Some("/env.pem"));
+        let flag = ServerArgs { ca_file: Some("/flag.pem".into()), ..none };
+        assert_eq!(file(&flag, &[("LONGSHORE_CA_FILE", "/env.pem")]).as_deref(), Some("/flag.pem"));
     }
 
     #[test]

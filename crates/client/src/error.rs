@@ -1,5 +1,7 @@
 //! The errors of calls to a server.
 
+use longshore_trust::TlsProblem;
+
 /// Why a call did not succeed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
@@ -21,6 +23,20 @@ pub enum ClientError {
         /// The innermost cause.
         cause: String,
     },
+    /// The TLS connection to the server was not made.
+    #[error("cannot reach {url}: {problem}")]
+    Tls {
+        /// The address of the request.
+        url: String,
+        /// Why the connection was not made.
+        problem: TlsProblem,
+    },
+    /// The first bytes of the response are not HTTP: usually the server expects TLS.
+    #[error("cannot reach {url}: the response is not HTTP")]
+    NotHttp {
+        /// The address of the request.
+        url: String,
+    },
     /// No response came in time.
     #[error("{url} did not answer within {seconds} s")]
     TimedOut {
@@ -37,7 +53,7 @@ pub enum ClientError {
         /// What is wrong with the response.
         cause: String,
     },
-    /// The server's address or the key cannot be used in a request.
+    /// The server's address, the key or a file with certificate authorities cannot be used.
     #[error("{0}")]
     Unusable(String),
 }

@@ -56,9 +56,10 @@ impl Client {
         };
         let worker = variable("RUNPOD_POD_ID")?;
         let with_worker = |url: String| url.replace("$RUNPOD_POD_ID", &worker);
+        let take_url = with_worker(variable("RUNPOD_WEBHOOK_GET_JOB")?).replace("$ID", &worker);
         Ok(ExternalWorker {
-            transport: Transport::new(self.base_url(), &given.token)?,
-            take_url: with_worker(variable("RUNPOD_WEBHOOK_GET_JOB")?).replace("$ID", &worker),
+            transport: self.transport.with_key(&given.token, &take_url)?,
+            take_url,
             done_url: with_worker(variable("RUNPOD_WEBHOOK_POST_OUTPUT")?),
         })
     }

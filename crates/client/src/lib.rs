@@ -2,6 +2,7 @@
 //!
 //! Payloads stay JSON text ([`serde_json::value::RawValue`]): numbers keep their digits on the way through.
 
+mod authorities;
 mod code;
 mod error;
 mod external;
@@ -19,10 +20,14 @@ pub use error::ClientError;
 pub use external::{ExternalWorker, TakenJob};
 pub use jobs::{Chunk, Health, HealthJobs, HealthReasons, HealthWorkers, Job, JobPage, Purged, StreamPage};
 pub use logs::LogLines;
+pub use longshore_trust::TlsProblem;
 pub use management::{Endpoint, EndpointSpec, Template, TemplateSpec};
 pub use resources::Collection;
 pub use segment::segment;
 
+use std::path::Path;
+
+use authorities::Authorities;
 use transport::Transport;
 
 /// A connection to one server, with one key. Cheap to clone; clones share their connections.
@@ -36,9 +41,20 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Unusable`] if the address or the key cannot be used in a request.
+    /// [`ClientError::Unusable`] if the address or the key cannot be used in a request, or if the address is
+    /// `https://` and the file in `SSL_CERT_FILE` cannot be read.
     pub fn new(base_url: &str, api_key: &str) -> Result<Self, ClientError> {
-        Ok(Self { transport: Transport::new(base_url, api_key)? })
+        Self::trusting(base_url, api_key, None)
+    }
+
+    /// Returns a client that also trusts the certificate authorities in the PEM file `ca_file`. The file is read only
+    /// for a server with an `https://` address.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::new`]; also if `ca_file` cannot be read or has no valid certificate.
+    pub fn trusting(base_url: &str, api_key: &str, ca_file: Option<&Path>) -> Result<Self, ClientError> {
+        Ok(Self { transport: Transport::new(base_url, api_key, Authorities::new(ca_file))? })
     }
 
     /// The server's address, without a trailing slash.

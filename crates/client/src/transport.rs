@@ -14,20 +14,25 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use longshore_trust::TlsProblem;
 use serde::de::DeserializeOwned;
 
 use crate::ClientError;
+use crate::authorities::Authorities;
 use crate::upload_body::UploadBody;
 
 /// How long a call may take in addition to the wait that it asks for.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
+type Http = HttpClient<HttpsConnector<HttpConnector>, UploadBody>;
+
 /// Sends requests to one server with one key.
 #[derive(Clone)]
 pub(crate) struct Transport {
-    http: HttpClient<HttpsConnector<HttpConnector>, UploadBody>,
+    http: Http,
     base_url: String,
     authorization: HeaderValue,
+    authorities: Authorities,
 }
 
 /// A request that is not sent yet.
@@ -80,20 +85,24 @@ struct ErrorBody {
 }
 
 impl Transport {
-    pub(crate) fn new(base_url: &str, api_key: &str) -> Result<Self, ClientError> {
+    pub(crate) fn new(base_url: &str, api_key: &str, authorities: Authorities) -> Result<Self, ClientError> {
         let base_url = base_url.trim_end_matches('/').to_owned();
         if !base_url.starts_with("http://") && !base_url.starts_with("https://") {
             return Err(ClientError::Unusable(format!(
                 "`{base_url}` is not a server address: it must start with http:// or https://"
             )));
         }
-        let mut authorization = HeaderValue::from_str(&format!("Bearer {api_key}"))
-            .map_err(|_| ClientError::Unusable("the API key has invalid characters".into()))?;
-        authorization.set_sensitive(true);
-        let connector =
-            HttpsConnectorBuilder::new().with_webpki_roots().https_or_http().enable_http1().build();
-        let http = HttpClient::builder(TokioExecutor::new()).build(connector);
-        Ok(Self { http, base_url, authorization })
+        let authorization = bearer(api_key)?;
+        let http = http_client(&authorities, &base_url)?;
+        Ok(Self { http, base_url, authorization, authorities })
+    }
+
+    /// Returns a transport with another key and connections of its own, for requests to whole addresses on the server
+    /// of `url`.
+    pub(crate) fn with_key(&self, api_key: &str, url: &str) -> Result<Self, ClientError> {
+        let authorization = bearer(api_key)?;
+        let http = http_client(&self.authorities, url)?;
+        Ok(Self { http, authorization, ..self.clone() })
     }
 
     pub(crate) fn base_url(&self) -> &str {
@@ -185,8 +194,45 @@ impl ResponseStream {
     }
 }
 
-fn unreachable(url: &str, error: &dyn Error) -> ClientError {
+/// Returns the header with a key.
+fn bearer(api_key: &str) -> Result<HeaderValue, ClientError> {
+    let mut authorization = HeaderValue::from_str(&format!("Bearer {api_key}"))
+        .map_err(|_| ClientError::Unusable("the API key has invalid characters".into()))?;
+    authorization.set_sensitive(true);
+    Ok(authorization)
+}
+
+/// Returns an HTTP client with the authorities for `url`.
+fn http_client(authorities: &Authorities, url: &str) -> Result<Http, ClientError> {
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(authorities.for_url(url)?.client_config())
+        .https_or_http()
+        .enable_http1()
+        .build();
+    Ok(HttpClient::builder(TokioExecutor::new()).build(connector))
+}
+
+/// Returns the error of a request without a complete response.
+fn unreachable(url: &str, error: &(dyn Error + 'static)) -> ClientError {
+    if let Some(problem) = TlsProblem::find(error) {
+        return ClientError::Tls { url: url.to_owned(), problem };
+    }
+    if is_not_http(error) {
+        return ClientError::NotHttp { url: url.to_owned() };
+    }
     ClientError::Unreachable { url: url.to_owned(), cause: innermost(error) }
+}
+
+/// Returns whether an error means that a response was received that is not HTTP.
+fn is_not_http(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// The error of a response with an error status.

@@ -10,6 +10,7 @@ use longshore_launch::{
 };
 use longshore_model::Provider;
 use longshore_store::{EmbeddedStore, Scrub};
+use longshore_trust::Roots;
 use longshore_vault::Keyring;
 
 use crate::settings::Settings;
@@ -28,6 +29,7 @@ pub(crate) async fn start_engine(
     vault: Keyring,
     server_url: String,
 ) -> Result<(Engine, Scrub), StartupError> {
+    let roots = Roots::load(settings.webhook_ca_file()).map_err(StartupError::WebhookAuthorities)?;
     let gpus = settings.gpus(longshore_launch::nvidia_gpus()).await?;
     let (store, blobs) = open_data(settings).await?;
     let scrub = store.scrub(&settings.data_dir);
@@ -39,7 +41,7 @@ pub(crate) async fn start_engine(
         blobs: Arc::new(blobs),
         launchers,
         runtime: Arc::new(TokioRuntime),
-        webhook_transport: Arc::new(HttpTransport::new(&settings.webhooks())),
+        webhook_transport: Arc::new(HttpTransport::with_roots(&settings.webhooks(), &roots)),
         webhook_log: Arc::new(hook_log),
         vault: Arc::new(vault),
         settings: settings.engine(),

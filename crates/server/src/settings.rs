@@ -101,6 +101,7 @@ pub(crate) struct Settings {
     webhook_progress_pause_ms: u64,
     webhook_log_bytes_max: u64,
     webhook_proxy: WebhookProxy,
+    webhook_ca_file: PathBuf,
     scrub_bytes_per_second: u64,
     scrub_interval_ms: u64,
     public_url: String,

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use longshore_http::TlsError;
 use longshore_launch::CgroupError;
 use longshore_store::StoreError;
+use longshore_trust::TrustError;
 
 use crate::backup::BackupError;
 use crate::settings::SettingsError;
@@ -44,6 +45,8 @@ pub(crate) enum StartupError {
     Blobs { path: PathBuf, cause: String },
     #[error("cannot open the webhook log in {}: {cause}", path.display())]
     WebhookLog { path: PathBuf, cause: io::Error },
+    #[error("cannot check the certificates of webhook receivers: {0}")]
+    WebhookAuthorities(TrustError),
     #[error("cannot start: {0}")]
     Engine(String),
     #[error("cannot create a key: no random numbers from the system")]

@@ -18,10 +18,12 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("store", &["model", "direct-io"]),
     ("blobs", &["model", "direct-io"]),
     ("vault", &[]),
+    // Reads files with certificate authorities; knows nothing of servers and receivers.
+    ("trust", &[]),
     ("launch", &["model"]),
-    ("engine", &["model", "planted", "queue", "fleet", "store", "blobs", "launch", "vault"]),
+    ("engine", &["model", "planted", "queue", "fleet", "store", "blobs", "launch", "vault", "trust"]),
     ("http", &["model", "planted", "engine"]),
-    ("client", &["model"]),
+    ("client", &["model", "trust"]),
     ("cli", &["model", "client"]),
     // Input and a disk for tests; only tests may depend on them.
     ("hostile", &["model"]),
@@ -29,7 +31,13 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     // Goes the hot paths one by one.
     ("hot-paths", &["model", "queue", "http"]),
     // Puts the parts together, so it knows them all.
-    ("server", &["model", "planted", "store", "blobs", "launch", "vault", "engine", "http", "client", "cli"]),
+    (
+        "server",
+        &[
+            "model", "planted", "store", "blobs", "launch", "vault", "trust", "engine", "http", "client",
+            "cli",
+        ],
+    ),
     // Puts the same parts together, on a simulated machine.
     ("sim", &["model", "planted", "store", "blobs", "launch", "engine", "http"]),
     // Calls the built program over HTTP and uses none of its crates.

@@ -73,7 +73,7 @@ impl Snippets<'_> {
         let Self { base_url, key, .. } = self;
         let reaches = |args: &ServerArgs| {
             let resolved = args.resolve(&variable);
-            resolved.is_ok_and(|(url, found)| url == *base_url && found.text() == *key)
+            resolved.is_ok_and(|found| found.url == *base_url && found.key.text() == *key)
         };
         if reaches(&ServerArgs::default()) {
             (String::new(), String::new())
@@ -179,7 +179,7 @@ mod tests {
         };
         let plain = |before: &str, after: &str| (before.to_owned(), after.to_owned());
         assert_eq!(words(&[]), plain("LONGSHORE_URL=http://127.0.0.1:8080 LONGSHORE_API_KEY=k ", ""));
-        let profile = Profile { url: base_url.to_owned(), api_key: key.into() };
+        let profile = Profile { url: base_url.to_owned(), api_key: key.into(), ca_file: None };
         let _ours = RunningProfile::store(&folder, 8080, &profile).unwrap();
         assert_eq!(words(&[]), plain("", ""));
         assert_eq!(words(&[("LONGSHORE_URL", "http://other")]), plain("", " --url http://127.0.0.1:8080"));

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn profile(url: &str) -> Profile {
-        Profile { url: url.into(), api_key: "k".into() }
+        Profile { url: url.into(), api_key: "k".into(), ca_file: None }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use longshore_trust::{Roots, TlsProblem};
 
 use super::WebhookSettings;
 use super::connector::{Connector, Forbidden, Resolve, SystemResolver};
@@ -64,13 +65,24 @@ pub struct HttpTransport {
 }
 
 impl HttpTransport {
-    /// Returns a client with a connection pool of its own; an idle connection stays open for 5 s.
+    /// Returns a client with a connection pool of its own that trusts the bundled authorities. An idle connection stays
+    /// open for 5 s.
     pub fn new(settings: &WebhookSettings) -> Self {
-        Self::with(settings, Proxies::of(settings), Arc::new(SystemResolver))
+        Self::with_roots(settings, &Roots::bundled())
+    }
+
+    /// Returns a client with a connection pool of its own that trusts the authorities in `roots`.
+    pub fn with_roots(settings: &WebhookSettings, roots: &Roots) -> Self {
+        Self::with(settings, roots, Proxies::of(settings), Arc::new(SystemResolver))
     }
 
     /// Returns a client that chooses proxies by `proxies` and resolves names by `resolver`.
-    pub(super) fn with(settings: &WebhookSettings, proxies: Proxies, resolver: Arc<dyn Resolve>) -> Self {
+    pub(super) fn with(
+        settings: &WebhookSettings,
+        roots: &Roots,
+        proxies: Proxies,
+        resolver: Arc<dyn Resolve>,
+    ) -> Self {
         let proxies = Arc::new(proxies);
         let connector = Connector {
             allow_private: settings.allow_private,
@@ -79,7 +91,7 @@ impl HttpTransport {
             resolver,
         };
         let connector = HttpsConnectorBuilder::new()
-            .with_webpki_roots()
+            .with_tls_config(roots.client_config())
             .https_or_http()
             .enable_http1()
             .wrap_connector(connector);
@@ -121,8 +133,12 @@ async fn read(mut body: Limited<hyper::body::Incoming>, kept: &mut Vec<u8>) {
     }
 }
 
-/// Converts an error of the client. The text contains every cause, since the client's own text names none.
+/// Converts an error of the client. The text names the problem with TLS, or else contains every cause, since the
+/// client's own text names none.
 fn transport_error(error: &(dyn Error + 'static)) -> TransportError {
+    if let Some(problem) = TlsProblem::find(error) {
+        return TransportError::NoResponse(problem.about("the receiver"));
+    }
     let mut text = error.to_string();
     let mut is_forbidden = false;
     let mut cause = error.source();

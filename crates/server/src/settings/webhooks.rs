@@ -1,5 +1,6 @@
 //! The settings of webhooks.
 
+use std::path::Path;
 use std::time::Duration;
 
 use longshore_engine::{BreakerSettings, WebhookRetries, WebhookSettings};
@@ -50,6 +51,11 @@ impl Settings {
             calls_per_host_max: self.webhook_calls_per_host_max,
             bytes_max: self.webhook_bytes_max,
         }
+    }
+
+    /// The file with certificate authorities for receivers that the operator named.
+    pub(crate) fn webhook_ca_file(&self) -> Option<&Path> {
+        Some(self.webhook_ca_file.as_path()).filter(|path| !path.as_os_str().is_empty())
     }
 
     /// Most bytes of the webhook log of one endpoint.
