@@ -17,6 +17,7 @@ use crate::logs::LogsArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::resources::{EndpointCommand, KeyCommand, TemplateCommand};
 use crate::store::{STORE_EXAMPLES, StoreCommand};
+use crate::tls::{TLS_EXAMPLES, TlsCommand};
 use crate::top::TopArgs;
 use crate::workers::WorkersArgs;
 
@@ -266,6 +267,9 @@ pub enum Command {
     /// Create and rotate the keys that encrypt stored secrets
     #[command(subcommand, after_help = SECRETS_EXAMPLES)]
     Secrets(SecretsCommand),
+    /// Create certificates for a server in a private network
+    #[command(subcommand, after_help = TLS_EXAMPLES)]
+    Tls(TlsCommand),
     /// Verify a data directory, or recover a damaged one
     #[command(subcommand, after_help = STORE_EXAMPLES)]
     Store(StoreCommand),

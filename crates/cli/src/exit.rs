@@ -135,10 +135,13 @@ fn tls_step(url: &str, problem: &TlsProblem) -> String {
             "pass the certificate of its authority with --ca-file, or set SSL_CERT_FILE".into()
         }
         TlsProblem::AuthorityAsServer => {
-            "give the server a certificate with CA:FALSE that this authority signed".into()
+            "create a server certificate with `longshore tls self-signed`, or sign one with this authority"
+                .into()
         }
         TlsProblem::OtherName { expected, .. } => {
-            format!("name the server as its certificate does, or give it a certificate for {expected}")
+            format!(
+                "use a name of the certificate, or create one with `longshore tls self-signed --name {expected}`"
+            )
         }
         TlsProblem::Expired { .. } => {
             "renew the certificate on the server; check this computer's clock".into()

@@ -28,6 +28,7 @@ mod screen;
 mod stop;
 mod store;
 mod table;
+mod tls;
 mod top;
 mod traceback;
 mod workers;
@@ -42,6 +43,7 @@ pub use backup::{BackupArgs, RestoreArgs};
 pub use deploy::{CodeWorkerArgs, code_worker};
 pub use doctor::{DoctorArgs, ServerPlan};
 pub use store::{RecoverArgs, StoreCommand, VerifyArgs};
+pub use tls::TlsCommand;
 
 use exit::CommandResult;
 
@@ -77,6 +79,7 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Bench(args) => bench::bench(args).await,
         Command::Completions(args) => pages::completions(args),
         Command::Man(args) => pages::man(args),
+        Command::Tls(command) => tls::run(command),
         Command::Dev(_)
         | Command::Serve(_)
         | Command::Doctor(_)

@@ -25,7 +25,7 @@ pub enum TrustError {
         /// The file without a certificate.
         path: PathBuf,
     },
-    /// The file has a damaged certificate, or one that cannot be an authority's.
+    /// The file has damaged PEM, or no certificate that can be an authority's.
     #[error("{} has an invalid certificate: {cause}", path.display())]
     Invalid {
         /// The file with the certificate.
@@ -35,22 +35,26 @@ pub enum TrustError {
     },
 }
 
-/// Adds every certificate of a PEM file.
+/// Adds the certificates of a PEM file. Certificates that cannot be an authority's are skipped if another one can:
+/// bundles of systems contain very old ones.
 ///
 /// # Errors
 ///
-/// Each variant of [`TrustError`]: the file was named on purpose, so nothing in it is skipped.
+/// Each variant of [`TrustError`].
 pub(crate) fn add_file(store: &mut RootCertStore, path: &Path) -> Result<(), TrustError> {
     let unreadable = |cause| TrustError::Unreadable { path: path.to_owned(), cause };
     let invalid = |cause| TrustError::Invalid { path: path.to_owned(), cause };
     let bytes = std::fs::read(path).map_err(unreadable)?;
-    let mut is_empty = true;
+    let mut result = Err(TrustError::NoCertificate { path: path.to_owned() });
     for certificate in CertificateDer::pem_slice_iter(&bytes) {
         let certificate = certificate.map_err(|error: pem::Error| invalid(error.to_string()))?;
-        store.add(certificate).map_err(|error| invalid(error.to_string()))?;
-        is_empty = false;
+        match store.add(certificate) {
+            Ok(()) => result = Ok(()),
+            Err(error) if result.is_err() => result = Err(invalid(error.to_string())),
+            Err(_) => {}
+        }
     }
-    if is_empty { Err(TrustError::NoCertificate { path: path.to_owned() }) } else { Ok(()) }
+    result
 }
 
 /// Adds the certificates of all files in a directory. Files without a usable certificate are skipped, since such

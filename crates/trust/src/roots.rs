@@ -115,7 +115,8 @@ mod tests {
         let [one, two, three] = ["one.pem", "hashed/two.pem", "three.pem"].map(|name| dir.path().join(name));
         let hashed = dir.path().join("hashed");
         fs::create_dir(&hashed).unwrap();
-        fs::write(&one, authority() + &authority()).unwrap();
+        let unusable = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        fs::write(&one, authority() + unusable + &authority()).unwrap();
         fs::write(&two, authority()).unwrap();
         fs::write(hashed.join("README"), "no certificate").unwrap();
         fs::write(&three, authority()).unwrap();

@@ -4,6 +4,7 @@
 
 mod authority;
 mod program;
+mod self_signed;
 mod webhooks;
 
 use std::path::Path;
