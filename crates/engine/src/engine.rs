@@ -146,6 +146,15 @@ impl Engine {
         self.inner.gpu_pool.list()
     }
 
+    /// The providers whose endpoints get workers here: those with a launcher, and [`Provider::External`]. Ascending.
+    pub fn providers(&self) -> Vec<Provider> {
+        let mut providers: Vec<Provider> = self.inner.launchers.keys().copied().collect();
+        providers.push(Provider::External);
+        providers.sort_unstable();
+        providers.dedup();
+        providers
+    }
+
     /// The member of a job's JSON object that has its `s3Config` encrypted; `None` if the vault has no key, and the
     /// config is stored as it is.
     ///

@@ -89,6 +89,13 @@ impl Engine {
                     "the slug is reserved for the management API by now: the endpoint keeps its job routes, give it another"
                 );
             }
+            if !deleting && !self.providers().contains(&record.provider) {
+                tracing::warn!(
+                    endpoint = %record.id,
+                    provider = ?record.provider,
+                    "this server has no launcher of the endpoint's provider: the endpoint starts no workers, and takes jobs"
+                );
+            }
             let handle = self.open_endpoint(record, true);
             if deleting {
                 let engine = self.clone();

@@ -95,7 +95,7 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new(
         "provider",
         FieldKind::Word(&["process", "docker", "kubernetes", "external"]),
-        "who runs its workers",
+        "who runs its workers; a server that cannot start workers of a provider refuses it",
     ),
     Field::new(
         "maxConcurrency",

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use longshore_engine::{EndpointHandle, Engine};
-use longshore_model::{Endpoint, SharedWith, Template, TemplateId};
+use longshore_model::{Endpoint, Provider, SharedWith, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
 use super::access::{may_manage, may_manage_endpoint, may_read, may_read_endpoint};
@@ -88,6 +88,7 @@ async fn create(
     let key = may_manage(&state, &headers)?;
     let mut members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     check_webhook(&state, &members)?;
+    check_provider(state.engine(), &members, None)?;
     let creation = || Creation { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
     let (template, inline) = match (members.remove("template"), members.get("templateId")) {
         (Some(Value::Object(inline)), None) => {
@@ -117,6 +118,26 @@ fn check_webhook(state: &HttpState, members: &Map<String, Value>) -> Result<(), 
         Some(url) if !state.engine().may_call_webhook(&url) => Err(webhook_never_allowed()),
         _ => Ok(()),
     }
+}
+
+/// Refuses a provider whose workers this server cannot start. An endpoint keeps the `present` provider that it has.
+fn check_provider(
+    engine: &Engine,
+    members: &Map<String, Value>,
+    present: Option<Provider>,
+) -> Result<(), ApiError> {
+    let Some(sent) = members.get("provider") else { return Ok(()) };
+    let (name, providers) = (|provider: &Provider| json!(provider), engine.providers());
+    if providers.iter().chain(&present).any(|provider| name(provider) == *sent) {
+        return Ok(());
+    }
+    let started = if *sent == name(&Provider::Process) { "processes" } else { "containers" };
+    let known: Vec<String> =
+        providers.iter().filter_map(|provider| Some(format!("`{}`", name(provider).as_str()?))).collect();
+    Err(bad_field(format!(
+        "`provider` is {sent}, and this server starts no {started}; use {}",
+        known.join(" or ")
+    )))
 }
 
 /// Stores an endpoint and, first, the template `own` that came with it. If the endpoint is refused, the template is
@@ -227,6 +248,7 @@ async fn update(
     may_name(&state, &key, ENDPOINT_FIELDS, &members)?;
     check_webhook(&state, &members)?;
     let present = endpoint.record();
+    check_provider(state.engine(), &members, Some(present.provider))?;
     let template = if members.contains_key("templateId") {
         template_of(&state, &members)?
     } else {
@@ -241,6 +263,7 @@ async fn update(
         let change = |endpoint: &mut Endpoint| {
             may_name(&state, &by, ENDPOINT_FIELDS, &members)?;
             expected.check(engine, endpoint)?;
+            check_provider(engine, &members, Some(endpoint.provider))?;
             *endpoint = changed_endpoint(endpoint, members, &used)?;
             Ok(())
         };

@@ -305,7 +305,8 @@ mod tests {
             provider(json!({"provider": "docker"}), &image).unwrap(),
             longshore_model::Provider::Docker
         );
-        provider(json!({"provider": "process"}), &image).unwrap_err();
+        let failure = provider(json!({"provider": "process"}), &image).unwrap_err();
+        assert!(format!("{failure:?}").contains("no command line"), "{failure:?}");
         provider(json!({"provider": "kubernetes"}), &command).unwrap_err();
     }
 

@@ -93,3 +93,34 @@ async fn a_start_names_endpoints_with_a_reserved_slug_and_they_go_on() {
         assert_eq!(again.ask("PATCH", &format!("/v1/endpoints/{name}"), &kept).await.status, 200);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_start_names_endpoints_whose_provider_has_no_launcher_and_they_go_on() {
+    let store = Arc::new(MemoryStore::new());
+    let direct = Direct::start_on(Arc::clone(&store)).await;
+    let body = r#"{"slug":"old","provider":"external","template":{"name":"u","imageName":"i"}}"#;
+    let made = direct.ask("POST", "/v1/endpoints", body).await.json();
+    let id = made["id"].as_str().unwrap().to_owned();
+    // As a server with a launcher of containers wrote it.
+    let change = |endpoint: &mut longshore_model::Endpoint| {
+        endpoint.provider = longshore_model::Provider::Docker;
+        Ok::<_, longshore_engine::CatalogError>(())
+    };
+    direct.engine.update_endpoint("old", change).await.unwrap();
+    drop(direct);
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let _here = tracing::subscriber::set_default(subscriber);
+    Direct::again_on(Arc::clone(&store)).await;
+    tracing::callsite::rebuild_interest_cache();
+    let again = Direct::again_on(store).await;
+    let text = log.text();
+    let line = text.lines().find(|line| line.contains("WARN") && line.contains(&id));
+    assert!(line.is_some_and(|line| line.contains("no launcher") && line.contains("Docker")), "{text}");
+    assert_eq!(again.ask("POST", "/v2/old/run", r#"{"input":{}}"#).await.status, 200);
+    let at = format!("/v1/endpoints/{id}");
+    let kept = again.ask("PATCH", &at, r#"{"provider":"docker","idleTimeout":9}"#).await;
+    assert_eq!(kept.status, 200, "{kept:?}");
+    assert_eq!(again.ask("PATCH", &at, r#"{"provider":"kubernetes"}"#).await.status, 400);
+}

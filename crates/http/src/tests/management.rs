@@ -183,7 +183,15 @@ async fn refusals_name_the_field_and_change_nothing() {
         (json!({ "template": inline, "slug": "demo" }), "demo"),
         (json!({ "template": inline, "slug": "no slug" }), "of the form ^[A-Za-z0-9]"),
         (json!({ "template": inline, "idleTimeout": 3_601 }), "from 1 to 3600"),
-        (json!({ "template": inline, "provider": "process" }), "no command line"),
+        (
+            json!({ "template": inline, "provider": "process" }),
+            "this server starts no processes; use `external`",
+        ),
+        (
+            json!({ "template": inline, "provider": "docker" }),
+            "`provider` is \"docker\", and this server starts no containers; use `external`",
+        ),
+        (json!({ "template": inline, "provider": "kubernetes" }), "this server starts no containers"),
         (json!({ "template": inline, "id": "x" }), "`id` is set by the server"),
     ] {
         let (status, text) = refusal(&server, "POST /v1/endpoints", body).await;
@@ -193,6 +201,8 @@ async fn refusals_name_the_field_and_change_nothing() {
     let at = format!("PATCH /v1/endpoints/{}", server.endpoint);
     let (status, text) = refusal(&server, &at, json!({ "workersMin": 5 })).await;
     assert!(status == 400 && text.contains("must not be larger"), "{text}");
+    let (status, text) = refusal(&server, &at, json!({ "provider": "docker" })).await;
+    assert!(status == 400 && text.contains("this server starts no containers"), "{text}");
     let (status, text) = refusal(&server, &at, json!({ "template": {} })).await;
     assert!(status == 400 && text.contains("only be set when"), "{text}");
     assert_eq!(refusal(&server, "PATCH /v1/endpoints/none", json!({})).await.0, 404);
