@@ -140,9 +140,9 @@ def test_management_has_an_address_of_its_own(fresh_server):
     token = requests.post(f"{management}/v1/endpoints/{made['id']}/worker-token", headers=KEY, timeout=60).json()
     assert server.url in token["env"]["RUNPOD_WEBHOOK_GET_JOB"] and management not in json.dumps(token)
     run = f"/v2/{made['id']}/run"
-    assert requests.post(f"{management}{run}", headers=KEY, json={"input": {}}, timeout=60).status_code == 404
-    assert requests.post(f"{server.url}{run}", headers=KEY, json={"input": {}}, timeout=60).status_code == 200
     for base in (server.url, management):
+        assert requests.post(f"{base}{run}", headers=KEY, json={"input": {}}, timeout=60).status_code == 200
+        assert requests.get(f"{base}/openai/v1/models", headers=KEY, timeout=60).status_code == 200
         assert requests.get(f"{base}/readyz", timeout=60).status_code == 200
     requests.delete(f"{management}/v1/endpoints/{made['id']}", headers=KEY, timeout=60)
     server.terminate()

@@ -37,21 +37,16 @@ pub use self::cors::Origins;
 pub enum Surface {
     /// Every route of the server.
     All,
-    /// The routes of clients and workers: all but those of [`Self::Management`].
+    /// The routes of clients and workers: all but `/v1`, `/graphql`, `/console` and `/metrics`.
     Jobs,
-    /// The routes of operators: `/v1`, `/graphql`, `/console` and `/metrics`.
-    Management,
 }
 
 impl Surface {
-    /// Whether this listener serves the path. Health probes are served by every listener.
+    /// Whether this listener serves the path.
     fn has(self, path: &str) -> bool {
-        let first = path.split('/').nth(1);
-        let is_management = matches!(first, Some("v1" | "graphql" | "console" | "metrics"));
         match self {
             Self::All => true,
-            Self::Jobs => !is_management,
-            Self::Management => is_management || matches!(first, Some("healthz" | "readyz")),
+            Self::Jobs => !matches!(path.split('/').nth(1), Some("v1" | "graphql" | "console" | "metrics")),
         }
     }
 }
@@ -85,9 +80,7 @@ impl Edge {
     /// The same routes, of which this listener serves those of `surface`; the others get 404.
     #[must_use]
     pub fn restricted_to(&self, surface: Surface) -> Self {
-        // The fast path has no route of the management API.
-        let fast_path = self.fast_path.clone().filter(|_| surface != Surface::Management);
-        Self { fast_path, surface, ..self.clone() }
+        Self { surface, ..self.clone() }
     }
 
     /// Returns the response to one request. Work that needs no waiting is done before the future is returned, which

@@ -99,7 +99,7 @@ impl Service {
             Some(management) => {
                 let few = connections_max / OPERATORS_SHARE + 1;
                 answer(listeners.jobs, edge.restricted_to(Surface::Jobs), connections_max - few);
-                answer(management, edge.restricted_to(Surface::Management), few);
+                answer(management, edge, few);
             }
         }
         let mut noting = JoinSet::new();
