@@ -161,7 +161,7 @@ struct EndpointFields {
     /// The id of its template
     #[arg(long, value_name = "ID")]
     template: Option<String>,
-    /// process, docker, kubernetes or external
+    /// process or external
     #[arg(long, value_name = "WHO")]
     provider: Option<String>,
     /// Workers that run without any job
