@@ -102,7 +102,7 @@ fn run_backup(args: &BackupArgs) -> Result<(), StartupError> {
 }
 
 fn run_restore(args: &RestoreArgs) -> Result<(), StartupError> {
-    let restored = put_back(&args.from, &args.data_dir)?;
+    let restored = restore_to(&args.from, &args.data_dir)?;
     tell(&format!("{} restored in {}: {restored}", args.from.display(), args.data_dir.display()));
     tell(&format!("start it: longshore serve --data-dir {}", args.data_dir.display()));
     Ok(())
@@ -235,7 +235,7 @@ fn read_entries(
     Ok(ReadEntries { manifest, kept_list, found_list })
 }
 
-fn put_back(from: &Path, to: &Path) -> Done<Made> {
+fn restore_to(from: &Path, to: &Path) -> Done<Made> {
     let partial = Partial::folder(to)?;
     let mut progress = Progress::new("restoring", 0);
     let mut writer = FolderWriter::new(partial.path());

@@ -1,5 +1,7 @@
-//! Plain English: phrases that hide the subject, the unit or the bound, and docs that are too short to say anything.
+//! Plain English: phrases that hide the subject, the unit or the bound, docs that are too short to say anything, and names
+//! that the field has a term for.
 
+mod names;
 mod phrases;
 mod short_docs;
 mod words;
@@ -31,6 +33,7 @@ fn check_file(file: &File, source: Option<&Source>) -> Vec<Finding> {
     let text = words::without_code(&file.text, &source.code);
     let mut findings = phrases::find(&file.path, &text);
     findings.extend(short_docs::find(&file.path, source));
+    findings.extend(names::find(&file.path, source));
     findings
 }
 

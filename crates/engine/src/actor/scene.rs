@@ -123,7 +123,7 @@ impl Scene {
         let writer = log.clone();
         let subscriber =
             tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-        let subscribed = tracing::subscriber::set_default(subscriber);
+        let guard = tracing::subscriber::set_default(subscriber);
         let store = Arc::new(SlowStore::default());
         let parts = EngineParts {
             store: store.clone(),
@@ -142,7 +142,7 @@ impl Scene {
         let record = Endpoint { provider: Provider::External, result_retention_ms: 600_000, ..an_endpoint() };
         let record = engine.create_endpoint(record).await.unwrap();
         let demo = engine.endpoint(record.id.as_str()).unwrap();
-        Self { engine, store, demo, log, _subscribed: subscribed }
+        Self { engine, store, demo, log, _subscribed: guard }
     }
 
     pub(super) fn job(&self) -> Submission {

@@ -140,20 +140,20 @@ fn adopted_workers_keep_their_gpus() {
 
 /// One event: an endpoint wants one more worker, or a worker exits.
 #[derive(Clone, Debug)]
-enum Happening {
+enum Event {
     Wanted { endpoint: u8, types: Vec<bool>, count: usize },
     Ends { nth: usize },
     Leaves { endpoint: u8 },
     Passes { ms: u64 },
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn happening() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => (0..5_u8, prop::collection::vec(any::<bool>(), 2), 0..4_usize)
-            .prop_map(|(endpoint, types, count)| Happening::Wanted { endpoint, types, count }),
-        3 => (0..8_usize).prop_map(|nth| Happening::Ends { nth }),
-        1 => (0..5_u8).prop_map(|endpoint| Happening::Leaves { endpoint }),
-        1 => (0..2 * RESERVATION_MS).prop_map(|ms| Happening::Passes { ms }),
+            .prop_map(|(endpoint, types, count)| Event::Wanted { endpoint, types, count }),
+        3 => (0..8_usize).prop_map(|nth| Event::Ends { nth }),
+        1 => (0..5_u8).prop_map(|endpoint| Event::Leaves { endpoint }),
+        1 => (0..2 * RESERVATION_MS).prop_map(|ms| Event::Passes { ms }),
     ]
 }
 
@@ -165,7 +165,7 @@ proptest! {
         let mut now = Millis(0);
         for (n, what) in history.into_iter().enumerate() {
             match what {
-                Happening::Wanted { endpoint: e, types, count } => {
+                Event::Wanted { endpoint: e, types, count } => {
                     let types: Vec<&str> =
                         [SMALL, LARGE].into_iter().zip(types).filter_map(|(t, wanted)| wanted.then_some(t)).collect();
                     let (need, id) = (need(&types, count.max(1)), worker(n as u32));
@@ -176,13 +176,13 @@ proptest! {
                         living.push((id, placed));
                     }
                 }
-                Happening::Ends { nth } if nth < living.len() => {
+                Event::Ends { nth } if nth < living.len() => {
                     let (id, _) = living.swap_remove(nth);
                     prop_assert!(rack.free(&id));
                 }
-                Happening::Ends { .. } => {}
-                Happening::Leaves { endpoint: e } => rack.leave(&endpoint(u128::from(e))),
-                Happening::Passes { ms } => now = now + ms,
+                Event::Ends { .. } => {}
+                Event::Leaves { endpoint: e } => rack.leave(&endpoint(u128::from(e))),
+                Event::Passes { ms } => now = now + ms,
             }
             let mut taken: Vec<&str> =
                 living.iter().flat_map(|(_, gpus)| gpus).map(|gpu| gpu.device.as_str()).collect();

@@ -76,7 +76,7 @@ const QUERIES: &[&str] = &[
 
 /// One request, in words that stand for resources that the sequence has made.
 #[derive(Clone, Debug)]
-struct Ask {
+struct HostileRequest {
     method: &'static str,
     path: String,
     query: String,
@@ -85,7 +85,7 @@ struct Ask {
     body: Vec<u8>,
 }
 
-fn ask() -> impl Strategy<Value = Ask> {
+fn hostile_request() -> impl Strategy<Value = HostileRequest> {
     // A request that a worker has to answer is held until one does.
     let patterns =
         || patterns().into_iter().filter(|(_, path)| !path.ends_with("{*route}")).collect::<Vec<_>>();
@@ -147,7 +147,7 @@ fn ask() -> impl Strategy<Value = Ask> {
         let is_workers = ["/job-", "/ping/"].iter().any(|part| path.contains(part));
         let key = if is_workers && key == "admin" { "worker" } else { key };
         let body = body.unwrap_or_else(|| fitting(&path).as_bytes().to_vec());
-        Ask { method, path, query, key, header, body }
+        HostileRequest { method, path, query, key, header, body }
     })
 }
 
@@ -179,26 +179,28 @@ impl Conversation {
         Self { server, jobs, template }
     }
 
-    fn request(&self, ask: &Ask) -> Option<Request<Body>> {
+    fn request(&self, sent: &HostileRequest) -> Option<Request<Body>> {
         let job = self.jobs.last().unwrap();
         let filled = |text: &str| {
             let text = text.replace("{endpoint}", "demo").replace("{worker}", "w-1").replace("{job}", job);
             text.replace("{template}", &self.template).replace("$JOB", job)
         };
-        let uri = format!("{}?{}", filled(&ask.path), filled(&ask.query));
+        let uri = format!("{}?{}", filled(&sent.path), filled(&sent.query));
         let token = self.server.engine.worker_token(&self.server.endpoint);
-        let key = match ask.key {
+        let key = match sent.key {
             "admin" => Some(format!("Bearer {ADMIN}")),
             "worker" => Some(token),
             "bad" => Some("Bearer ls_0_0".to_owned()),
             _ => None,
         };
-        let body = String::from_utf8(ask.body.clone())
-            .map_or_else(|_| ask.body.clone(), |body| body.replace("$TEMPLATE", &self.template).into_bytes());
+        let body = String::from_utf8(sent.body.clone()).map_or_else(
+            |_| sent.body.clone(),
+            |body| body.replace("$TEMPLATE", &self.template).into_bytes(),
+        );
         // A text that is no URI or no header value does not reach the router.
         uri.parse::<http::Uri>().ok()?;
-        let mut request = request(ask.method, &uri, key.as_deref(), body);
-        if let Some((name, value)) = &ask.header {
+        let mut request = request(sent.method, &uri, key.as_deref(), body);
+        if let Some((name, value)) = &sent.header {
             request.headers_mut().append(*name, HeaderValue::from_bytes(value).ok()?);
         }
         Some(request)
@@ -206,46 +208,49 @@ impl Conversation {
 }
 
 /// Checks what must hold of any response.
-fn is_well_formed(ask: &Ask, reply: &Reply) {
-    assert!(!reply.status.is_server_error(), "{ask:?}: {reply:?}");
-    assert!(!reply.status.is_redirection() && !reply.status.is_informational(), "{ask:?}: {reply:?}");
+fn is_well_formed(sent: &HostileRequest, reply: &Reply) {
+    assert!(!reply.status.is_server_error(), "{sent:?}: {reply:?}");
+    assert!(!reply.status.is_redirection() && !reply.status.is_informational(), "{sent:?}: {reply:?}");
     assert!(reply.header("x-request-id").is_some_and(|id| id.len() == 16), "{reply:?}");
-    if ask.method == "HEAD" {
+    if sent.method == "HEAD" {
         return;
     }
     if reply.status.is_client_error() {
         let of_query = reply.json().get("errors").is_some();
-        assert!(!of_query || ask.path == "/graphql", "only GraphQL answers in its shape: {ask:?}: {reply:?}");
+        assert!(
+            !of_query || sent.path == "/graphql",
+            "only GraphQL answers in its shape: {sent:?}: {reply:?}"
+        );
         reply.code();
     } else if reply.status == StatusCode::NO_CONTENT {
         assert!(reply.body.is_empty(), "{reply:?}");
     } else if reply.header("content-type") == Some("application/json") {
         serde_json::from_slice::<&RawValue>(&reply.body)
-            .unwrap_or_else(|error| panic!("{ask:?}: {error}: {reply:?}"));
+            .unwrap_or_else(|error| panic!("{sent:?}: {error}: {reply:?}"));
     } else {
-        let is_ping = ask.path.contains("/ping/") && reply.body.is_empty();
-        let is_text = ["/metrics", "/v1/docs", "/logs"].iter().any(|text| ask.path.contains(text));
-        assert!(is_ping || is_text, "{ask:?}: {reply:?}");
+        let is_ping = sent.path.contains("/ping/") && reply.body.is_empty();
+        let is_text = ["/metrics", "/v1/docs", "/logs"].iter().any(|text| sent.path.contains(text));
+        assert!(is_ping || is_text, "{sent:?}: {reply:?}");
     }
     let text = String::from_utf8_lossy(&reply.body);
     // A text that no id can have by chance.
-    assert!(!text.contains("Hush, hush!"), "a secret got out: {ask:?}: {reply:?}");
+    assert!(!text.contains("Hush, hush!"), "a secret got out: {sent:?}: {reply:?}");
 }
 
-async fn converse(asks: &[Ask]) {
+async fn converse(all_sent: &[HostileRequest]) {
     let mut conversation = Conversation::start().await;
-    for ask in asks {
-        let Some(request) = conversation.request(ask) else { continue };
+    for sent in all_sent {
+        let Some(request) = conversation.request(sent) else { continue };
         let before = conversation.server.content().await;
         let reply = conversation.server.send(request).await;
-        is_well_formed(ask, &reply);
+        is_well_formed(sent, &reply);
         if reply.status.is_client_error() {
             assert_eq!(
                 conversation.server.content().await,
                 before,
-                "refused and done all the same: {ask:?} {reply:?}"
+                "refused and done all the same: {sent:?} {reply:?}"
             );
-        } else if ask.path.contains("/run") && reply.body.starts_with(b"{") {
+        } else if sent.path.contains("/run") && reply.body.starts_with(b"{") {
             conversation.jobs.extend(reply.json()["id"].as_str().map(str::to_owned));
         }
         if conversation.server.engine.endpoint("demo").is_none() {
@@ -258,8 +263,8 @@ proptest! {
     #![proptest_config(cases(80))]
 
     #[test]
-    fn any_conversation_ends_well(asks in prop::collection::vec(ask(), 1..16)) {
+    fn any_conversation_ends_well(all_sent in prop::collection::vec(hostile_request(), 1..16)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        runtime.block_on(converse(&asks));
+        runtime.block_on(converse(&all_sent));
     }
 }

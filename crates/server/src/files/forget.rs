@@ -112,13 +112,13 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    struct Ground {
+    struct Fixture {
         dir: tempfile::TempDir,
         unused: Unused,
         now: Instant,
     }
 
-    impl Ground {
+    impl Fixture {
         fn new() -> Self {
             Self { dir: tempfile::tempdir().unwrap(), unused: Unused::default(), now: Instant::now() }
         }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn code_goes_when_nothing_has_run_it_for_a_day() {
-        let mut ground = Ground::new();
+        let mut ground = Fixture::new();
         let runs = ground.keep("runs", "1");
         ground.keep("unused", "2");
         ground.wait(24, &[&runs]);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_new_server_and_whoever_uses_the_code_let_the_day_begin_anew() {
-        let mut ground = Ground::new();
+        let mut ground = Fixture::new();
         let code = ground.keep("hello", "1");
         ground.wait(24, &[]);
         ground.unused = Unused::default();
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn old_versions_drafts_and_cut_short_removals_go() {
-        let mut ground = Ground::new();
+        let mut ground = Fixture::new();
         let oldest = ground.keep("hello", "0");
         let hashes: Vec<CodeHash> = (1..=11).map(|text| ground.keep("hello", &text.to_string())).collect();
         let hello = ground.dir.path().join("hello");
