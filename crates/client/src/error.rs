@@ -31,8 +31,8 @@ pub enum ClientError {
         /// Why the connection was not made.
         problem: TlsProblem,
     },
-    /// The first bytes of the response are not HTTP: usually the server expects TLS.
-    #[error("cannot reach {url}: the response is not HTTP")]
+    /// The response to a request over `http://` is not HTTP, or demands HTTPS: usually the server expects TLS.
+    #[error("cannot reach {url}: the server does not speak plain HTTP here")]
     NotHttp {
         /// The address of the request.
         url: String,

@@ -123,7 +123,7 @@ impl Transport {
         let (status, body) = tokio::time::timeout(limit, exchange)
             .await
             .map_err(|_| ClientError::TimedOut { url: url.clone(), seconds: limit.as_secs() })??;
-        if status.is_success() { Ok(body) } else { Err(refusal(status, &body)) }
+        if status.is_success() { Ok(body) } else { Err(refusal(&url, status, &body)) }
     }
 
     /// Sends a call and returns the response's body as a stream of pieces.
@@ -139,7 +139,7 @@ impl Transport {
             return Ok(ResponseStream { url, body });
         }
         let body = body.collect().await.map_err(|error| unreachable(&url, &error))?;
-        Err(refusal(status, &body.to_bytes()))
+        Err(refusal(&url, status, &body.to_bytes()))
     }
 
     fn url(&self, call: &RequestBuilder<'_>) -> String {
@@ -217,7 +217,7 @@ fn unreachable(url: &str, error: &(dyn Error + 'static)) -> ClientError {
     if let Some(problem) = TlsProblem::find(error) {
         return ClientError::Tls { url: url.to_owned(), problem };
     }
-    if is_not_http(error) {
+    if url.starts_with("http://") && is_not_http(error) {
         return ClientError::NotHttp { url: url.to_owned() };
     }
     ClientError::Unreachable { url: url.to_owned(), cause: innermost(error) }
@@ -236,8 +236,14 @@ fn is_not_http(error: &(dyn Error + 'static)) -> bool {
 }
 
 /// The error of a response with an error status.
-fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
-    let refusal = serde_json::from_slice::<ErrorBody>(body).unwrap_or_else(|_| ErrorBody {
+fn refusal(url: &str, status: StatusCode, body: &[u8]) -> ClientError {
+    let refusal = serde_json::from_slice::<ErrorBody>(body);
+    // Reverse proxies answer plain HTTP on their port for TLS with a text that names HTTPS.
+    let names_https = || String::from_utf8_lossy(body).contains("HTTPS");
+    if refusal.is_err() && status == StatusCode::BAD_REQUEST && url.starts_with("http://") && names_https() {
+        return ClientError::NotHttp { url: url.to_owned() };
+    }
+    let refusal = refusal.unwrap_or_else(|_| ErrorBody {
         error: status.canonical_reason().unwrap_or("an error without a text").to_lowercase(),
         code: "no_code".into(),
     });
@@ -289,6 +295,15 @@ mod tests {
         let asked = asked.await.unwrap();
         assert!(asked.starts_with("GET /v1/endpoints/hello HTTP/1.1\r\n"), "{asked}");
         assert!(asked.to_lowercase().contains("authorization: bearer ls_key\r\n"), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn a_proxy_that_demands_https_is_recognized() {
+        let (url, _asked) =
+            one_answer("HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
+                .await;
+        let error = Client::new(&url, "k").unwrap().health("hello").await.unwrap_err();
+        assert!(matches!(error, ClientError::NotHttp { .. }), "{error:?}");
     }
 
     #[tokio::test]

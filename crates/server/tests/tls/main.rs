@@ -108,6 +108,6 @@ fn the_wrong_scheme_is_explained() {
     let tls = serve(&Authority::new(dir), "good", "127.0.0.1", Valid::Now, dir);
     let (code, said) = list(&format!("http://127.0.0.1:{}", tls.port), &[], &[], dir);
     assert_eq!(code, Some(6), "{said}");
-    assert!(said.contains("the response is not HTTP"), "{said}");
+    assert!(said.contains("the server does not speak plain HTTP here"), "{said}");
     assert!(said.contains(&format!("use https://127.0.0.1:{}\n", tls.port)), "{said}");
 }
