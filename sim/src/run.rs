@@ -27,8 +27,8 @@ use crate::{clients, keys, launcher, operator, redeliverer, workers};
 
 /// Default steps of a world until the faults stop.
 pub const STEPS: u64 = 50_000;
-/// Duration of the phase without faults. The longest timeout is 30 min: a late server waits that long for an
-/// adopted worker that never pings, because it may be loading a model.
+/// Duration of the phase without faults. Longer than every timeout: a late server waits 10 min for an adopted worker that
+/// never pings, because it may be loading a model.
 const QUIET_PHASE: Duration = Duration::from_mins(40);
 /// Most steps of the phase without faults; a world with more never comes to rest.
 const QUIET_STEPS_MAX: u64 = 1_000_000;

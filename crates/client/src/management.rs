@@ -132,6 +132,9 @@ pub struct EndpointSpec {
     /// Most queued jobs; above it submits are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_queue_length: Option<u64>,
+    /// Time from a worker's start to its first request for a job after which the worker is replaced, in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_patience_ms: Option<u64>,
     /// Time from a job's stop signal to SIGTERM for its worker, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_grace_ms: Option<u64>,

@@ -9,6 +9,7 @@ mod endpoint_api;
 pub(crate) mod environment;
 mod fleet_state;
 mod reconcile;
+mod start_patience;
 mod status;
 #[cfg(test)]
 pub(crate) mod tests;

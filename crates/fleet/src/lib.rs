@@ -3,7 +3,8 @@
 //! Pure: time is an argument, and the caller keeps the state between calls. The supervisor calls [`plan()`] after every
 //! change and at the time that the last plan names. Further calls do no harm.
 //!
-//! A worker is *up* once it has sent a take, and *starting* before. Draining workers and workers of an older version are
+//! A worker is *up* once it has sent a take, and *starting* before. While jobs wait, a starting worker that is *late*
+//! counts only against the maximum, because its start may hang. Draining workers and workers of an older version are
 //! neither, but count against the maximum until they exit.
 #![no_std]
 #![cfg_attr(test, expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them so"))]

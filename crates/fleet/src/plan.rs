@@ -22,6 +22,8 @@ pub struct PlannedWorker {
     pub running: u32,
     /// How long the worker has run no job, in ms; 0 while it runs one.
     pub idle_ms: u64,
+    /// The worker has not sent its first take for so long that its start may hang.
+    pub is_late: bool,
 }
 
 /// One action of a plan.
@@ -73,8 +75,12 @@ pub fn plan(
         .collect();
     planning.drain_the_excess(&mut managed, rules.workers_max as usize);
 
-    let starting = managed.iter().filter(|w| w.phase == WorkerPhase::Initializing).count() as u32;
-    let here = (managed.len() + external) as u32;
+    let is_starting = |w: &&&PlannedWorker| w.phase == WorkerPhase::Initializing;
+    // While jobs wait, other workers are started beside one whose start may hang.
+    let is_ignored = |w: &&&PlannedWorker| w.is_late && load.queued_normal > 0;
+    let late = managed.iter().filter(is_starting).filter(is_ignored).count();
+    let starting = (managed.iter().filter(is_starting).count() - late) as u32;
+    let here = (managed.len() - late + external) as u32;
     let demand = demand(rules, load, here - starting, starting);
     planning.drain_the_idle(&managed, here.saturating_sub(demand.keep), rules.idle_timeout_ms);
     planning.look_in(demand.grows_in_ms);

@@ -121,6 +121,11 @@ impl WebhookEvent {
     }
 }
 
+/// The [`Endpoint::start_patience_ms`] of records of earlier versions: 10 min.
+fn default_start_patience_ms() -> u64 {
+    600_000
+}
+
 fn every_end() -> Vec<WebhookEvent> {
     WebhookEvent::ENDS.to_vec()
 }
@@ -175,6 +180,9 @@ pub struct Endpoint {
     /// How long a worker may idle before it is stopped, in seconds; in seconds on the wire too.
     #[serde(rename = "idleTimeout")]
     pub idle_timeout_s: u32,
+    /// How long a worker's first take is waited for after its start or adoption, in ms. Then the worker is replaced.
+    #[serde(default = "default_start_patience_ms")]
+    pub start_patience_ms: u64,
     /// The rule by which the fleet grows.
     pub scaler_type: ScalerType,
     /// Seconds (`QUEUE_DELAY`) or jobs (`REQUEST_COUNT`) per worker, by `scaler_type`.

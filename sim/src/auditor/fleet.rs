@@ -12,7 +12,7 @@ use super::time_bounds::EventTime;
 use super::worker::WorkerModel;
 
 /// How long a worker may run before its first request, in ms.
-const FIRST_REQUEST_MS_MAX: u64 = 30 * 60 * 1_000;
+const FIRST_REQUEST_MS_MAX: u64 = 10 * 60 * 1_000;
 
 impl Auditor {
     pub(super) fn worker_started(&mut self, worker: &str, endpoint: &str) {

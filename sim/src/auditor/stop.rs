@@ -48,7 +48,7 @@ impl Auditor {
             return;
         }
         // A server's list of stops ends with its process. The next process cannot tell a worker that it never hears
-        // from one that loads a model. That worker is ended after 30 min. A row that names the worker reveals the
+        // from one that loads a model. That worker is ended after its start patience. A row that names the worker reveals the
         // hang, but the job may have been deleted.
         let is_unknown = |worker: &WorkerModel| {
             self.process_began.is_some_and(|began| {

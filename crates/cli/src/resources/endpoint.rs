@@ -191,6 +191,9 @@ struct EndpointFields {
     /// Time to stop a job before a kill
     #[arg(long, value_name = "TIME", value_parser = crate::jobs::span)]
     stop_grace: Option<std::time::Duration>,
+    /// Time to start before a worker is replaced
+    #[arg(long, value_name = "TIME", value_parser = crate::jobs::span)]
+    start_patience: Option<std::time::Duration>,
     /// Response of /stream: array or object
     #[arg(long, value_name = "SHAPE")]
     stream_shape: Option<String>,
@@ -230,6 +233,7 @@ impl EndpointFields {
         members.set("maxRetries", self.max_retries)?;
         members.set("maxQueueLength", self.max_queue_length)?;
         members.set("stopGraceMs", self.stop_grace.map(|time| time.as_millis() as u64))?;
+        members.set("startPatienceMs", self.start_patience.map(|time| time.as_millis() as u64))?;
         members.set("streamShape", self.stream_shape.as_ref())?;
         members.set("maxConcurrency", self.max_concurrency)?;
         members.set("gpuCount", self.gpu_count)?;

@@ -8,6 +8,7 @@ use longshore_launch::{RunningWorker, WorkerExit, WorkerSpec};
 use longshore_model::{Millis, Placement, WorkerId, WorkerPhase};
 use tokio::time::Instant;
 
+use super::start_patience::StartPatience;
 use super::{FleetStatus, WorkerStatus};
 use crate::FleetView;
 
@@ -29,8 +30,8 @@ struct FleetWorker {
     /// The endpoint's version that the worker was started for.
     version: u32,
     placement: Placement,
-    /// When the worker must have sent its first take.
-    first_take_by: Instant,
+    /// How long its first take is waited for.
+    patience: StartPatience,
     /// The launcher is starting the worker.
     is_starting: bool,
     /// The queue knows the worker as a managed one.
@@ -47,11 +48,11 @@ struct FleetWorker {
 }
 
 impl FleetWorker {
-    fn new(version: u32, placement: Placement, first_take_by: Instant) -> Self {
+    fn new(version: u32, placement: Placement, patience: StartPatience) -> Self {
         Self {
             version,
             placement,
-            first_take_by,
+            patience,
             is_starting: false,
             is_registered: false,
             ready_since: None,
@@ -91,16 +92,16 @@ pub(super) struct FleetState {
 
 impl FleetState {
     /// Adds an adopted worker.
-    pub(super) fn add(&mut self, present: RunningWorker, first_take_by: Instant) {
+    pub(super) fn add(&mut self, present: RunningWorker, patience: StartPatience) {
         let desired = if present.is_stopping { DesiredState::Stopping } else { DesiredState::Serving };
-        let entry = FleetWorker::new(present.version, present.placement, first_take_by);
+        let entry = FleetWorker::new(present.version, present.placement, patience);
         self.workers.insert(present.worker, FleetWorker { desired, ..entry });
     }
 
     /// Adds a worker that the launcher is starting.
-    pub(super) fn add_starting(&mut self, spec: &WorkerSpec, first_take_by: Instant) {
+    pub(super) fn add_starting(&mut self, spec: &WorkerSpec, patience: StartPatience) {
         self.unreplaced = self.unreplaced.saturating_sub(1);
-        let entry = FleetWorker::new(spec.version, spec.placement.clone(), first_take_by);
+        let entry = FleetWorker::new(spec.version, spec.placement.clone(), patience);
         self.workers.insert(spec.worker.clone(), FleetWorker { is_starting: true, ..entry });
     }
 
@@ -112,14 +113,18 @@ impl FleetState {
         })
     }
 
-    /// Returns the serving workers whose first take is overdue.
-    pub(super) fn overdue(&self, now: Instant) -> Vec<WorkerId> {
-        self.before_first_take().filter(|(_, w)| w.first_take_by <= now).map(|(id, _)| id.clone()).collect()
+    /// Returns the serving workers whose first take is overdue, each with the reason to replace it.
+    pub(super) fn overdue(&self, now: Instant) -> Vec<(WorkerId, String)> {
+        let overdue = self.before_first_take().filter(|(_, w)| w.patience.ends_at() <= now);
+        overdue.map(|(id, w)| (id.clone(), w.patience.reason(id))).collect()
     }
 
-    /// Returns when the next first take is overdue; `None` if every serving worker has sent its first take.
-    pub(super) fn next_overdue(&self) -> Option<Instant> {
-        self.before_first_take().map(|(_, w)| w.first_take_by).min()
+    /// Returns when the next worker is late, or its first take overdue; `None` if every serving worker has sent its
+    /// first take.
+    pub(super) fn next_late(&self, now: Instant) -> Option<Instant> {
+        let moments =
+            self.before_first_take().flat_map(|(_, w)| [w.patience.late_at(), w.patience.ends_at()]);
+        moments.filter(|at| *at > now).min()
     }
 
     /// The serving workers that have not sent their first take.
@@ -316,6 +321,7 @@ impl FleetState {
 
     /// Returns the workers as the planner sees them: the managed ones, then the external ones.
     fn fleet(&self, view: &FleetView) -> Vec<PlannedWorker> {
+        let now = Instant::now();
         let seen = |id: &WorkerId| view.workers.iter().find(|w| w.id == *id);
         let managed = self.workers.iter().map(|(id, entry)| {
             let seen = seen(id);
@@ -324,7 +330,8 @@ impl FleetState {
                 DesiredState::Draining | DesiredState::Stopping => WorkerPhase::Draining,
             };
             let (running, idle_ms) = seen.map_or((0, 0), |w| (w.running, w.idle_ms));
-            PlannedWorker { id: id.clone(), version: Some(entry.version), phase, running, idle_ms }
+            let is_late = entry.ready_since.is_none() && entry.patience.late_at() <= now;
+            PlannedWorker { id: id.clone(), version: Some(entry.version), phase, running, idle_ms, is_late }
         });
         let external =
             view.workers.iter().filter(|w| !self.workers.contains_key(&w.id)).map(|w| PlannedWorker {
@@ -333,6 +340,7 @@ impl FleetState {
                 phase: w.phase,
                 running: w.running,
                 idle_ms: w.idle_ms,
+                is_late: false,
             });
         managed.chain(external).collect()
     }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::environment::{limits, mint_worker, spec};
 use super::fleet_state::{FleetState, LostWorker};
+use super::start_patience::StartPatience;
 use super::{EndpointApi, FleetEvent, FleetStatus, SupervisorParts};
 use crate::EndpointError;
 use crate::gpu_pool::GpuWaiter;
@@ -26,11 +27,6 @@ const PASSES_MAX: u32 = 8;
 /// Interval of placement retries while a worker is throttled: a reservation for another endpoint may have expired,
 /// which wakes no waiter.
 const PLACEMENT_RETRY_IN: Duration = Duration::from_secs(30);
-/// Time from a worker's start to its first take after which the worker is replaced. Long, since it may load a model.
-const FIRST_TAKE_TIMEOUT: Duration = Duration::from_mins(30);
-/// The same for an adopted worker that was started with another base URL of this server, which it probably cannot
-/// reach.
-const MOVED_FIRST_TAKE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The endpoint is unavailable; the pass is retried later.
 struct EndpointUnavailable;
@@ -62,9 +58,8 @@ impl<P: EndpointApi> Supervisor<P> {
     pub(super) fn new(mut parts: SupervisorParts<P>, publish: watch::Sender<FleetStatus>) -> Self {
         let mut fleet = FleetState::default();
         if !planted(Bug::AdoptedForgotten) {
-            let first_take_by =
-                Instant::now() + if parts.moved { MOVED_FIRST_TAKE_TIMEOUT } else { FIRST_TAKE_TIMEOUT };
-            parts.adopted.drain(..).for_each(|present| fleet.add(present, first_take_by));
+            let patience = StartPatience::of_adoption(&parts.endpoint_api.record(), parts.moved);
+            parts.adopted.drain(..).for_each(|present| fleet.add(present, patience));
         }
         Self {
             gpu_waiter: GpuWaiter::new(Arc::clone(&parts.gpu_pool), parts.endpoint_api.record().id),
@@ -207,7 +202,7 @@ impl<P: EndpointApi> Supervisor<P> {
         let now = self.parts.endpoint_api.now();
         let rules = ScalingRules::from(&*self.parts.endpoint_api.record());
         let (plan, mut status) = self.fleet.plan(now, rules, &view);
-        let first_take_in = self.replace_overdue();
+        let next_late_in = self.replace_overdue();
         let results = self.take_steps(plan.steps);
         if results.throttled == 0 {
             self.gpu_waiter.leave();
@@ -221,7 +216,7 @@ impl<P: EndpointApi> Supervisor<P> {
         let planned = plan.look_at.map(|at| Duration::from_millis(at.since(now)));
         let probation = self.fleet.is_on_probation().then_some(Duration::from_millis(STABLE_UPTIME_MS));
         let placement = (results.throttled > 0).then_some(PLACEMENT_RETRY_IN);
-        Ok(PassResult::Idle([planned, probation, placement, first_take_in].into_iter().flatten().min()))
+        Ok(PassResult::Idle([planned, probation, placement, next_late_in].into_iter().flatten().min()))
     }
 
     /// Takes the steps of a plan, up to the first start that fails.
@@ -276,13 +271,13 @@ impl<P: EndpointApi> Supervisor<P> {
         });
     }
 
-    /// Replaces the workers whose first take is overdue. Returns after what time the next one is overdue.
+    /// Replaces the workers whose first take is overdue. Returns after what time the next one is late or overdue.
     fn replace_overdue(&mut self) -> Option<Duration> {
         let now = Instant::now();
-        for worker in self.fleet.overdue(now) {
-            self.replace(worker, "the worker requested no job from this server in time");
+        for (worker, reason) in self.fleet.overdue(now) {
+            self.replace(worker, &reason);
         }
-        self.fleet.next_overdue().map(|at| at - now)
+        self.fleet.next_late(now).map(|at| at - now)
     }
 
     /// Ends, in the background, the processes that a worker started between two moments and that still run after the
@@ -352,7 +347,8 @@ impl<P: EndpointApi> Supervisor<P> {
     fn start(&mut self) -> Result<(), NotStarted> {
         let spec = self.next_spec()?;
         self.warn_of_limits(&spec.placement);
-        self.fleet.add_starting(&spec, Instant::now() + FIRST_TAKE_TIMEOUT);
+        let patience = StartPatience::of_start(&self.parts.endpoint_api.record());
+        self.fleet.add_starting(&spec, patience);
         let launcher = Arc::clone(&self.parts.launcher);
         self.starts.spawn(async move { (spec.worker.clone(), launcher.start(spec).await) });
         Ok(())

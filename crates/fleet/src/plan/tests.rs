@@ -103,6 +103,7 @@ impl Fleet {
                     phase: WorkerPhase::Initializing,
                     running: 0,
                     idle_ms: 0,
+                    is_late: false,
                 });
             }
             Step::Drain(id) => {
@@ -331,6 +332,7 @@ fn external_workers_count_but_are_not_stopped() {
         phase: WorkerPhase::Idle,
         running: 0,
         idle_ms: 0,
+        is_late: false,
     });
     fleet.queued(1, 0).settle();
     fleet.queued(0, 0).pass(60_000);
@@ -393,4 +395,23 @@ fn workers_that_are_not_needed_are_not_replaced() {
     fleet.rules.version = 2;
     fleet.settle().queued(1, 0).settle();
     assert_eq!(fleet.workers.len(), 1);
+}
+
+#[test]
+fn a_late_worker_keeps_no_job_waiting() {
+    let mut fleet = Fleet::new(ScalingRules { workers_min: 1, workers_max: 3, ..RULES });
+    fleet.settle();
+    fleet.workers[0].is_late = true;
+    fleet.settle();
+    assert_eq!(fleet.workers.len(), 1, "no job waits");
+    fleet.queued(1, 0).settle().settle();
+    assert_eq!(fleet.workers.len(), 2, "one worker beside the late one");
+    fleet.workers[1].is_late = true;
+    fleet.backoff.crashed(fleet.now, 0);
+    fleet.pass(60_000);
+    fleet.settle();
+    assert_eq!(fleet.workers.len(), 3, "also after a crash");
+    fleet.workers[2].is_late = true;
+    fleet.settle();
+    assert_eq!(fleet.workers.len(), 3, "late workers count against the maximum");
 }

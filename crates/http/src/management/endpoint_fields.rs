@@ -14,6 +14,8 @@ const EXECUTION_MS: FieldKind =
     FieldKind::Integer { min: EXECUTION_TIMEOUT_MS_MIN, max: EXECUTION_TIMEOUT_MS_MAX };
 /// Milliseconds, up to one hour.
 const STOP_GRACE_MS: FieldKind = FieldKind::Integer { min: 0, max: 3_600_000 };
+/// Milliseconds, from one second up to one day.
+const START_PATIENCE_MS: FieldKind = FieldKind::Integer { min: 1_000, max: 86_400_000 };
 /// 16 MiB, in bytes: a Python interpreter does not start with less.
 const MEMORY_BYTES_MIN: u64 = 16_777_216;
 /// 2^53 - 1 bytes: the largest integer that every JSON parser reads exactly.
@@ -57,6 +59,12 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("workersMax", WORKERS, "the most workers; 0 pauses the endpoint").default("3"),
     Field::new("idleTimeout", FieldKind::Integer { min: 1, max: 3_600 }, "seconds a worker may idle")
         .default("5"),
+    Field::new(
+        "startPatienceMs",
+        START_PATIENCE_MS,
+        "milliseconds from a worker's start to its first request for a job, after which it is replaced",
+    )
+    .default("600000"),
     Field::new("scalerType", FieldKind::Word(&["QUEUE_DELAY", "REQUEST_COUNT"]), "what makes the fleet grow")
         .default(r#""QUEUE_DELAY""#),
     Field::new(

@@ -285,6 +285,7 @@ mod tests {
     fn a_new_endpoint_has_the_documented_defaults() {
         let endpoint = new_endpoint(Map::new(), &template(json!({"name": "t"})), CREATION).unwrap();
         assert_eq!((endpoint.workers_min, endpoint.workers_max, endpoint.idle_timeout_s), (0, 3, 5));
+        assert_eq!(endpoint.start_patience_ms, 600_000);
         assert_eq!((endpoint.scaler_value, endpoint.gpu_count, endpoint.version), (4, 1, 1));
         assert_eq!((endpoint.execution_timeout_ms, endpoint.max_retries), (600_000, 2));
         assert_eq!((endpoint.result_retention_ms, endpoint.sync_result_retention_ms), (1_800_000, 60_000));

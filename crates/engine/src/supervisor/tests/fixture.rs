@@ -41,6 +41,7 @@ pub(crate) fn an_endpoint() -> Endpoint {
         workers_min: 0,
         workers_max: 3,
         idle_timeout_s: 5,
+        start_patience_ms: 600_000,
         scaler_type: ScalerType::RequestCount,
         scaler_value: 1,
         execution_timeout_ms: 600_000,

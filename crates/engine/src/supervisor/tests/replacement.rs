@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use longshore_launch::MemoryLauncher;
 use longshore_model::{Endpoint, Millis, WorkerId, WorkerPhase};
 
 use super::super::FleetEvent;
@@ -67,7 +68,7 @@ async fn a_worker_without_a_first_take_is_replaced() {
     let [silent, ready] = &harness.running()[..] else { panic!("two workers were started") };
     harness.queue.set_running(ready, 0);
     harness.send(FleetEvent::Demand);
-    harness.wait_ms(29 * 60_000).await;
+    harness.wait_ms(9 * 60_000).await;
     assert!(harness.running().contains(silent), "it may be loading a model");
     harness.wait_ms(2 * 60_000).await;
     assert!(harness.running().contains(ready) && !harness.running().contains(silent));
@@ -118,4 +119,38 @@ async fn a_worker_that_is_outdated_during_its_start_is_stopped_after_it() {
     let started = harness.launcher.started();
     assert_eq!(started.iter().map(|spec| spec.version).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(harness.running(), [started[1].worker.clone()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_hangs_is_replaced_and_other_workers_start_meanwhile() {
+    let harness = Harness::start(Endpoint { start_patience_ms: 10_000, ..an_endpoint() });
+    harness.set_queued(1);
+    harness.wait_ms(4_000).await;
+    let hung = harness.running()[0].clone();
+    assert_eq!(harness.running().len(), 1, "it may still come");
+    harness.wait_ms(1_500).await;
+    let other = harness.running()[1].clone();
+    harness.queue.set_running(&other, 1);
+    harness.set_queued(0);
+    harness.wait_ms(4_000).await;
+    assert_eq!(harness.running(), [hung.clone(), other.clone()]);
+    harness.wait_ms(1_000).await;
+    assert_eq!(harness.running(), [other]);
+    assert_eq!(harness.stops(), [(hung.clone(), Duration::from_secs(5))]);
+    let reason = format!("worker {hung} asked for no job within 10 s of its start");
+    assert_eq!(harness.handle.status.borrow().last_crash.as_deref(), Some(reason.as_str()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_patience_with_an_adopted_worker_begins_with_the_adoption() {
+    let adopted = running_worker("adopted", an_endpoint().id);
+    let launcher = MemoryLauncher::with_living(vec![adopted.clone()]);
+    let endpoint = Endpoint { workers_min: 1, start_patience_ms: 10_000, ..an_endpoint() };
+    let harness = Harness::start_adopting(endpoint, launcher, vec![adopted.clone()]);
+    harness.wait_ms(9_000).await;
+    assert_eq!(harness.running(), [adopted.worker.clone()]);
+    harness.wait_ms(1_500).await;
+    assert!(!harness.running().contains(&adopted.worker));
+    let last_crash = harness.handle.status.borrow().last_crash.clone().unwrap();
+    assert!(last_crash.ends_with("asked for no job within 10 s of its adoption"), "{last_crash}");
 }
