@@ -505,6 +505,7 @@ def steady(text: str) -> str:
         (r"(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "JOB"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", "TIME"),
         (r"(\d+ min )?[\d.]+ m?s\b", "SPAN"),
+        (r"\d[\d.]* (kB|bytes)", "SIZE"),
         # Those of endpoints and templates have 14 characters, one in a hundred of them no digit.
         (r"\b([a-z0-9]{14}|(?=[a-z]*\d)[a-z0-9]{12,64})\b", "ID"),
         (r"\b\d+(\.\d+)?\b", "N"),

@@ -51,7 +51,11 @@ pub(crate) async fn bench(args: &BenchArgs) -> CommandResult {
     let session = args.remote.connect()?;
     let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("listen for Ctrl-C", error))?;
     let (template, endpoint) = make(&session.client).await?;
-    let step = session.screen.step(format!("{} jobs, {} concurrent", args.jobs, args.concurrency));
+    let step = session.screen.step(format!(
+        "{}, {} concurrent",
+        crate::human::count(args.jobs, "job"),
+        args.concurrency
+    ));
     let measured = tokio::select! {
         measured = measure(&session.client, &endpoint, args, &step) => Some(measured),
         () = ctrl_c.requested() => None,

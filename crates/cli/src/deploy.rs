@@ -19,6 +19,7 @@ use crate::dev::deploy::{self, Deployment};
 use crate::dev::project::Project;
 use crate::dev::sample::{self, Sample, SampleResult};
 use crate::exit::{CommandError, CommandExit, CommandResult};
+use crate::human::{count, size, size_cell, time_cell};
 use crate::logs::last_words;
 use crate::output::OutputFormat;
 use crate::remote::{Connection, ServerArgs};
@@ -36,9 +37,9 @@ const MILLION: f64 = 1_000_000.0;
 
 const VERSIONS: &[Column] = &[
     Column::new("HASH", "hash"),
-    Column::new("CREATED", "createdAt"),
+    Column::new("CREATED", "createdAt").shown_as(time_cell),
     Column::new("FILES", "files"),
-    Column::new("BYTES", "bytes"),
+    Column::new("SIZE", "bytes").shown_as(size_cell),
 ];
 
 /// Arguments of `longshore deploy`.
@@ -106,7 +107,7 @@ pub(crate) fn template_name(slug: &str) -> String {
 async fn upload(session: &Connection, project: &Project) -> CommandResult<CodeVersion> {
     let packed = archive::pack(&project.dir)?;
     let bytes = packed.archive.len() as f64;
-    let step = session.screen.step(format!("uploading {} files", packed.files));
+    let step = session.screen.step(format!("uploading {}", count(packed.files as u64, "file")));
     let sent = Arc::new(AtomicU64::new(0));
     let name = project.code_name();
     let upload = session.client.keep_code(&name, packed.archive, Arc::clone(&sent));
@@ -121,7 +122,7 @@ async fn upload(session: &Connection, project: &Project) -> CommandResult<CodeVe
             }
         }
     };
-    step.done(&format!("{} files uploaded ({:.1} MB)", packed.files, bytes / MILLION));
+    step.done(&format!("{} uploaded ({})", count(packed.files as u64, "file"), size(bytes as u64)));
     Ok(version)
 }
 

@@ -11,6 +11,7 @@ mod deploy;
 pub mod dev;
 mod doctor;
 mod exit;
+mod human;
 mod init;
 mod input;
 mod jobs;

@@ -11,6 +11,7 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::exit::{CommandExit, CommandResult, cannot};
+use crate::human::{count, ms_cell};
 use crate::jobs::span;
 use crate::metrics::{EndpointNumbers, endpoints, taken_at_s};
 use crate::output::OutputFormat;
@@ -34,7 +35,7 @@ const COLUMNS: &[Column] = &[
     Column::new("RUNNING", "running"),
     Column::new("DONE/S", "donePerSecond"),
     Column::new("FAIL/S", "failedPerSecond"),
-    Column::new("DELAY MS", "delayMs"),
+    Column::new("DELAY", "delayMs").shown_as(ms_cell),
     Column::new("BUSY", "workers.running"),
     Column::new("IDLE", "workers.idle"),
     Column::new("START", "workers.initializing"),
@@ -133,7 +134,7 @@ fn show(session: &Connection, redraws: bool, before: &Snapshot, now: &Snapshot) 
     for row in &rows {
         table.add(&crate::output::parsed(row));
     }
-    let title = format!("{}  {} endpoints", session.client.base_url(), rows.len());
+    let title = format!("{}  {}", session.client.base_url(), count(rows.len() as u64, "endpoint"));
     let text = table.show(session.output.styles);
     if !redraws {
         return session.output.text(&format!("{title}\n{text}\n"));

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::exit::{CommandExit, CommandResult};
+use crate::human::ms_cell;
 use crate::jobs::EndpointArgs;
 use crate::table::Column;
 
@@ -11,7 +12,7 @@ const COLUMNS: &[Column] = &[
     Column::new("STATUS", "status"),
     Column::new("VERSION", "version"),
     Column::new("JOBS", "jobsInProgress"),
-    Column::new("IDLE MS", "idleMs"),
+    Column::new("IDLE", "idleMs").shown_as(ms_cell),
     Column::new("GPU", "gpu.displayName"),
     Column::new("REASON", "reason"),
 ];

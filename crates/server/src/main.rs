@@ -3,6 +3,7 @@
 mod allocator;
 mod backup;
 mod bootstrap_key;
+mod command_line;
 mod confidential;
 mod dev_host;
 mod fd_limit;
@@ -20,8 +21,7 @@ mod store;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use longshore_cli::{Arguments, Command};
+use longshore_cli::Command;
 
 use dev_host::DevHost;
 use startup_error::StartupError;
@@ -30,7 +30,7 @@ use startup_error::StartupError;
 const _: () = assert!(!longshore_planted::ARMED, "build the server without the feature `planted`");
 
 fn main() -> ExitCode {
-    let command = Arguments::parse().command;
+    let command = command_line::parse().command;
     if let Command::WorkerShim(args) = &command {
         // Each worker has one shim process: it needs little memory and no runtime.
         return longshore_launch::shim::main(&args.scratch);

@@ -103,12 +103,23 @@ impl Manifest {
         match std::fs::read_to_string(dir.join(MANIFEST)) {
             Ok(text) => toml::from_str(&text).map_err(|error| {
                 let lines = error.to_string().lines().map(str::to_owned).collect::<Vec<_>>();
-                DevError::new(format!("{MANIFEST} cannot be used")).with_lines(lines)
+                let hint = meant(error.message())
+                    .map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+                DevError::new(format!("{MANIFEST} cannot be used{hint}")).with_lines(lines)
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(DevError::new(format!("cannot read {MANIFEST}: {error}"))),
         }
     }
+}
+
+/// Returns the known name that is the unknown one without regard to case and underscores. `message` quotes the unknown
+/// name first and then the known ones.
+fn meant(message: &str) -> Option<&str> {
+    let mut names = message.strip_prefix("unknown field `")?.split('`').step_by(2);
+    let folded = |name: &str| name.replace('_', "").to_ascii_lowercase();
+    let unknown = folded(names.next()?);
+    names.find(|known| folded(known) == unknown)
 }
 
 fn existing_handler(dir: &Path, named: Option<String>) -> Result<String, DevError> {
@@ -191,5 +202,8 @@ mod tests {
         std::fs::write(dir.path().join(MANIFEST), "[endpoint]\nworkerMax = 2\n").unwrap();
         let error = Project::load(dir.path()).err().unwrap();
         assert!(error.lines.join("\n").contains("workerMax"), "{error:?}");
+        std::fs::write(dir.path().join(MANIFEST), "[endpoint]\nworkers_max = 2\n").unwrap();
+        let error = Project::load(dir.path()).err().unwrap();
+        assert!(error.message.contains("did you mean `workersMax`?"), "{error:?}");
     }
 }

@@ -3,6 +3,7 @@
 use super::{JobsArgs, PurgeArgs, follow};
 use crate::confirm::confirm;
 use crate::exit::{CommandExit, CommandResult};
+use crate::human::count;
 use crate::output::OutputFormat;
 
 /// Cancels each job of `args` and prints its state; stops at the first error.
@@ -39,11 +40,12 @@ pub(crate) async fn retry(args: &JobsArgs) -> CommandResult {
 pub(crate) async fn purge(args: &PurgeArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
     let waiting = session.client.health(&args.at.endpoint).await?.jobs.in_queue;
-    confirm(args.yes, &format!("cancel the {waiting} jobs queued in `{}`?", args.at.endpoint))?;
+    confirm(args.yes, &format!("cancel the {} queued in `{}`?", count(waiting, "job"), args.at.endpoint))?;
     let purged = session.client.purge(&args.at.endpoint).await?;
     match session.output.format {
         OutputFormat::Table => {
-            session.output.line(&format!("{} jobs cancelled; running ones continue", purged.removed))?;
+            let cancelled = count(purged.removed, "job");
+            session.output.line(&format!("{cancelled} cancelled; running ones continue"))?;
         }
         _ => session.output.line(&format!("{{\"removed\":{}}}", purged.removed))?,
     }

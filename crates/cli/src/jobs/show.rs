@@ -5,15 +5,16 @@ use serde_json::value::RawValue;
 
 use super::{HealthArgs, RequestsArgs, StatusArgs, follow};
 use crate::exit::{CommandExit, CommandResult};
+use crate::human::{ms_cell, time_cell};
 use crate::output::OutputFormat;
 use crate::table::Column;
 
 const REQUESTS: &[Column] = &[
     Column::new("JOB", "id"),
     Column::new("STATUS", "status"),
-    Column::new("CREATED", "createdAt"),
-    Column::new("QUEUED MS", "delayTime"),
-    Column::new("RAN MS", "executionTime"),
+    Column::new("CREATED", "createdAt").shown_as(time_cell),
+    Column::new("QUEUED", "delayTime").shown_as(ms_cell),
+    Column::new("RAN", "executionTime").shown_as(ms_cell),
 ];
 
 /// Parses a job state, in upper or lower case.

@@ -6,6 +6,7 @@ use longshore_model::TemplateId;
 
 use super::{DeleteArgs, ListArgs, create, delete, get, list, update};
 use crate::exit::{CommandExit, CommandResult};
+use crate::human::count;
 use crate::jobs::endpoint_name;
 use crate::members::Members;
 use crate::remote::ServerArgs;
@@ -304,7 +305,8 @@ async fn resume(args: &ResumeArgs) -> CommandResult {
         (Some(most), _) => most,
         (None, 0) => before.map_or(WORKERS_MAX_DEFAULT, |before| before.workers_max),
         (None, most) => {
-            session.output.say(&format!("{} is not paused: it may have up to {most} workers", args.id))?;
+            let workers = count(most.into(), "worker");
+            session.output.say(&format!("{} is not paused: it may have up to {workers}", args.id))?;
             return Ok(CommandExit::Success);
         }
     };
@@ -312,6 +314,6 @@ async fn resume(args: &ResumeArgs) -> CommandResult {
     members.set("workersMin", before.map(|before| before.workers_min.min(most)))?;
     members.set("workersMax", Some(most))?;
     session.client.update(Collection::Endpoints, &args.id, members.body()?).await?;
-    session.output.say(&format!("{} may have up to {most} workers again", args.id))?;
+    session.output.say(&format!("{} may have up to {} again", args.id, count(most.into(), "worker")))?;
     Ok(CommandExit::Success)
 }

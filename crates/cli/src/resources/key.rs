@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{DeleteArgs, GetArgs, ListArgs, create, delete, get, list, update};
 use crate::exit::CommandResult;
+use crate::human::time_cell;
 use crate::jobs::{endpoint_name, span};
 use crate::members::Members;
 use crate::remote::ServerArgs;
@@ -19,9 +20,9 @@ const COLUMNS: &[Column] = &[
     Column::new("NAME", "name"),
     Column::new("OWNER", "owner"),
     Column::new("SCOPES", "scopes").shown_as(scopes),
-    Column::new("CREATED", "createdAt"),
-    Column::new("LAST USED", "lastUsedAt"),
-    Column::new("EXPIRES", "expiresAt"),
+    Column::new("CREATED", "createdAt").shown_as(time_cell),
+    Column::new("LAST USED", "lastUsedAt").shown_as(time_cell),
+    Column::new("EXPIRES", "expiresAt").shown_as(time_cell),
     Column::new("DISABLED", "disabled"),
 ];
 
