@@ -205,6 +205,33 @@ def test_a_terminal_shows_the_position_then_the_progress_then_the_end(cli, endpo
     os.close(ours)
 
 
+def test_a_terminal_gets_the_chunks_as_they_come_and_once(cli, endpoint, worker):
+    ours, theirs = pty.openpty()
+    waiting = subprocess.Popen(
+        cli.command("run", endpoint.id, "--wait"), stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL,
+        env=cli.environment(TERM="xterm"),
+    )
+    os.close(theirs)
+    job = worker.take()["id"]
+    shown = b""
+
+    def sees(text: bytes) -> None:
+        nonlocal shown
+        while text not in shown:
+            shown += os.read(ours, 65536)
+
+    worker.post("job-stream", job, {"output": "first\x1b[2J"})
+    sees("first\ufffd[2J\r\n".encode())
+    worker.post("job-stream", job, {"output": {"n": 1.0}})
+    sees(b'{"n": 1.0}\r\n')
+    worker.done(job, {"output": ["first\x1b[2J", {"n": 1.0}]})
+    with contextlib.suppress(OSError):  # Reading a terminal whose writer has ended.
+        while more := os.read(ours, 65536):
+            shown += more
+    assert waiting.wait(60) == 0 and shown == "first\ufffd[2J\r\n{\"n\": 1.0}\r\n".encode()
+    os.close(ours)
+
+
 def status(pid: int) -> str:
     return Path(f"/proc/{pid}/status").read_text()
 

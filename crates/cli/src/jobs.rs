@@ -1,5 +1,6 @@
 //! Commands that submit, show and end jobs.
 
+mod chunks;
 mod control;
 mod follow;
 mod request;

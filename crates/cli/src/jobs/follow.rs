@@ -1,12 +1,15 @@
 //! Waits for the end of one job and shows its state meanwhile.
 
+use std::io::{IsTerminal as _, stdout};
 use std::time::{Duration, Instant};
 
 use longshore_client::{Client, ClientError, Health, Job};
 use longshore_model::{JobId, JobState};
 use serde_json::value::RawValue;
 
+use super::chunks::Chunks;
 use crate::exit::{CommandExit, CommandResult, cannot};
+use crate::human::size;
 use crate::output::{OutputFormat, harmless};
 use crate::pretty::pretty;
 use crate::remote::Connection;
@@ -21,6 +24,10 @@ const OUTAGE_MAX: Duration = Duration::from_secs(30);
 const OUTAGE_PAUSE: Duration = Duration::from_millis(500);
 /// Most characters of a progress value that the line shows.
 const PROGRESS_CHARS_MAX: usize = 40;
+
+/// Longest output in bytes that a terminal gets whole, and the length of the start of a longer one.
+const SHOWN_BYTES_MAX: usize = 4_096;
+const START_BYTES: usize = 1_024;
 
 /// Why waiting stopped before the job ended.
 pub(super) enum Wait {
@@ -46,14 +53,24 @@ pub(super) async fn to_the_end(
         }
     };
     let step = session.screen.step(format!("job {id}"));
+    let mut chunks = Chunks::of(session, endpoint, id);
     let ended = tokio::select! {
-        job = ended(&session.client, endpoint, job, &step) => Ok(job?),
+        job = ended(&session.client, endpoint, job, &step, chunks.as_mut()) => Ok(job?),
         () = ctrl_c.requested() => Err((Wait::Interrupted, CommandExit::Interrupted)),
         () = over => Err((Wait::Over(timeout.unwrap_or_default()), CommandExit::TimedOut)),
     };
     drop(step);
     match ended {
-        Ok(job) => show_end(session, &job),
+        Ok(job) => {
+            if let Some(chunks) = &mut chunks {
+                // The chunks of a deleted job are gone; its end is shown anyway.
+                let _ = chunks.print_rest().await;
+            }
+            let is_printed =
+                |output: &RawValue| chunks.as_ref().is_some_and(|chunks| chunks.have_all_of(output));
+            let output = job.output.as_deref().filter(|output| !is_printed(output));
+            show_end_with(session, &job, output)
+        }
         Err((why, exit)) => {
             still_going(session, endpoint, id, &why);
             Ok(exit)
@@ -62,7 +79,13 @@ pub(super) async fn to_the_end(
 }
 
 /// Returns the job once it is terminal.
-async fn ended(client: &Client, endpoint: &str, mut job: Job, step: &Step) -> Result<Job, ClientError> {
+async fn ended(
+    client: &Client,
+    endpoint: &str,
+    mut job: Job,
+    step: &Step,
+    mut chunks: Option<&mut Chunks<'_>>,
+) -> Result<Job, ClientError> {
     let mut silent_since: Option<Instant> = None;
     while !job.status.is_terminal() {
         let answers = async {
@@ -71,7 +94,14 @@ async fn ended(client: &Client, endpoint: &str, mut job: Job, step: &Step) -> Re
                 job = client.status(endpoint, job.id).await?;
             }
             step.detail(stage(&job, client.health(endpoint).await.ok().as_ref()));
-            client.status_sync(endpoint, job.id, LOOK_WAIT).await
+            match &mut chunks {
+                // The wait ends at each chunk, not only at a change of the state.
+                Some(chunks) if job.status == JobState::InProgress => {
+                    chunks.print_new(LOOK_WAIT).await?;
+                    client.status(endpoint, job.id).await
+                }
+                _ => client.status_sync(endpoint, job.id, LOOK_WAIT).await,
+            }
         };
         match answers.await {
             Ok(present) => {
@@ -142,6 +172,11 @@ pub(super) fn still_going(session: &Connection, endpoint: &str, job: JobId, why:
 
 /// Prints a terminal job. In a table format its output goes to standard output, everything else to standard error.
 pub(super) fn show_end(session: &Connection, job: &Job) -> CommandResult {
+    show_end_with(session, job, job.output.as_deref())
+}
+
+/// Prints a terminal job with `output` in place of its own, which is printed already if `output` is `None`.
+fn show_end_with(session: &Connection, job: &Job, output: Option<&RawValue>) -> CommandResult {
     let completed = job.status == JobState::Completed;
     let exit = if completed { CommandExit::Success } else { CommandExit::JobFailed };
     if session.output.format != OutputFormat::Table {
@@ -165,10 +200,23 @@ pub(super) fn show_end(session: &Connection, job: &Job) -> CommandResult {
             screen.line(&format!("    {line}"));
         }
     }
-    if let Some(output) = &job.output {
-        session.output.line(&pretty(output))?;
+    if let Some(output) = output {
+        session.output.line(&shown(output, stdout().is_terminal()))?;
     }
     Ok(exit)
+}
+
+/// Returns the output as indented JSON. On a terminal, a long one is cut and a line tells how to get the rest.
+fn shown(output: &RawValue, on_terminal: bool) -> String {
+    let text = pretty(output);
+    if !on_terminal || text.len() <= SHOWN_BYTES_MAX {
+        return text;
+    }
+    let start = &text[..text.floor_char_boundary(START_BYTES)];
+    let size = size(text.len() as u64);
+    format!(
+        "{start} …\n({size} of JSON; the start is shown. All of it goes to a file or a pipe: add `> output.json`)"
+    )
 }
 
 /// Prints all fields of the job.
@@ -176,4 +224,19 @@ pub(super) fn show_record(session: &Connection, job: &Job) -> CommandResult<()> 
     let text = String::from_utf8_lossy(&job.text).into_owned();
     let record = RawValue::from_string(text).map_err(|error| cannot("read the job's record", error))?;
     session.output.record(&record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_output_is_cut_on_a_terminal_only() {
+        let long = RawValue::from_string(format!("\"{}\"", "ü".repeat(3_000))).unwrap();
+        assert_eq!(shown(&long, false), long.get());
+        let cut = shown(&long, true);
+        assert!(cut.len() < 1_200 && cut.contains("6.0 kB") && cut.contains("> output.json"), "{cut}");
+        let short = RawValue::from_string("\"hi\"".to_owned()).unwrap();
+        assert_eq!(shown(&short, true), "\"hi\"");
+    }
 }

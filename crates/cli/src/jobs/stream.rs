@@ -1,14 +1,15 @@
 //! `longshore stream`: prints the chunks of a job as they arrive.
 
+use std::io::{IsTerminal as _, stdout};
 use std::time::Duration;
 
-use longshore_client::Chunk;
 use longshore_model::JobState;
 
 use super::StreamArgs;
+use super::chunks::text;
 use super::follow::{Wait, show_end, still_going};
 use crate::exit::{CommandExit, CommandResult, cannot};
-use crate::output::OutputFormat;
+use crate::output::{OutputFormat, harmless};
 use crate::remote::Connection;
 use crate::stop::StopRequest;
 
@@ -35,6 +36,10 @@ async fn chunks(session: &Connection, args: &StreamArgs) -> CommandResult {
         let page = session.client.stream(&args.at.endpoint, args.job, offset, HOLD).await?;
         for chunk in &page.stream {
             match session.output.format {
+                // Control characters of a chunk must not reach a terminal.
+                OutputFormat::Table if stdout().is_terminal() => {
+                    session.output.line(&harmless(&text(chunk)))?;
+                }
                 OutputFormat::Table => session.output.line(&text(chunk))?,
                 OutputFormat::Jsonl => session.output.line(chunk.output.get())?,
                 OutputFormat::Json => collected.push(chunk.output.clone()),
@@ -55,10 +60,4 @@ async fn chunks(session: &Connection, args: &StreamArgs) -> CommandResult {
         (_, OutputFormat::Table) => show_end(session, &job),
         _ => Ok(CommandExit::JobFailed),
     }
-}
-
-/// Returns a text chunk without its quotes, other values as JSON.
-fn text(chunk: &Chunk) -> String {
-    let json = chunk.output.get();
-    serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned())
 }
