@@ -313,6 +313,9 @@ def test_templates_and_endpoints_are_made_changed_and_deleted(cli):
     row = next(line for line in cli.ok("endpoint", "list").out.splitlines() if made["id"] in line)
     assert name in row and template["id"] in row
     assert cli.ok("endpoint", "get", name, "--workers", "-o", "json").json["workers"]
+    shown = cli.ok("endpoint", "get", name)
+    assert "workersMax" in shown.out and "maxRetries" not in shown.out and "--all" in shown.err, shown
+    assert "maxRetries" in cli.ok("endpoint", "get", name, "--all").out
     paused = cli.ok("endpoint", "pause", name)
     assert f"longshore endpoint resume {name}" in paused.err
     assert cli.ok("endpoint", "get", name, "-o", "json").json["workersMax"] == 0

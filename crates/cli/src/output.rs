@@ -141,6 +141,17 @@ impl Output {
         }
     }
 
+    /// Prints the members of one record that `shows`; the JSON formats have all. Returns how many were left out.
+    pub(crate) fn part(self, record: &RawValue, shows: impl Fn(&str) -> bool) -> CommandResult<usize> {
+        if self.format != OutputFormat::Table {
+            return self.record(record).map(|()| 0);
+        }
+        let all = Members::of(record)?;
+        let left_out = all.iter().filter(|(name, _)| !shows(name)).count();
+        self.text(&members_of(all.iter().filter(|(name, _)| shows(name)), self.styles))?;
+        Ok(left_out)
+    }
+
     /// Prints a sentence in the table format, nothing in the JSON formats.
     pub(crate) fn say(self, text: &str) -> CommandResult<()> {
         if self.format == OutputFormat::Table { self.line(text) } else { Ok(()) }
@@ -164,9 +175,13 @@ impl Output {
 /// The members of an object, one per line, with aligned names.
 fn members(record: &RawValue, styles: Styles) -> String {
     let Ok(members) = Members::of(record) else { return format!("{}\n", pretty(record)) };
-    let width = members.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    members_of(members.iter(), styles)
+}
+
+fn members_of<'a>(members: impl Iterator<Item = (&'a str, &'a RawValue)>, styles: Styles) -> String {
     let mut out = String::new();
-    let (first, rest): (Vec<_>, Vec<_>) = members.iter().partition(|(name, _)| FIRST_MEMBERS.contains(name));
+    let (first, rest): (Vec<_>, Vec<_>) = members.partition(|(name, _)| FIRST_MEMBERS.contains(name));
+    let width = first.iter().chain(&rest).map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (name, value) in first.into_iter().chain(rest) {
         // Numbers and order stay unchanged; strings are shown without quotes.
         let shown = match parsed(value) {
@@ -228,5 +243,13 @@ mod tests {
             shown,
             "id       a\nstatus   FAILED\nerror    one\n         two\nretries  2\nnone     -\n"
         );
+    }
+
+    #[test]
+    fn a_part_of_a_record_has_the_shown_members_only() {
+        let record = RawValue::from_string(r#"{"z":1,"id":"a","hidden":2}"#.to_owned()).unwrap();
+        let members = Members::of(&record).unwrap();
+        let shown = members_of(members.iter().filter(|(name, _)| *name != "hidden"), Styles::plain());
+        assert_eq!(shown, "id  a\nz   1\n");
     }
 }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use longshore_client::{Client, Collection};
 use longshore_model::TemplateId;
 
-use super::{DeleteArgs, ListArgs, create, delete, get, list, update};
+use super::{DeleteArgs, ListArgs, create, delete, get, list, named, update};
 use crate::exit::{CommandExit, CommandResult};
 use crate::human::count;
 use crate::jobs::endpoint_name;
@@ -21,6 +21,28 @@ const COLUMNS: &[Column] = &[
     Column::new("MAX", "workersMax"),
     Column::new("PROVIDER", "provider"),
     Column::new("TEMPLATE", "templateId"),
+];
+
+/// Fields that `endpoint get` shows without `--all`.
+const MAIN_FIELDS: &[&str] = &[
+    "id",
+    "name",
+    "slug",
+    "version",
+    "templateId",
+    "provider",
+    "workersMin",
+    "workersMax",
+    "idleTimeout",
+    "scalerType",
+    "scalerValue",
+    "executionTimeoutMs",
+    "maxConcurrency",
+    "gpuCount",
+    "gpuTypeIds",
+    "pausedFrom",
+    "workers",
+    "template",
 ];
 
 /// The server's default for `workersMax`.
@@ -113,6 +135,9 @@ pub struct GetEndpointArgs {
     /// Include its template
     #[arg(long)]
     template: bool,
+    /// Show all fields, not only the most important ones
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     remote: ServerArgs,
 }
@@ -251,16 +276,29 @@ impl EndpointCommand {
         match self {
             Self::Create(args) => create(&args.remote, OF, &args.fields.members()?).await,
             Self::List(args) => list(args, OF, COLUMNS).await,
-            Self::Get(args) => {
-                let query = format!("includeWorkers={}&includeTemplate={}", args.workers, args.template);
-                get(&args.remote, OF, &args.id, &query).await
-            }
+            Self::Get(args) => get_endpoint(args).await,
             Self::Update(args) => update(&args.remote, OF, &args.id, &args.fields.members()?).await,
             Self::Delete(args) => delete_endpoint(args).await,
             Self::Pause(args) => pause(args).await,
             Self::Resume(args) => resume(args).await,
         }
     }
+}
+
+async fn get_endpoint(args: &GetEndpointArgs) -> CommandResult {
+    let query = format!("includeWorkers={}&includeTemplate={}", args.workers, args.template);
+    if args.all {
+        return get(&args.remote, Collection::Endpoints, &args.id, &query).await;
+    }
+    let session = args.remote.connect()?;
+    let record = session.client.get(Collection::Endpoints, &args.id, &query).await;
+    let record = record.map_err(|error| named(error.into(), Collection::Endpoints))?;
+    let left_out = session.output.part(&record, |name| MAIN_FIELDS.contains(&name))?;
+    if left_out > 0 {
+        let line = format!("{} more: add --all", count(left_out as u64, "field"));
+        session.screen.line(&session.screen.dim(&line));
+    }
+    Ok(CommandExit::Success)
 }
 
 async fn delete_endpoint(args: &DeleteEndpointArgs) -> CommandResult {
