@@ -1,18 +1,39 @@
 //! Responses to requests for which there is no handler.
 
 use axum::extract::State;
-use http::{HeaderMap, Uri};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use http::header::ACCEPT;
+use http::{HeaderMap, Method, Uri};
 
 use crate::HttpState;
 use crate::gate::auth;
+use crate::management::docs::guarded;
 use crate::wire::api_error::ApiError;
 
-/// The response where no route exists: 404, or 401 without a valid key where paths are secret.
-pub(crate) async fn unknown_route(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> ApiError {
-    if is_guarded(&uri) && !auth::is_known_caller(&state, &headers) {
-        return ApiError::unauthorized();
+/// What a browser shows at `/`. The page has nothing of this server's data, so it needs no key.
+const START_PAGE: &str = include_str!("start_page.html");
+
+/// The response where no route exists: 404, or 401 without a valid key where paths are secret. A browser gets a page at
+/// `/`.
+pub(crate) async fn unknown_route(
+    State(state): State<HttpState>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    if method == Method::GET && uri.path() == "/" && accepts_html(&headers) {
+        return guarded("text/html; charset=utf-8", Bytes::from_static(START_PAGE.as_bytes()));
     }
-    ApiError::no_such_route()
+    if is_guarded(&uri) && !auth::is_known_caller(&state, &headers) {
+        return ApiError::unauthorized().into_response();
+    }
+    ApiError::no_such_route().into_response()
+}
+
+/// Whether the client names HTML, as browsers do; `*/*` alone does not count.
+fn accepts_html(headers: &HeaderMap) -> bool {
+    headers.get(ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("text/html"))
 }
 
 /// The response where a route exists, but not for this method: 405, or 401 without a valid key where paths are secret.

@@ -55,7 +55,8 @@ async fn style() -> Response {
     guarded("text/css; charset=utf-8", Bytes::from_static(include_bytes!("docs/style.css")))
 }
 
-fn guarded(content_type: &'static str, text: Bytes) -> Response {
+/// Returns a response with headers that keep the page from loading or running anything of other origins.
+pub(crate) fn guarded(content_type: &'static str, text: Bytes) -> Response {
     let mut response = ([(CONTENT_TYPE, content_type)], text).into_response();
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

@@ -204,6 +204,19 @@ async fn with_a_key_one_learns_what_does_not_exist() {
 }
 
 #[tokio::test]
+async fn a_browser_gets_a_page_at_the_root_and_other_clients_an_error() {
+    let fixture = Fixture::start().await;
+    let page = fixture.ask("GET /\naccept: text/html,application/xhtml+xml,*/*;q=0.8", "").await;
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert!(page.header("content-security-policy").is_some());
+    let text = String::from_utf8(page.body).unwrap();
+    assert!(text.contains("/v1/docs") && text.contains("longshore login"), "{text}");
+    for head in ["GET /", "GET /\naccept: */*", "POST /\naccept: text/html"] {
+        assert_eq!(fixture.refusal(head, "").await, (404, "route_not_found".to_owned()), "{head}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_is_not_read_before_the_key_is_checked() {
     let fixture = Fixture::start().await;
     for (head, status) in [
