@@ -50,6 +50,16 @@ def check_promises(load: BackgroundLoad) -> None:
     assert len(load.submitted) <= there <= at_most, f"{counts}, {len(load.submitted)} were acknowledged"
 
 
+def check_not_ready(server: Server, kind: str) -> None:
+    """The readiness probe says that changes cannot be stored, and why."""
+    until(lambda: requests.get(f"{server.url}/readyz", timeout=60).status_code == 503, "it is not ready")
+    answer = requests.get(f"{server.url}/readyz", timeout=60)
+    assert answer.status_code == 503 and "changes cannot be stored" in answer.json()["error"], answer.text
+    assert kind != "full" or "the disk is full" in answer.json()["error"], answer.text
+    verbose = requests.get(f"{server.url}/readyz?verbose", timeout=60)
+    assert verbose.status_code == 503 and "failed store: " in verbose.text, verbose.text
+
+
 def check_log(server: Server, kind: str) -> None:
     """The log says what is wrong."""
     log = server.log()
@@ -70,8 +80,9 @@ def test_nothing_false_is_said_while_the_disk_fails(broken, kind, durability):
             disk.fail(*FAULTS[kind])
             load.wait_refused()
             assert requests.get(f"{server.url}/healthz", timeout=60).status_code == 200
-            assert requests.get(f"{server.url}/readyz", timeout=60).status_code == 200
+            check_not_ready(server, kind)
             disk.work()
+            until(lambda: requests.get(f"{server.url}/readyz", timeout=60).status_code == 200, "it is ready again")
             load.wait_for_more()
         looks, refused_looks = load.looks - looks, load.refused_looks - refused_looks
         assert refused_looks < looks / 2, f"{refused_looks} of {looks} reads were refused"

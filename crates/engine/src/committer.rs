@@ -19,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::actor::held_reply::HeldReply;
 use crate::actor::request::unavailable;
+use crate::store_health::StoreHealth;
 use crate::{EndpointError, EngineMetrics};
 
 /// Writes in one batch. A batch is full when it reaches this number, and the last round may exceed it.
@@ -74,13 +75,14 @@ pub(crate) fn prepare(
     shard: ShardId,
     epoch: Epoch,
     metrics: Arc<EngineMetrics>,
+    health: Arc<StoreHealth>,
 ) -> (CommitSender, Committer) {
     // No limit of length, because an actor must not wait here: it serves workers' pings while a disk hangs. There is one
     // message for each round that is not durable. A round has requests, whose permits of the request budget it holds until
     // it is settled, so the budget bounds length and bytes; or it has a slice of jobs that are due, and each actor has one
     // such round in flight.
     let (sender, receiver) = mpsc::unbounded_channel();
-    let committer = Committer { store, shard, epoch, metrics, receiver };
+    let committer = Committer { store, shard, epoch, metrics, health, receiver };
     (sender, committer)
 }
 
@@ -90,14 +92,15 @@ pub(crate) struct Committer {
     shard: ShardId,
     epoch: Epoch,
     metrics: Arc<EngineMetrics>,
+    health: Arc<StoreHealth>,
     receiver: mpsc::UnboundedReceiver<CommitRequest>,
 }
 
 impl Committer {
     /// Commits rounds until every sender is dropped and no batch is in flight.
     pub(crate) async fn run(self) {
-        let Self { store, shard, epoch, metrics, mut receiver } = self;
-        let mut commits = ShardCommits::new(store.as_ref(), shard, epoch, &metrics);
+        let Self { store, shard, epoch, metrics, health, mut receiver } = self;
+        let mut commits = ShardCommits::new(store.as_ref(), shard, epoch, &metrics, &health);
         let (mut arrived, mut is_closed) = (Vec::new(), false);
         while !is_closed || !commits.in_flight.is_empty() {
             tokio::select! {
@@ -126,6 +129,7 @@ struct ShardCommits<'a> {
     shard: ShardId,
     epoch: Epoch,
     metrics: &'a EngineMetrics,
+    health: &'a StoreHealth,
     /// Rounds that are in no batch yet, in the order of arrival; bounded like the channel that they come from.
     waiting: VecDeque<CommitRequest>,
     /// The number of writes in `waiting`.
@@ -149,12 +153,19 @@ struct InFlightBatch<'a> {
 }
 
 impl<'a> ShardCommits<'a> {
-    fn new(store: &'a dyn Store, shard: ShardId, epoch: Epoch, metrics: &'a EngineMetrics) -> Self {
+    fn new(
+        store: &'a dyn Store,
+        shard: ShardId,
+        epoch: Epoch,
+        metrics: &'a EngineMetrics,
+        health: &'a StoreHealth,
+    ) -> Self {
         Self {
             store,
             shard,
             epoch,
             metrics,
+            health,
             waiting: VecDeque::new(),
             waiting_writes: 0,
             in_flight: VecDeque::new(),
@@ -237,6 +248,7 @@ impl<'a> ShardCommits<'a> {
         if writes > 0 {
             let replies = covered.iter().map(|request| request.held.len()).sum();
             self.metrics.committed(sent_at.elapsed(), replies);
+            self.health.note(&result);
         }
         match result {
             Ok(()) => release(covered),

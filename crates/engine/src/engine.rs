@@ -186,6 +186,18 @@ impl Engine {
         self.inner.loading.load(Ordering::Acquire) == 0
     }
 
+    /// Why the store cannot write; `None` if its last commit succeeded. After a failed commit, a call writes a setting
+    /// again to find out, at most once per second.
+    pub async fn store_fault(&self) -> Option<String> {
+        let health = &self.inner.services.store_health;
+        health.fault()?;
+        if health.may_try(self.now()) {
+            // The result is noted in `health`.
+            let _ = self.catalog().commit(vec![start::put_workers_url(&self.inner.workers.base_url)]).await;
+        }
+        health.fault()
+    }
+
     /// Ends every wait: takes return no job, and other waits the job in its present state. Later waits end immediately.
     /// Supervisors stop, and their workers continue.
     pub async fn release_waits(&self) {
@@ -238,7 +250,9 @@ impl Engine {
         let start = || {
             let services = &self.inner.services;
             let (store, metrics) = (Arc::clone(&services.store), Arc::clone(&services.metrics));
-            let (sender, committer) = crate::committer::prepare(store, shard, self.epoch(shard), metrics);
+            let health = Arc::clone(&services.store_health);
+            let (sender, committer) =
+                crate::committer::prepare(store, shard, self.epoch(shard), metrics, health);
             self.spawn(committer.run());
             sender
         };

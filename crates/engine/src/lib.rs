@@ -38,6 +38,7 @@ mod secrets;
 mod services;
 mod settings;
 mod stop_signals;
+mod store_health;
 mod stream_tail;
 mod supervisor;
 mod tracked_key;

@@ -11,6 +11,7 @@ use crate::payload_budget::PayloadBudget;
 use crate::payload_cache::PayloadCache;
 use crate::read_faults::ReadFaults;
 use crate::runtime::{Clock, Runtime};
+use crate::store_health::StoreHealth;
 use crate::webhooks::{WebhookHandle, WebhookLog};
 use crate::{EngineMetrics, EngineSettings, Jobs};
 
@@ -36,6 +37,8 @@ pub(crate) struct Services {
     /// Limits the log lines about payloads that cannot be read.
     pub(crate) read_faults: ReadFaults,
     pub(crate) metrics: Arc<EngineMetrics>,
+    /// Whether the store can write.
+    pub(crate) store_health: Arc<StoreHealth>,
     /// What each owner of keys used since the start.
     pub(crate) owner_use: OwnerUse,
     /// Sends the webhook calls of all endpoints.

@@ -241,7 +241,8 @@ fn options() -> Response {
 /// Gives an error from below the handlers (an extractor's) the one shape of errors.
 fn in_shape(response: Response) -> Response {
     let status = response.status();
-    if !status.is_client_error() && !status.is_server_error() {
+    let is_report = response.extensions().get::<probes::Report>().is_some();
+    if is_report || (!status.is_client_error() && !status.is_server_error()) {
         return response;
     }
     let is_json = response

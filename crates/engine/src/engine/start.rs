@@ -24,6 +24,7 @@ use crate::read_faults::ReadFaults;
 use crate::runtime::Clock;
 use crate::secrets::{self, TOKEN_KEY};
 use crate::services::Services;
+use crate::store_health::StoreHealth;
 use crate::webhooks::WebhookHandle;
 use crate::{Catalog, EndpointHandle, Keys, StoredJson};
 
@@ -44,13 +45,15 @@ impl Engine {
         let shards: Vec<ShardId> = (0..ShardId::COUNT).map(ShardId).collect();
         let epochs = parts.store.claim_shards(shards.clone()).await?;
         let epochs: Vec<(ShardId, Epoch)> = shards.into_iter().zip(epochs).collect();
-        let shard = CatalogShard::new(Arc::clone(&parts.store), epochs[usize::from(ShardId::CATALOG.0)].1);
+        let health = Arc::new(StoreHealth::default());
+        let epoch = epochs[usize::from(ShardId::CATALOG.0)].1;
+        let shard = CatalogShard::new(Arc::clone(&parts.store), epoch, Arc::clone(&health));
         let mut stored = parts.store.catalog().await?;
         open_secrets(&parts, &shard, &mut stored).await?;
         let token_key = token_key(&parts, &shard, &stored).await?;
         let moved = has_moved(&shard, &stored, &parts.workers.base_url).await?;
         let (launchers, workers) = (parts.launchers.clone(), parts.workers.clone());
-        let services = Arc::new(services(parts));
+        let services = Arc::new(services(parts, health));
         let usage = take_rows(&mut stored, JsonRowKind::Usage);
         let owners = take_rows(&mut stored, JsonRowKind::Owner);
         let keys = std::mem::take(&mut stored.keys);
@@ -154,7 +157,7 @@ impl Engine {
 }
 
 /// The services of an engine, with the webhook dispatcher started.
-fn services(parts: EngineParts) -> Services {
+fn services(parts: EngineParts, store_health: Arc<StoreHealth>) -> Services {
     let webhooks = WebhookHandle::spawn(
         parts.webhooks,
         parts.runtime.as_ref(),
@@ -173,6 +176,7 @@ fn services(parts: EngineParts) -> Services {
         settings: parts.settings,
         vault: parts.vault,
         metrics: Arc::default(),
+        store_health,
         owner_use: OwnerUse::default(),
         webhooks,
         webhook_log: parts.webhook_log,
@@ -250,7 +254,11 @@ async fn has_moved(shard: &CatalogShard, stored: &StoredCatalog, url: &str) -> R
     if before.is_some_and(|before| before == url) {
         return Ok(false);
     }
-    let write = Write::PutSetting(WORKERS_URL.to_owned(), Bytes::copy_from_slice(url.as_bytes()));
-    shard.commit(vec![write]).await?;
+    shard.commit(vec![put_workers_url(url)]).await?;
     Ok(before.is_some())
+}
+
+/// The write that stores the address that workers are started for.
+pub(super) fn put_workers_url(url: &str) -> Write {
+    Write::PutSetting(WORKERS_URL.to_owned(), Bytes::copy_from_slice(url.as_bytes()))
 }

@@ -205,3 +205,17 @@ async fn a_commit_after_a_failed_one_of_its_chain_fails_too() {
     let stored = disks.store.jobs(EndpointNo(1), 0, 9).await.unwrap();
     assert_eq!(stored.iter().map(|row| row.id).collect::<Vec<_>>(), [kept]);
 }
+
+#[tokio::test]
+async fn a_fault_of_the_store_is_known_until_it_can_write_again() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    assert_eq!(engine.store_fault().await, None);
+    disks.store.set_broken(true);
+    assert!(matches!(demo.jobs().submit(job(&engine, "{}")).await, Err(EndpointError::Unavailable(_))));
+    let fault = engine.store_fault().await.unwrap();
+    assert!(fault.contains("the disk is full"), "{fault}");
+    disks.store.set_broken(false);
+    // No client writes: the question finds out by itself.
+    eventually(async || engine.store_fault().await.is_none()).await;
+}

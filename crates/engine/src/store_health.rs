@@ -1,0 +1,47 @@
+//! Whether the store can write: the result of its last commit.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use longshore_model::Millis;
+use longshore_store::StoreError;
+
+/// Shortest time between two writes that only find out whether the store can write again, in ms.
+const TRY_INTERVAL_MS: u64 = 1_000;
+
+/// The result of the last commit of any shard. Starts without a fault.
+#[derive(Debug, Default)]
+pub(crate) struct StoreHealth {
+    /// Whether `fault` is set: a commit that succeeds after another takes no lock.
+    has_failed: AtomicBool,
+    fault: Mutex<Option<String>>,
+    /// When [`StoreHealth::may_try`] last returned true, in ms.
+    tried_at: AtomicU64,
+}
+
+impl StoreHealth {
+    /// Notes the result of a commit that had writes. An outdated epoch says nothing about the disk.
+    pub(crate) fn note(&self, result: &Result<(), StoreError>) {
+        let fault = match result {
+            Ok(()) if !self.has_failed.load(Ordering::Acquire) => return,
+            Err(StoreError::StaleEpoch { .. }) => return,
+            Ok(()) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        let mut present = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_failed.store(fault.is_some(), Ordering::Release);
+        *present = fault;
+    }
+
+    /// Returns why the last commit failed; `None` if it succeeded.
+    pub(crate) fn fault(&self) -> Option<String> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns whether a write may be tried at `now`. Returns true at most once per second.
+    pub(crate) fn may_try(&self, now: Millis) -> bool {
+        let last = self.tried_at.load(Ordering::Relaxed);
+        now.0 >= last + TRY_INTERVAL_MS
+            && self.tried_at.compare_exchange(last, now.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
