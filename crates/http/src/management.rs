@@ -13,7 +13,7 @@ pub(crate) mod audit_trail;
 mod base_url;
 mod billing;
 mod code;
-pub(crate) mod docs;
+mod docs;
 mod document;
 mod endpoint_fields;
 mod endpoints;

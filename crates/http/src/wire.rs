@@ -4,6 +4,7 @@ pub(crate) mod api_error;
 pub(crate) mod body;
 pub(crate) mod body_buffer;
 pub(crate) mod did_you_mean;
+pub(crate) mod guarded_page;
 pub(crate) mod gunzip;
 pub(crate) mod json_body;
 pub(crate) mod json_depth;

@@ -8,8 +8,8 @@ use http::{HeaderMap, Method, Uri};
 
 use crate::HttpState;
 use crate::gate::auth;
-use crate::management::docs::guarded;
 use crate::wire::api_error::ApiError;
+use crate::wire::guarded_page::guarded;
 
 /// What a browser shows at `/`. The page has nothing of this server's data, so it needs no key.
 const START_PAGE: &str = include_str!("start_page.html");
