@@ -22,7 +22,7 @@ pub struct PlannedWorker {
     pub running: u32,
     /// How long the worker has run no job, in ms; 0 while it runs one.
     pub idle_ms: u64,
-    /// The worker has not sent its first take for so long that its start may hang.
+    /// The worker has not sent its first take, and half of the wait for it is over: its start may hang.
     pub is_late: bool,
 }
 

@@ -95,7 +95,7 @@ impl Engine {
             if !deleting && !self.providers().contains(&record.provider) {
                 tracing::warn!(
                     endpoint = %record.id,
-                    provider = ?record.provider,
+                    provider = record.provider.as_str(),
                     "this server has no launcher of the endpoint's provider: the endpoint starts no workers, and takes jobs"
                 );
             }

@@ -126,16 +126,15 @@ fn check_provider(
     members: &Map<String, Value>,
     present: Option<Provider>,
 ) -> Result<(), ApiError> {
-    let Some(sent) = members.get("provider") else { return Ok(()) };
-    let (name, providers) = (|provider: &Provider| json!(provider), engine.providers());
-    if providers.iter().chain(&present).any(|provider| name(provider) == *sent) {
+    let Some(sent) = members.get("provider").and_then(Value::as_str) else { return Ok(()) };
+    let providers = engine.providers();
+    if providers.iter().chain(&present).any(|provider| provider.as_str() == sent) {
         return Ok(());
     }
-    let started = if *sent == name(&Provider::Process) { "processes" } else { "containers" };
-    let known: Vec<String> =
-        providers.iter().filter_map(|provider| Some(format!("`{}`", name(provider).as_str()?))).collect();
+    let started = if sent == Provider::Process.as_str() { "processes" } else { "containers" };
+    let known: Vec<String> = providers.iter().map(|provider| format!("`{}`", provider.as_str())).collect();
     Err(bad_field(format!(
-        "`provider` is {sent}, and this server starts no {started}; use {}",
+        "`provider` is {sent:?}, and this server starts no {started}; use {}",
         known.join(" or ")
     )))
 }

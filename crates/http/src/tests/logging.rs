@@ -117,7 +117,7 @@ async fn a_start_names_endpoints_whose_provider_has_no_launcher_and_they_go_on()
     let again = Direct::again_on(store).await;
     let text = log.text();
     let line = text.lines().find(|line| line.contains("WARN") && line.contains(&id));
-    assert!(line.is_some_and(|line| line.contains("no launcher") && line.contains("Docker")), "{text}");
+    assert!(line.is_some_and(|line| line.contains("no launcher") && line.contains("docker")), "{text}");
     assert_eq!(again.ask("POST", "/v2/old/run", r#"{"input":{}}"#).await.status, 200);
     let at = format!("/v1/endpoints/{id}");
     let kept = again.ask("PATCH", &at, r#"{"provider":"docker","idleTimeout":9}"#).await;
