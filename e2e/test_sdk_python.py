@@ -245,7 +245,7 @@ def test_a_job_that_python_cannot_read_fails_alone(api, place):
         record = endpoint.wait_for(job, timeout_s=60)
         assert record["status"] == "COMPLETED" and "retries" not in record, record
     record = endpoint.wait_for(culprit, timeout_s=120)
-    assert record["status"] == "FAILED" and "4300 digits" in record["error"] and "6 times" in record["error"], record
+    assert record["status"] == "FAILED" and "4300 digits" in record["error"] and "6 deliveries" in record["error"], record
     readable = endpoint.run({"seconds": 0})
     assert endpoint.wait_for(readable)["status"] == "COMPLETED"
 
