@@ -148,7 +148,7 @@ async fn the_patience_with_an_adopted_worker_begins_with_the_adoption() {
     let endpoint = Endpoint { workers_min: 1, start_patience_ms: 10_000, ..an_endpoint() };
     let harness = Harness::start_adopting(endpoint, launcher, vec![adopted.clone()]);
     harness.wait_ms(9_000).await;
-    assert_eq!(harness.running(), [adopted.worker.clone()]);
+    assert_eq!(harness.running(), std::slice::from_ref(&adopted.worker));
     harness.wait_ms(1_500).await;
     assert!(!harness.running().contains(&adopted.worker));
     let last_crash = harness.handle.status.borrow().last_crash.clone().unwrap();
