@@ -2,7 +2,7 @@
 //!
 //! Three kinds of input find different defects: random bytes; mutated documents, which are valid up to a changed byte deep
 //! inside; and valid documents with extreme content, such as numbers out of range, half a character or a thousand brackets.
-//! [`job_row`] does the same for rows of jobs.
+//! [`job_row()`] does the same for rows of jobs.
 
 mod cases;
 mod job_row;
