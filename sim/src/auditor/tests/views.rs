@@ -322,8 +322,8 @@ fn a_worker_that_was_taken_over_is_not_waited_for_for_ever() {
         script.wait(waited_ms).observe(&Observation::End);
         script
     };
-    run(30 * 60_000).is_fine();
-    run(32 * 60_000).breaks("at rest no silent worker is kept");
+    run(10 * 60_000).is_fine();
+    run(12 * 60_000).breaks("at rest no silent worker is kept");
 }
 
 #[test]
