@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.browser import Browser, Console
 from harness.client import Api, Endpoint
 from harness.fake_worker import FakeWorker
 from harness.server import QUICK, Server
@@ -55,3 +56,25 @@ def besieged(fresh_server):
     worker ends when its poll does."""
     raise_descriptor_limit()
     return fresh_server(flags=("--rate-limits", "off"), config=QUICK + "worker_hold_ms = 1000\n")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """The browser that the tests of the console share."""
+    browser = Browser()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def console(browser, server):
+    """Opens the console in a profile of its own: `console()`, or `console(other_server, width=390, host=...)`."""
+    opened = []
+
+    def open_console(at=None, **options) -> Console:
+        opened.append(Console(browser, at or server, **options))
+        return opened[-1]
+
+    yield open_console
+    for each in opened:
+        each.close()

@@ -55,7 +55,7 @@ def check_not_ready(server: Server, kind: str) -> None:
     until(lambda: requests.get(f"{server.url}/readyz", timeout=60).status_code == 503, "it is not ready")
     answer = requests.get(f"{server.url}/readyz", timeout=60)
     assert answer.status_code == 503 and "changes cannot be stored" in answer.json()["error"], answer.text
-    assert kind != "full" or "the disk is full" in answer.json()["error"], answer.text
+    assert kind != "full" or "disk is full" in answer.json()["error"], answer.text
     verbose = requests.get(f"{server.url}/readyz?verbose", timeout=60)
     assert verbose.status_code == 503 and "failed store: " in verbose.text, verbose.text
 

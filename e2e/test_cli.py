@@ -1,7 +1,4 @@
-"""The command line, against a server with real workers: what commands print, how they end, what they say when it fails.
-
-`docs/manual/command-line.md` shows a session; `test_the_session_in_the_manual_is_true` types it again.
-"""
+"""The command line, against a server with real workers: what commands print, how they end, what they say when it fails."""
 
 import contextlib
 import json
@@ -13,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +22,6 @@ from harness.server import ADMIN_KEY, binary
 from harness.wait import until
 
 ROOT = Path(__file__).parent.parent
-MANUAL = ROOT / "docs" / "manual" / "command-line.md"
 USAGE, JOB_FAILED, NOT_FOUND, UNAUTHORIZED, UNREACHABLE, TIMED_OUT, INTERRUPTED = 2, 3, 4, 5, 6, 7, 130
 
 
@@ -221,15 +218,43 @@ def test_a_terminal_gets_the_chunks_as_they_come_and_once(cli, endpoint, worker)
             shown += os.read(ours, 65536)
 
     worker.post("job-stream", job, {"output": "first\x1b[2J"})
-    sees("first\ufffd[2J\r\n".encode())
+    sees("first\ufffd[2J".encode())
     worker.post("job-stream", job, {"output": {"n": 1.0}})
     sees(b'{"n": 1.0}\r\n')
-    worker.done(job, {"output": ["first\x1b[2J", {"n": 1.0}]})
+    worker.post("job-stream", job, {"output": "data:image/png;base64," + "aB3+" * 500})
+    sees(b"<image/png, 1.5 kB as base64>\r\n")
+    worker.done(job, {"output": []})
     with contextlib.suppress(OSError):  # Reading a terminal whose writer has ended.
         while more := os.read(ours, 65536):
             shown += more
-    assert waiting.wait(60) == 0 and shown == "first\ufffd[2J\r\n{\"n\": 1.0}\r\n".encode()
+    expected = 'first\ufffd[2J\r\n{"n": 1.0}\r\n<image/png, 1.5 kB as base64>\r\n[]\r\n'
+    assert waiting.wait(60) == 0 and shown.decode() in (expected, expected.removesuffix("[]\r\n")), shown
     os.close(ours)
+
+
+def test_chunks_of_text_continue_a_line(cli, endpoint, worker):
+    ours, theirs = pty.openpty()
+    waiting = subprocess.Popen(
+        cli.command("run", endpoint.id, "--wait"), stdin=theirs, stdout=theirs, stderr=theirs,
+        env=cli.environment(TERM="xterm"),
+    )
+    os.close(theirs)
+    job = worker.take()["id"]
+    texts, shown = ["Once ", "upon ", "a ", "time."], b""
+    for text in texts:
+        worker.post("job-stream", job, {"output": text})
+        # Each chunk is shown before the next one comes, and the moving line does not come back in between.
+        while text.encode() not in shown:
+            shown += os.read(ours, 65536)
+    worker.done(job, {"output": texts})
+    with contextlib.suppress(OSError):  # Reading a terminal whose writer has ended.
+        while more := os.read(ours, 65536):
+            shown += more
+    assert waiting.wait(60) == 0 and b"Once upon a time.\r\n" in shown, shown
+    assert b"COMPLETED" in shown.split(b"time.")[1], shown
+    os.close(ours)
+    assert cli.ok("stream", endpoint.id, job).out == "Once upon a time.\n"
+    assert cli.ok("stream", endpoint.id, job, "--offset", "2", "-o", "jsonl").out == '"a "\n"time."\n'
 
 
 def status(pid: int) -> str:
@@ -392,12 +417,15 @@ def test_top_shows_every_endpoint_once(cli, endpoint):
     endpoint.run()
     rows = cli.ok("top", "--once", "--interval", "100ms", "-o", "json").json
     [row] = [row for row in rows if row["id"] == endpoint.id]
-    assert row["queued"] == 1 and row["donePerSecond"] == 0.0
+    assert row["queued"] == 1 and row["donePerSecond"] == 0.0 and row["gpus"] == 0
+    assert row["cause"]["code"] == "no_external_worker" and row["cause"]["blocking"], row
     assert cli.ok("top", "--once", "--interval", "100ms").out.startswith("ENDPOINT")
 
 
 def test_top_redraws_a_terminal_and_leaves_it_as_it_was(cli, endpoint):
     ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 60))
+    endpoint.run()
     watching = subprocess.Popen(
         cli.command("top", "--interval", "100ms"), stdin=theirs, stdout=theirs, stderr=theirs, env=cli.environment(TERM="xterm")
     )
@@ -406,6 +434,11 @@ def test_top_redraws_a_terminal_and_leaves_it_as_it_was(cli, endpoint):
     while shown.count(b"\x1b[H") < 3:
         shown += os.read(ours, 65536)
     assert shown.startswith(b"\x1b[?1049h") and b"ENDPOINT" in shown, shown
+    # No line wraps, and the reason stands below its endpoint, in yellow or red.
+    lines = [re.sub(r"\x1b\[[?\d;]*[A-Za-z]|\r", "", line) for line in shown.decode().split("\n")]
+    assert max(map(len, lines)) <= 60, lines
+    assert "TREND" in lines[3], lines
+    assert b"  \x1b[31mNo worker is there: " in shown, shown
     watching.send_signal(signal.SIGINT)
     with contextlib.suppress(OSError):  # Reading a terminal whose writer has ended.
         while True:
@@ -477,13 +510,23 @@ def test_a_folder_is_deployed_changed_and_brought_back(cli, tmp_path):
     second = cli.ok("deploy", folder(tmp_path, name, "second"))
     assert "second" in second.json and "version 2" in second.err, second
     again = cli.ok("deploy", tmp_path / name, "--no-sample")
-    assert "version 2" in again.err, "the same files are the same version"
+    assert "already runs" in again.err and "(version 2): nothing changed" in again.err, again
     newest, oldest = cli.ok("deploy", tmp_path / name, "--list", "-o", "json").json
-    back = cli.ok("deploy", tmp_path / name, "--to", oldest["hash"][:10])
+    assert (newest["version"], oldest["version"]) == (2, 1) and newest["codeHash"] != oldest["codeHash"]
+    back = cli.ok("deploy", tmp_path / name, "--to", oldest["codeHash"][:10])
     assert "first" in back.json and "version 3" in back.err, back
     assert cli.ok("runsync", name, '{"n": 2}').json["first"] == {"n": 2}
-    fails(cli.run("deploy", tmp_path / name, "--to", "0000"), NOT_FOUND, "--list")
-    assert newest["hash"] != oldest["hash"]
+    back = cli.ok("deploy", tmp_path / name, "--to", "2", "--no-sample")
+    assert f"runs {newest['codeHash'][:12]} (version 4)" in back.err, back
+    assert cli.ok("runsync", name, '{"n": 3}').json["second"] == {"n": 3}
+    table = cli.ok("deploy", tmp_path / name, "--list").out.splitlines()
+    codes = [version["codeHash"][:12] for version in (newest, oldest)]
+    assert table[1].split()[:3] == ["*", "4", codes[0]], table
+    rest = [line.split()[:2] for line in table[2:]]
+    assert rest == [["3", codes[1]], ["2", codes[0]], ["1", codes[1]]], table
+    assert "workdir" in table[1] and "env.LONGSHORE_CODE_VERSION" in table[1], table
+    for unknown in ("0000", "9"):
+        fails(cli.run("deploy", tmp_path / name, "--to", unknown), NOT_FOUND, "--list")
 
 
 def test_the_code_of_a_deployment_stays_when_its_template_goes(tmp_path, fresh_server):
@@ -500,16 +543,17 @@ def test_the_code_of_a_deployment_stays_when_its_template_goes(tmp_path, fresh_s
     cli.ok("template", "delete", template, "--yes")
     server.terminate()
     server.start()
-    [version] = cli.ok("deploy", tmp_path / name, "--list", "-o", "json").json
-    back = cli.ok("deploy", tmp_path / name, "--to", version["hash"])
-    assert "x" in back.json, back
+    fails(cli.run("deploy", tmp_path / name, "--to", "1"), NOT_FOUND, "creates it")
+    again = cli.ok("deploy", tmp_path / name)
+    assert "x" in again.json and "(version 1)" in again.err, again
+    assert len([path for path in code.iterdir() if path.is_dir() and not path.name.startswith("env-")]) == 1
 
 
 def test_a_handler_that_does_not_start_is_shown_with_its_last_words(cli, tmp_path):
     target = folder(tmp_path, unique("deploy"), "x")
     (target / "worker.py").write_text('raise SystemExit("no model here")\n')
     done = cli.run("deploy", target)
-    fails(done, 1, "keep exiting", "no model here", "--to HASH")
+    fails(done, 1, "keep exiting", "no model here", "--to VERSION")
 
 
 def test_what_is_no_archive_is_refused(api, server):
@@ -517,73 +561,6 @@ def test_what_is_no_archive_is_refused(api, server):
         answer = api.call("POST", "/v1/code?name=hello", data=body, headers={"Content-Type": "application/gzip"})
         assert (answer.status_code, answer.json()["code"]) == (400, "bad_archive"), answer.text
     assert not (server.data / "code" / "hello").exists() or not list((server.data / "code" / "hello").iterdir())
-
-
-# The manual.
-
-
-def session() -> list[tuple[str, str]]:
-    """The commands of the manual's session, each with what it printed."""
-    block = MANUAL.read_text().split("```console\n")[1].split("```")[0]
-    steps = (step.partition("\n") for step in block.removeprefix("$ ").split("\n$ "))
-    return [(command, shown) for command, _, shown in steps]
-
-
-def steady(text: str) -> str:
-    """The text without what differs from run to run: ids, times, spans, and the width of columns."""
-    for what, name in (
-        (r"(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "JOB"),
-        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", "TIME"),
-        (r"(\d+ min )?[\d.]+ m?s\b", "SPAN"),
-        (r"\d[\d.]* (kB|bytes)", "SIZE"),
-        # Those of endpoints and templates have 14 characters, one in a hundred of them no digit.
-        (r"\b([a-z0-9]{14}|(?=[a-z]*\d)[a-z0-9]{12,64})\b", "ID"),
-        (r"\b\d+(\.\d+)?\b", "N"),
-        (r"(?m)^[a-z]{8}(?= )", "WORKER"),
-        (r" +", " "),
-    ):
-        text = re.sub(what, name, text)
-    return text.strip()
-
-
-def type_it(command: str, said: str, server, env: dict, folder: Path) -> tuple[str, str]:
-    """Types a command of the session; a job's id in it is that of the answer before. What was typed, and the answer."""
-    job = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
-    if ids := re.findall(job, said):
-        command = re.sub(job, ids[-1], command)
-    typed = command.replace("http://127.0.0.1:8080", server.url)
-    done = subprocess.run(
-        typed, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, cwd=folder, timeout=300,
-        check=False,
-    )
-    shown = done.stdout.replace(server.url, "http://127.0.0.1:8080").replace(env["XDG_CONFIG_HOME"], "~/.config")
-    # What is said of slow steps comes and goes.
-    return command, "".join(line for line in shown.splitlines(keepends=True) if not line.startswith("  … "))
-
-
-def test_the_session_in_the_manual_is_true(fresh_server, tmp_path):
-    """With LONGSHORE_RECORD=1 it writes what it saw into the manual, to be read before it is kept."""
-    server = fresh_server(flags=("--rate-limits", "off"))
-    shutil.copytree(ROOT / "examples" / "hello", tmp_path / "hello", ignore=shutil.ignore_patterns(".longshore"))
-    # With packages that are there already: a session that installs some would wait for the network.
-    (tmp_path / "hello" / "requirements.txt").unlink()
-    (tmp_path / "hello" / "longshore.toml").write_text(f'command = ["{sys.executable}", "-u", "handler.py"]\n')
-    (tmp_path / "keyfile").write_text(ADMIN_KEY)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "longshore").symlink_to(Path(binary()).resolve())
-    env = Cli(tmp_path / "config", server.url).env
-    env |= {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-    said, recorded = "", ""
-    steps = session()
-    assert len(steps) >= 8, steps
-    for command, shown in steps:
-        typed, said = type_it(command, said, server, env, tmp_path)
-        recorded += f"$ {typed}\n{said}"
-        if not os.environ.get("LONGSHORE_RECORD"):
-            assert steady(said) == steady(shown), f"$ {command}\nprints now:\n{said}"
-    if os.environ.get("LONGSHORE_RECORD"):
-        before, rest = MANUAL.read_text().split("```console\n")
-        MANUAL.write_text(f"{before}```console\n{recorded}```{rest.split('```', 1)[1]}")
 
 
 def test_an_endpoint_is_named_by_a_slug_with_a_slash(cli, api):

@@ -23,6 +23,7 @@ EXCEPTIONS = {
     "required": "Less is required: `imageName`, because processes have no image, `templateId`, because a template can come "
     "with its endpoint, and `dataCenterId`, because most owners have one.",
     "bounds": "Numbers and texts without a bound have one here, far above the values of real clients, so that no value does harm.",
+    "env": "A value may also be a reference to a secret, besides the text that clients know.",
     "templates shown": "Lists always show every template; the parameters that ask for more are taken and change nothing.",
 }
 
@@ -46,7 +47,8 @@ def fits(document: dict, expected: str, schema: dict) -> bool:
     if expected.startswith("list of "):
         return schema.get("type") == "array" and fits(document, expected.removeprefix("list of "), schema["items"])
     if expected == "object of string":
-        return schema.get("type") == "object" and schema["additionalProperties"] == {"type": "string"}
+        values = schema.get("additionalProperties", {})
+        return schema.get("type") == "object" and {"type": "string"} in (values, *values.get("oneOf", ()))
     if expected[0].isupper():
         return schema.get("$ref") == f"#/components/schemas/{expected}" or (expected == "Pod" and schema.get("type") == "object")
     kind, _, form = expected.partition(" ")

@@ -110,6 +110,7 @@ def generated(api, tmp_path_factory):
     # The generator knows bytes by this name only.
     (folder / "config.yml").write_text(
         "post_hooks: []\ncontent_type_overrides:\n  application/gzip: application/octet-stream\n"
+        "  text/event-stream: text/plain\n"
     )
     command = [Path(sys.executable).parent / "openapi-python-client", "generate", "--path", folder / "openapi.json",
                "--output-path", folder / package, "--meta", "none", "--config", folder / "config.yml", "--fail-on-warning"]

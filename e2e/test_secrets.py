@@ -62,7 +62,7 @@ def test_a_new_key_takes_over_and_the_old_one_can_go(fresh_server, tmp_path):
     server.terminate()
     assert secrets(server, "new-key", str(path)).returncode == 0
     run = secrets(server, "rotate", "--config", str(server.config), "--data-dir", str(server.data))
-    assert run.returncode == 0 and "3 records, 2 jobs" in run.stdout, run
+    assert run.returncode == 0 and "4 records, 2 jobs" in run.stdout, run
     new = path.read_text().splitlines()[:2]
     path.write_text("\n".join(new))
     server.start()

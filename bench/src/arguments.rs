@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 const REPS: usize = 5;
 
 /// Measures a Longshore server, and the baselines of this computer.
-#[derive(Debug, Parser)]
+#[derive(Clone, Debug, Parser)]
 #[command(
     name = "cargo xtask bench",
     args_conflicts_with_subcommands = true,
@@ -44,6 +44,9 @@ pub struct Arguments {
     /// Measure the alternatives in this folder; `cargo xtask bench --peers` installs them and sets it
     #[arg(long, value_name = "DIR")]
     pub peers: Option<PathBuf>,
+    /// The Python whose packages include the official SDK; `cargo xtask bench` installs one and sets it
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<PathBuf>,
     /// List the scenarios and exit
     #[arg(long)]
     pub list: bool,
@@ -66,7 +69,7 @@ impl Arguments {
 }
 
 /// Parts of a run that run as processes of their own.
-#[derive(Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 pub enum Part {
     /// The server that measures a baseline.
     #[command(hide = true)]

@@ -185,6 +185,18 @@ pub const GOALS: &[Goal] = &[
         AtMost(25.0),
         Thousandth("mass-end.expiry.others.p99_us"),
     ),
+    goal(
+        "jobs of an unmodified SDK worker, concurrency 1",
+        "× without the worker runtime",
+        AtLeast(100.0),
+        Ratio("worker-pace.edited.per_s", "worker-pace.sdk.per_s"),
+    ),
+    goal(
+        "processor time of the SDK's import",
+        "× without the worker runtime",
+        AtMost(0.6),
+        Ratio("worker-pace.edited.import_cpu_s", "worker-pace.sdk.import_cpu_s"),
+    ),
 ];
 
 /// Goals relative to other queues, in the order of the table.

@@ -66,8 +66,11 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let server = std::path::absolute(server).map_err(|error| error.to_string())?;
     let data = make_data_folder(&arguments.data)?;
     let cores = Cores::claim().map_err(|error| format!("cannot choose a processor: {error}"))?;
-    let &Arguments { quick, crowd, .. } = arguments;
-    let context = ScenarioContext { server, data, cores, peers: arguments.peers.clone(), quick, crowd };
+    let Arguments { quick, crowd, peers, .. } = arguments.clone();
+    // Workers run in a folder of their own.
+    let python = arguments.python.as_deref().map(std::path::absolute).transpose();
+    let python = python.map_err(|error| error.to_string())?;
+    let context = ScenarioContext { server, data, cores, peers, python, quick, crowd };
     let mut report = Report {
         command: arguments.as_typed(),
         began: machine::now_utc(),

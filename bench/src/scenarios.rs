@@ -12,6 +12,7 @@ mod runsync;
 mod start;
 mod stream;
 mod submit;
+mod worker_pace;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -52,6 +53,7 @@ pub const SCENARIOS: &[Scenario] = &[
     parked::SCENARIO,
     million::SCENARIO,
     mass_expiry::SCENARIO,
+    worker_pace::SCENARIO,
 ];
 
 /// What every scenario needs.
@@ -65,6 +67,8 @@ pub struct ScenarioContext {
     pub cores: Cores,
     /// Directory with the installed packages of other queues; `None` without `--peers`.
     pub peers: Option<PathBuf>,
+    /// The Python with the official SDK that workers run with; `None` without `--python`.
+    pub python: Option<PathBuf>,
     /// Whether everything is small and short, as a check of the bench itself.
     pub quick: bool,
     /// Jobs of a crowd, if not one million.

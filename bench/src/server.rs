@@ -1,6 +1,7 @@
 //! A Longshore server that is measured: a process with an empty data directory, and its endpoints.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -116,6 +117,39 @@ impl Server {
         // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// The folder with the server's files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The folder of the worker runtime that this server puts into the `PYTHONPATH` of its own workers.
+    ///
+    /// # Errors
+    ///
+    /// If the server has written none.
+    pub fn worker_runtime(&self) -> Result<String, String> {
+        let cache = self.folder.path().join("data/cache");
+        let entries =
+            fs::read_dir(&cache).map_err(|error| format!("cannot read {}: {error}", cache.display()))?;
+        let mut names = entries.flatten().map(|entry| entry.path().display().to_string());
+        names.find(|path| path.contains("worker-runtime-")).ok_or_else(|| "no worker runtime".to_owned())
+    }
+
+    /// The variables of an external worker of `endpoint`.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses the request.
+    pub fn worker_env(&self, endpoint: &Endpoint) -> Result<BTreeMap<String, String>, String> {
+        let id = endpoint.mount.trim_start_matches("/v2/");
+        let token = self.manage(&format!("/v1/endpoints/{id}/worker-token"), &json!({}))?;
+        let env: BTreeMap<String, String> =
+            serde_json::from_value(token["env"].clone()).map_err(|error| format!("worker-token: {error}"))?;
+        // The addresses in it have the host of the request, which is no name that workers can look up.
+        let here = format!("//{}/", self.address);
+        Ok(env.into_iter().map(|(name, value)| (name, value.replace("//bench/", &here))).collect())
     }
 
     /// Creates an endpoint with external workers.

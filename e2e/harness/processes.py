@@ -15,7 +15,21 @@ class WorkerProcess:
     endpoint: str
 
 
-def _environment(pid: int) -> dict[str, str]:
+def pids() -> list[int]:
+    """Every process."""
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started and that it is still the parent of."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The environment that a process was started with; empty for one that is gone."""
     try:
         raw = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -44,12 +58,10 @@ def lives(pid: int) -> bool:
 def worker_pids(port: int) -> dict[int, dict[str, str]]:
     """Every live process whose environment says that it works for the server on `port`."""
     found = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        environment = _environment(int(entry))
-        if f"127.0.0.1:{port}/" in environment.get("RUNPOD_WEBHOOK_GET_JOB", "") and not _is_zombie(int(entry)):
-            found[int(entry)] = environment
+    for pid in pids():
+        started_with = environment(pid)
+        if f"127.0.0.1:{port}/" in started_with.get("RUNPOD_WEBHOOK_GET_JOB", "") and not _is_zombie(pid):
+            found[pid] = started_with
     return found
 
 

@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_launch::{LaunchError, LaunchFuture, Launcher, RunningWorker, WorkerExit, WorkerSpec};
+use longshore_launch::{
+    InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, RunningWorker, Starts, WorkerExit,
+    WorkerSpec,
+};
 use longshore_model::WorkerId;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
@@ -77,10 +80,11 @@ impl WorkerMachine {
 
     /// Returns the launcher of the server in this process.
     pub fn launcher(&self, server: &Process) -> SimLauncher {
-        let (ended, exits) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::unbounded_channel();
+        let (machine, server, starts) = (self.clone(), server.clone(), Starts::default());
         SimLauncher {
-            attachment: ServerAttachment { machine: self.clone(), server: server.clone(), ended },
-            exits: Mutex::new(Some(exits)),
+            attachment: ServerAttachment { machine, server, starts, sender },
+            events: Mutex::new(Some(events)),
         }
     }
 
@@ -110,6 +114,7 @@ impl WorkerMachine {
             version: spec.version,
             is_stopping: false,
             placement: spec.placement.clone(),
+            server_url: Some(spec.server_url.clone()),
         };
         let entry = WorkerEntry { present, worker: worker.clone(), since: Instant::now(), ran: None };
         state.entries.insert(spec.worker.clone(), entry);
@@ -132,7 +137,7 @@ impl WorkerMachine {
 /// The launcher of one server.
 pub struct SimLauncher {
     attachment: ServerAttachment,
-    exits: Mutex<Option<mpsc::UnboundedReceiver<WorkerExit>>>,
+    events: Mutex<Option<mpsc::UnboundedReceiver<LaunchEvent>>>,
 }
 
 /// A server on the computer. Cheap to clone.
@@ -140,7 +145,8 @@ pub struct SimLauncher {
 struct ServerAttachment {
     machine: WorkerMachine,
     server: Process,
-    ended: mpsc::UnboundedSender<WorkerExit>,
+    starts: Starts,
+    sender: mpsc::UnboundedSender<LaunchEvent>,
 }
 
 impl ServerAttachment {
@@ -169,6 +175,8 @@ impl ServerAttachment {
 
     async fn start(&self, spec: WorkerSpec) -> Result<(), LaunchError> {
         let id = spec.worker.clone();
+        // A stop waits for the end of the start.
+        let _start = self.starts.begin(&id);
         let shared = &self.machine.shared;
         let fails = shared.world.faults.inject(Fault::LaunchFailed);
         let calm = shared.world.faults.are_over();
@@ -191,6 +199,7 @@ impl ServerAttachment {
     }
 
     async fn stop(&self, id: &WorkerId, grace: Duration) {
+        self.starts.cancel(id).await;
         let worker = {
             let mut state = self.machine.state();
             let Some(entry) = state.entries.get_mut(id) else { return };
@@ -220,6 +229,7 @@ impl ServerAttachment {
         let ending = entry.worker.ending();
         let RunningWorker { worker, endpoint, is_stopping, placement, .. } = entry.present;
         let exited = WorkerExit {
+            stage: None,
             log_tail: format!("the last words of {worker}"),
             worker,
             endpoint,
@@ -231,12 +241,12 @@ impl ServerAttachment {
             placement,
         };
         // A dropped receiver is no error.
-        let _ = self.ended.send(exited);
+        let _ = self.sender.send(LaunchEvent::Exited(exited));
     }
 }
 
 impl Launcher for SimLauncher {
-    fn adopt(&self) -> LaunchFuture<'_, Vec<RunningWorker>> {
+    fn adopt(&self, _installation: InstallationId) -> LaunchFuture<'_, Vec<RunningWorker>> {
         Box::pin(async { Ok(self.attachment.adopt()) })
     }
 
@@ -253,7 +263,7 @@ impl Launcher for SimLauncher {
         })
     }
 
-    fn exits(&self) -> Option<mpsc::UnboundedReceiver<WorkerExit>> {
-        self.exits.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn events(&self) -> Option<mpsc::UnboundedReceiver<LaunchEvent>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

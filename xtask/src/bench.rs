@@ -17,11 +17,15 @@ const ASKING: [&str; 4] = ["--help", "-h", "--list", "--version"];
 /// What is compared with is installed first; the bench wants to know where.
 const PEERS: &str = "--peers";
 
+/// The Python that runs workers of the official SDK.
+const PYTHON: &str = "--python";
+
 /// Runs the bench with these options.
 pub fn run(options: &[&str]) -> Result<(), String> {
     let target = Metadata::read()?.target_directory;
-    let is_given = options.iter().any(|option| *option == "--server" || option.starts_with("--server="));
-    let needs_server = !is_given && !options.iter().any(|option| ASKING.contains(option));
+    let is_given = |name: &str| options.iter().any(|option| option.split('=').next() == Some(name));
+    let measures = !options.iter().any(|option| ASKING.contains(option));
+    let needs_server = measures && !is_given("--server");
     let mut build = Command::new(workspace::cargo());
     build.args(["build", "--release", "--package", "longshore-bench"]);
     if needs_server {
@@ -32,14 +36,16 @@ pub fn run(options: &[&str]) -> Result<(), String> {
     if needs_server {
         bench.arg("--server").arg(target.join("release/longshore"));
     }
+    if measures && !is_given(PYTHON) {
+        bench.arg(PYTHON).arg(Tools::ensure_python()?);
+    }
     if options.contains(&PEERS) {
         let folder = target.join("peers");
         fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
         Tools::ensure_peers(&folder)?;
         bench.arg(PEERS).arg(folder);
     }
-    let is_placed = options.iter().any(|option| *option == "--data" || option.starts_with("--data="));
-    if !is_placed {
+    if !is_given("--data") {
         bench.arg("--data").arg::<PathBuf>(target.join("bench-data"));
     }
     succeed(bench.args(options.iter().filter(|option| **option != PEERS)))
@@ -63,7 +69,8 @@ pub fn smoke(server: &Path) -> Result<(), String> {
         "2",
         "--server",
     ]);
-    bench.arg(server).arg("--data").arg(folder.join("data")).arg("--results").arg(folder.join("results"));
+    bench.arg(server).arg(PYTHON).arg(Tools::ensure_python()?);
+    bench.arg("--data").arg(folder.join("data")).arg("--results").arg(folder.join("results"));
     // Its figures would only mislead.
     succeed(bench.stdout(Stdio::null()))?;
     let entries = fs::read_dir(folder.join("results")).map_err(|error| format!("no results: {error}"))?;

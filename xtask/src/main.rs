@@ -10,6 +10,7 @@ mod bench;
 mod instructions;
 mod test;
 mod tidy;
+mod vendor;
 mod workspace;
 
 use std::process::ExitCode;
@@ -33,6 +34,9 @@ usage: cargo xtask <task>
   tidy
         Checks the dependency arrows, file and function sizes, leftovers, links and plain English. Prints
         one line per finding.
+  vendor [--check]
+        Downloads the npm packages in crates/console/assets/vendor/VENDOR.md and writes their files.
+        --check         compare the files with the packages instead
 ";
 
 fn main() -> ExitCode {
@@ -41,6 +45,8 @@ fn main() -> ExitCode {
     let outcome = match args.as_slice() {
         ["bench", options @ ..] => bench::run(options),
         ["tidy"] => tidy::run(),
+        ["vendor"] => vendor::run(false),
+        ["vendor", "--check"] => vendor::run(true),
         ["instructions"] => instructions::run(false),
         ["instructions", "--write"] => instructions::run(true),
         ["test", options @ ..] => test::Options::parse(options).and_then(|options| test::run(&options)),

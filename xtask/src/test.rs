@@ -1,6 +1,7 @@
 //! Everything that must hold before a change lands, in the order that fails soonest.
 
 mod dependencies;
+mod docker;
 mod long;
 pub mod tools;
 
@@ -14,8 +15,10 @@ use crate::tidy;
 use crate::workspace::{self, Metadata};
 use tools::Tools;
 
-/// How many black-box tests run at a time.
-const E2E_WORKERS: &str = "2";
+/// How many black-box tests run at a time. Most of them wait: with two, each processor is idle half of the time.
+const E2E_WORKERS: &str = "4";
+/// The package whose tests are a step of their own.
+const SIMULATOR: &str = "longshore-sim";
 /// What pytest answers when a filter leaves no test.
 const PYTEST_NOTHING_COLLECTED: i32 = 5;
 
@@ -50,9 +53,9 @@ impl Options {
 /// Runs the steps until one fails.
 pub fn run(options: &Options) -> Result<(), String> {
     let steps = match (&options.filter, options.long) {
-        (Some(_), _) => 4,
-        (None, false) => 12,
-        (None, true) => 13,
+        (Some(_), _) => 5,
+        (None, false) => 14,
+        (None, true) => 15,
     };
     let mut report = Report::new(steps);
     let outcome = run_steps(options, &mut report);
@@ -69,9 +72,12 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
         let not_run = report.step("dependencies", || dependencies::check(&tools))?;
         report.not_run.extend(not_run);
         let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        report.step("console types", || {
+            succeed(Command::new("e2e/node_modules/.bin/tsc").args(["--project", "crates/console"]))
+        })?;
         report.step("clippy", || {
             cargo(&lint)?;
-            let planted = ["--package", "longshore-sim", "--features", "planted"];
+            let planted = ["--package", SIMULATOR, "--features", "planted"];
             cargo(&[&lint[..1], &planted, &lint[2..]].concat())
         })?;
     }
@@ -79,16 +85,17 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
     report.step("rust tests", || {
         let mut test = Command::new(workspace::cargo());
         test.args(["test", "--workspace", "--quiet"]).args(filter);
+        if filter.is_none() {
+            // The step `simulator` runs its tests, in a fraction of the time.
+            test.args(["--exclude", SIMULATOR]);
+        }
         if options.long {
             long::lengthen(&mut test);
         }
         succeed(&mut test)
     })?;
     if filter.is_none() {
-        // A build of its own: the mistakes must not be in any other. And a fast one: it lives through days.
-        let hunt = ["test", "--profile", "sim", "--package", "longshore-sim", "--features", "planted"];
-        let hunt = [&hunt[..], &["--test", "plants", "--quiet"]].concat();
-        report.step("planted mistakes", || cargo(&hunt))?;
+        report.step("simulator", || simulator(options))?;
         report.step("docs", || {
             let mut doc = Command::new(workspace::cargo());
             doc.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);
@@ -98,10 +105,24 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
         report.step("instructions", || instructions::run(false))?;
         report.step("bench", || bench::smoke(&binary))?;
         if options.long {
-            report.step("simulator", || cargo(&long::simulator()))?;
+            report.step("worlds", || cargo(&long::worlds()))?;
         }
     }
-    report.step("black-box tests", || pytest(&tools, &binary, options))
+    let no_docker = report.step("docker daemon", || docker::check(&tools))?;
+    let reason = no_docker.clone().unwrap_or_default();
+    report.not_run.extend(no_docker.map(|reason| format!("workers in containers: {reason}")));
+    report.step("black-box tests", || pytest(&tools, &binary, options, &reason))
+}
+
+/// Runs the tests of the simulator, in a profile that is fast and checks what the compiler can. Its build is one of its own,
+/// because mistakes can be planted in it. A test that plants none runs the code of the server as it is.
+fn simulator(options: &Options) -> Result<(), String> {
+    let mut test = Command::new(workspace::cargo());
+    test.args(["test", "--profile", "sim", "--package", SIMULATOR, "--features", "planted", "--quiet"]);
+    if options.long {
+        long::lengthen(&mut test);
+    }
+    succeed(&mut test)
 }
 
 /// Builds the program that the black-box tests run; answers where it is.
@@ -110,11 +131,12 @@ fn build() -> Result<PathBuf, String> {
     Ok(Metadata::read()?.target_directory.join("debug/longshore"))
 }
 
-fn pytest(tools: &Tools, binary: &Path, options: &Options) -> Result<(), String> {
+/// Runs the black-box tests. `no_docker`: why no Docker daemon can run here; empty if one can.
+fn pytest(tools: &Tools, binary: &Path, options: &Options, no_docker: &str) -> Result<(), String> {
     let filter = options.filter.as_deref();
     let mut pytest = tools.python();
     pytest.args(["-m", "pytest", "-q", "-n", E2E_WORKERS, "--durations=10", "e2e"]);
-    pytest.env("LONGSHORE_BIN", binary);
+    pytest.env("LONGSHORE_BIN", binary).env(docker::REASON, no_docker);
     if let Some(filter) = filter {
         pytest.args(["-k", filter]);
     }

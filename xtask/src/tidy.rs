@@ -12,6 +12,7 @@ mod sizes;
 mod source;
 mod test_files;
 mod tokens;
+mod web;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -72,6 +73,7 @@ pub fn run() -> Result<(), String> {
             findings.extend(quoted_files::check(file, &workspace::root()));
         }
         findings.extend(forbidden::check_text(file));
+        findings.extend(web::check(file));
     }
     let sources = parse(&files);
     findings.extend(prose::check(&files, &sources));

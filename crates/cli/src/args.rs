@@ -6,16 +6,20 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::backup::{BackupArgs, RestoreArgs};
 use crate::bench::BenchArgs;
+use crate::console::{CONSOLE_EXAMPLES, ConsoleArgs};
 use crate::deploy::{CodeWorkerArgs, DeployArgs};
 use crate::doctor::DoctorArgs;
+use crate::image::ImageArgs;
 use crate::init::InitArgs;
 use crate::jobs::{
-    HealthArgs, JobsArgs, PurgeArgs, RequestsArgs, RunArgs, RunsyncArgs, StatusArgs, StreamArgs,
+    ExplainArgs, HealthArgs, HistoryArgs, JobsArgs, PurgeArgs, RequestsArgs, RunArgs, RunsyncArgs,
+    StatusArgs, StreamArgs,
 };
 use crate::login::LoginArgs;
 use crate::logs::LogsArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
-use crate::resources::{EndpointCommand, KeyCommand, TemplateCommand};
+use crate::resources::{EndpointCommand, KeyCommand, SECRET_EXAMPLES, SecretCommand, TemplateCommand};
+use crate::server::{DrainArgs, ShowServerArgs};
 use crate::store::{STORE_EXAMPLES, StoreCommand};
 use crate::tls::{TLS_EXAMPLES, TlsCommand};
 use crate::top::TopArgs;
@@ -74,14 +78,6 @@ While it runs, other commands of yours need no address and no key:
 
 A profile that `login` stored, LONGSHORE_URL and LONGSHORE_API_KEY come first.";
 
-const SECRETS_EXAMPLES: &str = "\
-Examples:
-  longshore secrets new-key /etc/longshore/secrets.key
-  longshore secrets rotate --config /etc/longshore.toml
-
-To change the key: run new-key, stop the server, run rotate. Then remove the old
-keys from the file.";
-
 /// Serverless queue endpoints for AI and ML workers, on your own computers
 #[derive(Debug, Parser)]
 #[command(name = "longshore", version, after_help = EXAMPLES, max_term_width = 80)]
@@ -112,6 +108,13 @@ Examples:
   longshore status hello 019a2b3c-4d5e-7f60-8123-456789abcdef
   longshore status hello 019a2b3c-4d5e-7f60-8123-456789abcdef --wait";
 
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  longshore explain hello                why the endpoint's jobs wait
+  longshore explain hello 019a2b3c-4d5e-7f60-8123-456789abcdef
+  longshore explain 019a2b3c-4d5e-7f60-8123-456789abcdef
+  longshore explain hello -o json | jq .cause.code";
+
 const STREAM_EXAMPLES: &str = "\
 Examples:
   longshore stream hello 019a2b3c-4d5e-7f60-8123-456789abcdef
@@ -133,12 +136,14 @@ LONGSHORE_URL and LONGSHORE_API_KEY, which override the profile.";
 const DEPLOY_EXAMPLES: &str = "\
 Examples:
   longshore deploy examples/hello
+  longshore deploy examples/hello --env MODEL=small --secret HF_TOKEN
   longshore deploy examples/hello --list
-  longshore deploy examples/hello --to 3f9a1c          return to that version
+  longshore deploy examples/hello --to 3               bring version 3 back
 
 DIR is as for `longshore dev`. Hidden files are not uploaded. The server
 creates the Python environment when the first worker starts; `longshore logs`
-shows the progress. Workers of the old version finish their jobs.";
+shows the progress. Workers of the old version finish their jobs. What
+longshore.toml does not name stays as it is on the server.";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
@@ -147,6 +152,16 @@ Examples:
 
 Creates an endpoint, sends small jobs with /runsync, runs their workers itself,
 and deletes the endpoint. The server's rate limits apply.";
+
+const DRAIN_EXAMPLES: &str = "\
+Examples:
+  longshore drain --wait && systemctl reboot
+  longshore drain --wait --timeout 10m
+  longshore drain --end
+
+While the server drains, it accepts jobs and keeps them, running jobs end, and
+managed workers end after their jobs. A restart ends the drain. Exit code 7: the
+timeout was over first.";
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
@@ -215,6 +230,14 @@ pub enum Command {
         after_help = "Examples:\n  longshore health hello\n  longshore health hello -o json | jq .jobs.inQueue"
     )]
     Health(HealthArgs),
+    /// Tell why a job waits, and what to do about it
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(ExplainArgs),
+    /// Show what an endpoint did over time: jobs, times and cold starts
+    #[command(
+        after_help = "Examples:\n  longshore history hello\n  longshore history hello --last 30d --step 1d\n  longshore history hello --last 15m -o json | jq .total"
+    )]
+    History(HistoryArgs),
     /// List the jobs of an endpoint, newest first
     #[command(
         after_help = "Examples:\n  longshore requests hello\n  longshore requests hello --status FAILED --limit 100 -o jsonl"
@@ -229,8 +252,10 @@ pub enum Command {
     /// Create, show, change and revoke keys
     #[command(subcommand)]
     Keys(KeyCommand),
-    /// List the workers of an endpoint
-    #[command(after_help = "Examples:\n  longshore workers hello\n  longshore workers hello --all")]
+    /// List, drain and stop the workers of an endpoint
+    #[command(
+        after_help = "Examples:\n  longshore workers hello\n  longshore workers hello --all\n  longshore workers stop hello --all"
+    )]
     Workers(WorkersArgs),
     /// Print the logs of workers
     #[command(
@@ -242,6 +267,15 @@ pub enum Command {
         after_help = "Examples:\n  longshore top\n  longshore top --once\n  longshore top --interval 10s -o jsonl"
     )]
     Top(TopArgs),
+    /// Show the server: its version, its state and its workers
+    #[command(after_help = "Examples:\n  longshore server\n  longshore server -o json | jq -r .state")]
+    Server(ShowServerArgs),
+    /// Hand out no more jobs, before the server's computer is rebooted
+    #[command(after_help = DRAIN_EXAMPLES)]
+    Drain(DrainArgs),
+    /// Print an address that signs the browser in at the console
+    #[command(after_help = CONSOLE_EXAMPLES)]
+    Console(ConsoleArgs),
     /// Check whether a server can work on this computer
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
@@ -264,9 +298,9 @@ pub enum Command {
     /// Create a data directory from a backup
     #[command(after_help = RESTORE_EXAMPLES)]
     Restore(RestoreArgs),
-    /// Create and rotate the keys that encrypt stored secrets
-    #[command(subcommand, after_help = SECRETS_EXAMPLES)]
-    Secrets(SecretsCommand),
+    /// Store secrets for workers, and the keys that encrypt them
+    #[command(subcommand, alias = "secrets", after_help = SECRET_EXAMPLES)]
+    Secret(SecretCommand),
     /// Create certificates for a server in a private network
     #[command(subcommand, after_help = TLS_EXAMPLES)]
     Tls(TlsCommand),
@@ -284,13 +318,16 @@ pub enum Command {
 /// Arguments of `longshore dev`.
 #[derive(Debug, Args)]
 pub struct DevArgs {
-    /// The folder with handler.py [default: this folder]
+    /// Folder of the handler or the image's sample [default: this folder]
     #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub dir: PathBuf,
-    /// Exit after the sample job: 0 if it completed, else 1
+    /// The image that is run in place of a handler.
+    #[command(flatten)]
+    pub image: ImageArgs,
+    /// Exit after the sample: 0 if it completed, else 1
     #[arg(long)]
     pub once: bool,
-    /// Port of the server [default: 8080, or the next free port]
+    /// Port to serve on [default: 8080 or the next free]
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
     /// Print plain text, without colours
@@ -322,7 +359,7 @@ pub struct ServeArgs {
     /// Log level: error, warn, info, debug, trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub log_level: Option<String>,
-    /// Serve /v1, /graphql and /metrics only on this address
+    /// Serve /v1, /graphql, /metrics and /console only on this address
     #[arg(long, value_name = "ADDR")]
     pub management_listen: Option<String>,
     /// Serve /metrics without a key
@@ -345,22 +382,7 @@ pub struct ServeArgs {
     pub print_defaults: bool,
 }
 
-/// Subcommands of `longshore secrets`.
-#[derive(Debug, Subcommand)]
-pub enum SecretsCommand {
-    /// Create a key: insert it as the first one in FILE, or print it
-    #[command(
-        after_help = "Examples:\n  longshore secrets new-key\n  longshore secrets new-key /etc/longshore/secrets.key"
-    )]
-    NewKey(NewKeyArgs),
-    /// Encrypt all secrets in a data directory with the first key
-    #[command(
-        after_help = "Examples:\n  longshore secrets rotate\n  longshore secrets rotate --config /etc/longshore.toml"
-    )]
-    Rotate(RotateArgs),
-}
-
-/// Arguments of `longshore secrets new-key`.
+/// Arguments of `longshore secret new-key`.
 #[derive(Debug, Args)]
 pub struct NewKeyArgs {
     /// The file with the keys; created if it does not exist
@@ -368,7 +390,7 @@ pub struct NewKeyArgs {
     pub file: Option<PathBuf>,
 }
 
-/// Arguments of `longshore secrets rotate`. An option that is not given is read from the settings.
+/// Arguments of `longshore secret rotate`. An option that is not given is read from the settings.
 #[derive(Debug, Args)]
 pub struct RotateArgs {
     /// The data directory of a stopped server

@@ -2,29 +2,33 @@
 //!
 //! The directory is uploaded as an archive and stored as a version named by the archive's hash. The endpoint's
 //! template runs that version. The first worker creates the Python environment. A new version replaces idle workers
-//! immediately and busy ones when their jobs end. `--to HASH` returns to an earlier version.
+//! immediately and busy ones when their jobs end. `--to VERSION` brings an earlier version of the endpoint back.
 
 mod archive;
+mod env;
+mod versions;
 mod worker;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Args;
-use longshore_client::CodeVersion;
+use longshore_client::{ClientError, CodeOwner, CodeVersion, Endpoint};
+use longshore_model::{EndpointId, EnvValue, SecretName};
 
 use crate::dev::deploy::{self, Deployment};
-use crate::dev::project::Project;
+use crate::dev::project::{Program, Project};
 use crate::dev::sample::{self, Sample, SampleResult};
 use crate::exit::{CommandError, CommandExit, CommandResult};
-use crate::human::{count, size, size_cell, time_cell};
+use crate::human::{count, size};
+use crate::image::{ImageArgs, registry_auth_id};
 use crate::logs::last_words;
 use crate::output::OutputFormat;
 use crate::remote::{Connection, ServerArgs};
-use crate::table::Column;
 
+pub(crate) use env::EnvArgs;
 pub use worker::{CodeWorkerArgs, code_worker};
 
 /// Environment variable that holds the version of the code that a worker runs.
@@ -33,70 +37,207 @@ const VERSION_ENV: &str = "LONGSHORE_CODE_VERSION";
 const HASH_CHARS: usize = 12;
 /// Log lines that are shown of a worker that keeps crashing.
 const LAST_LINES: u32 = 20;
-const MILLION: f64 = 1_000_000.0;
 
-const VERSIONS: &[Column] = &[
-    Column::new("HASH", "hash"),
-    Column::new("CREATED", "createdAt").shown_as(time_cell),
-    Column::new("FILES", "files"),
-    Column::new("SIZE", "bytes").shown_as(size_cell),
-];
+/// Options that only a new version can have.
+const NOT_OF_A_RETURN: [&str; 5] = ["env", "secret", "gpu", "volume", "registry_auth"];
 
 /// Arguments of `longshore deploy`.
 #[derive(Debug, Args)]
 pub struct DeployArgs {
-    /// The folder with handler.py
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
-    /// Return to the version with this hash
-    #[arg(long, value_name = "HASH", conflicts_with = "list")]
+    /// Folder of the handler or the image's sample
+    #[arg(value_name = "DIR", required_unless_present_any = ["image", "name"])]
+    dir: Option<PathBuf>,
+    #[command(flatten)]
+    image: ImageArgs,
+    /// Bring this version, or hash of code, back
+    #[arg(long, value_name = "VERSION", group = "what", conflicts_with_all = NOT_OF_A_RETURN)]
     to: Option<String>,
-    /// List the versions on the server, newest first
-    #[arg(long)]
+    /// List the versions of the endpoint, newest first
+    #[arg(long, group = "what", conflicts_with_all = NOT_OF_A_RETURN, conflicts_with = "no_sample")]
     list: bool,
     /// Do not run the sample job, `test_input.json`
     #[arg(long)]
     no_sample: bool,
     #[command(flatten)]
+    env: EnvArgs,
+    #[command(flatten)]
     remote: ServerArgs,
 }
 
-/// Uploads the directory and updates the endpoint.
+/// Uploads the directory and updates the endpoint, or brings a version of it back.
 pub(crate) async fn deploy(args: &DeployArgs) -> CommandResult {
-    let project = Project::load(&args.dir)?;
+    let mut project = load(args)?;
+    args.env.set_in(&mut project.env)?;
     let session = args.remote.connect()?;
     if args.list {
-        session.output.records(VERSIONS, &session.client.code_versions_text(&project.code_name()).await?)?;
-        return Ok(CommandExit::Success);
+        return versions::list(&session, &project).await;
     }
-    let version = match &args.to {
-        Some(hash) => earlier(&session, &project, hash).await?,
-        None => upload(&session, &project).await?,
+    let present =
+        deploy::present(&session.client, &project).await.map_err(|error| not_for_key(error, &project))?;
+    let done = match &args.to {
+        Some(wanted) => bring_back(&session, &project, present, wanted, &words(args, &project)).await?,
+        None => match &args.image.image {
+            Some(_) => new_image(&session, &project, present.as_ref(), &args.image).await,
+            None => new_version(&session, &project, present.as_ref()).await,
+        }
+        .map_err(|error| not_with_secrets(error, &project))?,
     };
-    let deployment = Deployment {
-        project: &project,
-        template: template_name(&project.slug),
-        workdir: version.workdir.clone(),
-        command: &version.command,
-        mark: (VERSION_ENV, &version.hash),
-        fleet: None,
-    };
-    let endpoint = deploy::deploy(&session.client, &deployment).await?;
-    let short: String = version.hash.chars().take(HASH_CHARS).collect();
-    session.screen.good(&format!("endpoint {} runs {short} (version {})", project.slug, endpoint.version));
+    let verb = if done.is_changed { "runs" } else { "already runs" };
+    let suffix = if done.is_changed { "" } else { ": nothing changed" };
+    let code = done.code.as_deref().map_or_else(String::new, |code| format!("{} ", short(code)));
+    session
+        .screen
+        .good(&format!("endpoint {} {verb} {code}(version {}){suffix}", project.slug, done.version));
     match (session.output.format, project.sample()) {
-        (OutputFormat::Table, Some(path)) if !args.no_sample => try_sample(&session, &project, &path).await,
+        (OutputFormat::Table, Some(path)) if !args.no_sample => {
+            try_sample(&session, &project, &path, &words(args, &project)).await
+        }
         (OutputFormat::Table, _) => {
             session.screen.line(&format!("    longshore run {} '{{}}' --wait", project.slug));
             Ok(CommandExit::Success)
         }
         _ => {
             let record =
-                session.client.get(longshore_client::Collection::Endpoints, endpoint.id.as_str(), "").await?;
+                session.client.get(longshore_client::Collection::Endpoints, done.id.as_str(), "").await?;
             session.output.record(&record)?;
             Ok(CommandExit::Success)
         }
     }
+}
+
+/// Reads the folder, and what the command line says about an image.
+fn load(args: &DeployArgs) -> CommandResult<Project> {
+    let dir = args.dir.as_deref().unwrap_or(Path::new("."));
+    Ok(match (&args.image.image, &args.image.name) {
+        (Some(image), _) => Project::of_image(dir, &args.image, image)?,
+        (None, Some(name)) => Project::named(dir, name),
+        (None, None) => Project::load(dir)?,
+    })
+}
+
+/// The words of a command line that name the endpoint again.
+fn words(args: &DeployArgs, project: &Project) -> String {
+    match &args.dir {
+        Some(dir) if args.image.image.is_none() && args.image.name.is_none() => dir.display().to_string(),
+        _ => format!("--name {}", project.slug),
+    }
+}
+
+/// The state of the endpoint after the command.
+struct Done {
+    id: EndpointId,
+    version: u32,
+    /// The hash of the code that it runs.
+    code: Option<String>,
+    is_changed: bool,
+}
+
+async fn new_version(
+    session: &Connection,
+    project: &Project,
+    present: Option<&Endpoint>,
+) -> CommandResult<Done> {
+    let code = upload(session, project, present).await?;
+    let deployment = Deployment {
+        project,
+        template: template_name(&project.slug),
+        workdir: Some(code.workdir.clone()),
+        command: &code.command,
+        mark: Some((VERSION_ENV, &code.hash)),
+        registry_auth: None,
+        fleet: None,
+        is_local: false,
+    };
+    let deployed = deploy::deploy(&session.client, &deployment, present).await?;
+    Ok(Done {
+        id: deployed.id,
+        version: deployed.version,
+        code: Some(code.hash),
+        is_changed: deployed.changed,
+    })
+}
+
+/// Deploys an image. The server pulls it when it starts a worker.
+async fn new_image(
+    session: &Connection,
+    project: &Project,
+    present: Option<&Endpoint>,
+    image: &ImageArgs,
+) -> CommandResult<Done> {
+    let Program::Image(_, command) = &project.program else {
+        return Err(CommandError::usage("--image names no image".to_owned()));
+    };
+    let registry_auth = match &image.registry_auth {
+        Some(wanted) => Some(registry_auth_id(&session.client, wanted).await?),
+        None => None,
+    };
+    let deployment = Deployment {
+        project,
+        template: template_name(&project.slug),
+        workdir: None,
+        command,
+        mark: None,
+        registry_auth,
+        fleet: None,
+        is_local: false,
+    };
+    let deployed = deploy::deploy(&session.client, &deployment, present).await?;
+    Ok(Done { id: deployed.id, version: deployed.version, code: None, is_changed: deployed.changed })
+}
+
+async fn bring_back(
+    session: &Connection,
+    project: &Project,
+    present: Option<Endpoint>,
+    wanted: &str,
+    words: &str,
+) -> CommandResult<Done> {
+    let Some(present) = present else {
+        let text = format!("there is no endpoint `{}`, so it has no versions", project.slug);
+        let image = if words.starts_with("--name") { " --image IMAGE" } else { "" };
+        let next = format!("`longshore deploy {words}{image}` creates it");
+        return Err(CommandError::new(CommandExit::NotFound, text).next(next));
+    };
+    let (endpoint, code) = versions::restore(session, &present, wanted, words).await?;
+    let is_changed = endpoint.version != present.version;
+    Ok(Done { id: endpoint.id, version: endpoint.version, code, is_changed })
+}
+
+/// The error of the first request. A key that is limited to endpoints cannot learn whether another one exists.
+fn not_for_key(error: ClientError, project: &Project) -> CommandError {
+    let is_refused = matches!(error, ClientError::Refused { status: 401, .. });
+    let error = CommandError::from(error);
+    if !is_refused {
+        return error;
+    }
+    error.next(format!(
+        "deploying needs a key with `manage` for the endpoint `{}`, or for all endpoints if it does not exist yet",
+        project.slug
+    ))
+}
+
+/// The error of a deployment whose variables may name secrets that the key may not use. The server does not say whether
+/// a secret exists that is not shared with the key.
+fn not_with_secrets(error: CommandError, project: &Project) -> CommandError {
+    let mut secrets: Vec<&str> =
+        project.env.values().filter_map(EnvValue::secret_name).map(SecretName::as_str).collect();
+    secrets.sort_unstable();
+    secrets.dedup();
+    if error.exit != CommandExit::Unauthorized || secrets.is_empty() {
+        return error;
+    }
+    let slug = &project.slug;
+    let (noun, names) = (if secrets.len() == 1 { "secret" } else { "secrets" }, secrets.join("`, `"));
+    let text =
+        format!("the server does not accept the key for a deploy of `{slug}` with the {noun} `{names}`");
+    let share = |name: &&str| format!("longshore secret set {name} --endpoint {slug}");
+    let next = "with a key that may change them, share them with the endpoint, as above".to_owned();
+    CommandError::new(error.exit, text).with_lines(secrets.iter().map(share)).next(next)
+}
+
+/// The first digits of a hash.
+pub(crate) fn short(hash: &str) -> &str {
+    hash.get(..HASH_CHARS).unwrap_or(hash)
 }
 
 /// Returns the name of the template of a deployed endpoint.
@@ -104,25 +245,31 @@ pub(crate) fn template_name(slug: &str) -> String {
     format!("deploy-{slug}")
 }
 
-async fn upload(session: &Connection, project: &Project) -> CommandResult<CodeVersion> {
+async fn upload(
+    session: &Connection,
+    project: &Project,
+    present: Option<&Endpoint>,
+) -> CommandResult<CodeVersion> {
     let packed = archive::pack(&project.dir)?;
-    let bytes = packed.archive.len() as f64;
+    let bytes = packed.archive.len() as u64;
     let step = session.screen.step(format!("uploading {}", count(packed.files as u64, "file")));
     let sent = Arc::new(AtomicU64::new(0));
     let name = project.code_name();
-    let upload = session.client.keep_code(&name, packed.archive, Arc::clone(&sent));
+    let owner = present.map_or(CodeOwner::Name(&name), |present| CodeOwner::Endpoint(present.id));
+    let upload = session.client.keep_code(owner, packed.archive, Arc::clone(&sent));
     tokio::pin!(upload);
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
     let version = loop {
         tokio::select! {
             version = &mut upload => break version?,
             _ = ticks.tick() => {
-                let so_far = sent.load(Ordering::Relaxed) as f64;
-                step.detail(format!("{} {:.1} of {:.1} MB", bar(so_far / bytes), so_far / MILLION, bytes / MILLION));
+                let so_far = sent.load(Ordering::Relaxed);
+                let share = bar(so_far as f64 / bytes as f64);
+                step.detail(format!("{share} {} of {}", size(so_far), size(bytes)));
             }
         }
     };
-    step.done(&format!("{} uploaded ({})", count(packed.files as u64, "file"), size(bytes as u64)));
+    step.done(&format!("{} uploaded ({})", count(packed.files as u64, "file"), size(bytes)));
     Ok(version)
 }
 
@@ -132,41 +279,101 @@ fn bar(share: f64) -> String {
     format!("{}{}", "█".repeat(full), "░".repeat(10 - full))
 }
 
-/// Returns the only version whose hash starts with `hash`.
-async fn earlier(session: &Connection, project: &Project, hash: &str) -> CommandResult<CodeVersion> {
-    let mut versions = session.client.code_versions(&project.code_name()).await?;
-    versions.retain(|version| version.hash.starts_with(hash));
-    let next = format!("`longshore deploy {} --list` lists the versions", project.dir.display());
-    match versions.len() {
-        1 => Ok(versions.remove(0)),
-        0 => {
-            Err(CommandError::new(CommandExit::NotFound, format!("`{}` has no version {hash}", project.slug))
-                .next(next))
-        }
-        many => {
-            Err(CommandError::usage(format!("{hash} is the start of {many} hashes; give more digits"))
-                .next(next))
-        }
-    }
-}
-
-async fn try_sample(session: &Connection, project: &Project, path: &std::path::Path) -> CommandResult {
+async fn try_sample(session: &Connection, project: &Project, path: &Path, words: &str) -> CommandResult {
     let sample = Sample::load(path)?;
-    match sample::run(&session.client, &project.slug, &sample, &session.screen).await? {
+    let result = sample::run(&session.client, &project.slug, &sample, &session.screen).await;
+    if result.as_ref().is_err_and(|error| error.is_unauthorized) {
+        // A key that may only deploy.
+        session.screen.line("    test_input.json was not run: the key may not submit jobs");
+        return Ok(CommandExit::Success);
+    }
+    match result? {
         SampleResult::Completed => Ok(CommandExit::Success),
         SampleResult::NotCompleted => Ok(CommandExit::JobFailed),
         SampleResult::NoWorker => {
             // The worker's log shows the reason. An unreadable log must not hide that the deployment failed.
-            let words = last_words(&session.client, &project.slug, LAST_LINES).await.unwrap_or_default();
+            let last = last_words(&session.client, &project.slug, LAST_LINES).await.unwrap_or_default();
             Err(CommandError::new(
                 CommandExit::Failure,
                 "the workers of this version keep exiting; the last lines of the last one:",
             )
-            .with_lines(words)
+            .with_lines(last)
             .next(format!(
-                "fix the handler and deploy again, or return to an earlier version: `longshore deploy {} --list`, then --to HASH",
-                project.dir.display()
+                "fix the handler and deploy again, or return to an earlier version: `longshore deploy {words} --list`, \
+                 then --to VERSION"
             )))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser};
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: DeployArgs,
+    }
+
+    fn parsed(line: &str) -> Result<DeployArgs, clap::Error> {
+        Line::try_parse_from(format!("deploy {line}").split_whitespace()).map(|line| line.args)
+    }
+
+    #[test]
+    fn a_return_and_a_list_refuse_what_they_would_ignore() {
+        Line::command().debug_assert();
+        for line in [
+            "dir",
+            "dir --to 1 --no-sample",
+            "dir --list",
+            "--image x --name chat --gpu L4 --env A=C",
+            "--name chat --to 1",
+            "--name chat --list",
+        ] {
+            parsed(line).unwrap();
+        }
+        for line in [
+            "dir --to 1 --env A=C",
+            "dir --to 1 --secret HF",
+            "dir --to 1 --image x",
+            "dir --to 1 --list",
+            "dir --to 1 --gpu L4",
+            "dir --to 1 --volume v",
+            "dir --to 1 --registry-auth r",
+            "dir --list --env A=C",
+            "dir --list --image x",
+            "dir --list --no-sample",
+            "--to 1",
+            "dir --name chat",
+        ] {
+            assert!(parsed(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_next_command_names_the_endpoint_as_this_one() {
+        let said = |line: &str| words(&parsed(line).unwrap(), &Project::named(Path::new("."), "chat"));
+        assert_eq!(said("my-worker"), "my-worker");
+        assert_eq!(said("my-worker --image x"), "--name chat");
+        assert_eq!(said("--name chat --list"), "--name chat");
+    }
+
+    #[test]
+    fn a_refusal_names_the_secrets_and_how_to_share_them() {
+        let refused = || CommandError::new(CommandExit::Unauthorized, "no").next("log in");
+        let mut project = Project::named(Path::new("."), "chat");
+        assert_eq!(not_with_secrets(refused(), &project).message, "no");
+        for (variable, secret) in [("A", "HF_TOKEN"), ("B", "HF_TOKEN"), ("C", "KEY")] {
+            project.env.insert(variable.to_owned(), EnvValue::secret(secret.parse().unwrap()));
+        }
+        let error = not_with_secrets(refused(), &project);
+        assert_eq!(error.exit, CommandExit::Unauthorized);
+        assert!(error.message.ends_with("a deploy of `chat` with the secrets `HF_TOKEN`, `KEY`"), "{error}");
+        assert_eq!(error.lines[0], "longshore secret set HF_TOKEN --endpoint chat");
+        let other = CommandError::new(CommandExit::Failure, "full");
+        assert_eq!(not_with_secrets(other, &project).message, "full");
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod dev_dir;
 pub(crate) mod error;
 mod install;
 pub(crate) mod logs;
+mod manifest_error;
 mod port;
 pub(crate) mod project;
 pub(crate) mod python;
@@ -70,7 +71,10 @@ pub async fn dev(args: &DevArgs, host: &dyn ServerHost) -> ExitCode {
 
 /// Prepares the environment and starts the server.
 async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Result<DevSession, DevError> {
-    let project = Project::load(&args.dir)?;
+    let project = match &args.image.image {
+        Some(name) => Project::of_image(&args.dir, &args.image, name)?,
+        None => Project::load(&args.dir)?,
+    };
     if args.once && project.sample().is_none() {
         return Err(DevError::new(format!(
             "--once runs test_input.json, which is missing in {}; create it, for example:",
@@ -88,7 +92,7 @@ async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Resu
     let home = DevDir::open(&project.dir)?;
     // The port is bound before the long installation, so that an unavailable port fails immediately.
     let port = port::bind(args.port)?;
-    let command = python::prepare(&project, &home, screen).await?;
+    let command = python::prepare(&project, &home, screen, &|_| {}).await?;
     let key = home.key(host)?;
     let base_url = format!("http://127.0.0.1:{}", port.number);
     let request =
@@ -102,6 +106,7 @@ async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Resu
     Ok(DevSession {
         dir: args.dir.clone(),
         once: args.once,
+        image: args.image.clone(),
         home,
         project,
         command,

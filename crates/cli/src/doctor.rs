@@ -101,7 +101,7 @@ fn secrets(key: &Result<bool, String>) -> Finding {
     match key {
         Ok(true) => Finding::ok("secrets", "stored secrets are encrypted with a key"),
         Ok(false) => {
-            Finding::warn("secrets", "stored unencrypted: create a key with `longshore secrets new-key FILE`")
+            Finding::warn("secrets", "stored unencrypted: create a key with `longshore secret new-key FILE`")
         }
         Err(error) => Finding::fail("secrets", error.clone()),
     }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use longshore_client::{ClientError, TlsProblem};
 
+use crate::human::age;
 use crate::output::{Styles, harmless};
 
 /// Exit codes of commands; `longshore --help` lists them.
@@ -87,12 +88,13 @@ impl From<ClientError> for CommandError {
                 "the server does not accept the key for this".to_owned()
             }
             ClientError::Refused { message, .. } => message.clone(),
+            ClientError::Tls { url, problem } => tls_message(url, problem),
             _ => error.to_string(),
         };
         match &error {
-            ClientError::Refused { status: 401, .. } => Self::new(CommandExit::Unauthorized, message).next(
-                "`longshore login` stores another key; LONGSHORE_API_KEY names one for a single command",
-            ),
+            ClientError::Refused { status: 401, .. } => {
+                Self::new(CommandExit::Unauthorized, message).next(OTHER_KEY)
+            }
             ClientError::Refused { status: 404, code, .. } => {
                 let failure = Self::new(CommandExit::NotFound, message);
                 match code.as_str() {
@@ -100,9 +102,18 @@ impl From<ClientError> for CommandError {
                     "job_not_found" => failure.next(
                         "finished jobs are deleted after their result TTL; `longshore requests ENDPOINT` lists the stored ones",
                     ),
-                    "route_not_found" => failure.next("the server may be older than this program: upgrade it"),
+                    "route_not_found" => failure.next(
+                        "a server with a management address (`management_listen`) answers /v1 only there: name it with \
+                         --url; else the server may be older than this program: upgrade it",
+                    ),
                     _ => failure,
                 }
+            }
+            ClientError::Refused { status: 503 | 507, code, .. } if code == "disk_full" => {
+                Self::new(CommandExit::Failure, message).next(
+                    "`longshore server` names the folder; free space on its disk, or delete jobs with `longshore purge` \
+                     and endpoints with `longshore endpoint delete`",
+                )
             }
             ClientError::Refused { status: 429 | 503, .. } => {
                 Self::new(CommandExit::Failure, message).next("nothing was changed: try again in a moment")
@@ -125,6 +136,31 @@ impl From<ClientError> for CommandError {
             ClientError::Refused { .. } => Self::new(CommandExit::Failure, message),
         }
     }
+}
+
+/// The next step after a refused key.
+const OTHER_KEY: &str =
+    "`longshore login` stores another key; LONGSHORE_API_KEY names one for a single command";
+
+/// Adds to a refusal of the key which scopes the request needs.
+pub(crate) fn needing(scopes: &str, endpoint: &str) -> impl FnOnce(ClientError) -> CommandError {
+    let step = format!("this needs a key with {scopes} for `{endpoint}`; {OTHER_KEY}");
+    move |error| {
+        let is_refused = matches!(error, ClientError::Refused { status: 401, .. });
+        let error = CommandError::from(error);
+        if is_refused { error.next(step) } else { error }
+    }
+}
+
+/// Returns the message of a TLS connection that was not made. A time has its age, which shows a wrong clock.
+fn tls_message(url: &str, problem: &TlsProblem) -> String {
+    let reason = problem.to_string();
+    let (TlsProblem::Expired { not_after: time } | TlsProblem::NotYetValid { not_before: time }) = problem
+    else {
+        return format!("cannot reach {url}: {reason}");
+    };
+    let age = time.parse().ok().map(|time| format!(" ({})", age(time)));
+    format!("cannot reach {url}: {reason}{}", age.unwrap_or_default())
 }
 
 /// Returns the next step after a TLS connection was not made.
@@ -176,6 +212,8 @@ mod tests {
             (refused(404, "endpoint_not_found"), CommandExit::NotFound),
             (refused(404, "job_not_found"), CommandExit::NotFound),
             (refused(429, "rate_limited"), CommandExit::Failure),
+            (refused(503, "disk_full"), CommandExit::Failure),
+            (refused(507, "disk_full"), CommandExit::Failure),
             (ClientError::Unreachable { url: "u".into(), cause: "c".into() }, CommandExit::Unreachable),
             (ClientError::TimedOut { url: "u".into(), seconds: 1 }, CommandExit::Unreachable),
         ] {
@@ -191,6 +229,17 @@ mod tests {
         assert!(failure.next.unwrap().contains("--ca-file"));
         let failure = CommandError::from(ClientError::NotHttp { url: "http://h:1/v1".into() });
         assert_eq!(failure.next.unwrap(), "if the server uses TLS, use https://h:1");
+        let expired = tls(TlsProblem::Expired { not_after: "2001-01-02T03:04:05Z".into() });
+        let message =
+            "cannot reach https://h:1/v1/x?y: the server's certificate expired at 2001-01-02T03:04:05Z";
+        assert!(expired.message.starts_with(message) && expired.message.ends_with(" days ago)"), "{expired}");
+        let failure = CommandError::from(refused(404, "route_not_found"));
+        assert!(failure.next.unwrap().contains("management address"));
+        let failure = needing("`jobs` or `read`", "gen")(refused(401, "unauthorized"));
+        assert_eq!(failure.exit, CommandExit::Unauthorized);
+        assert!(failure.next.unwrap().starts_with("this needs a key with `jobs` or `read` for `gen`; "));
+        let failure = needing("`jobs`", "gen")(refused(404, "endpoint_not_found"));
+        assert!(failure.next.unwrap().contains("endpoint list"));
         let failure = CommandError::from(refused(400, "bad_field"));
         assert_eq!((failure.exit, failure.message.as_str()), (CommandExit::Failure, "m"));
     }

@@ -93,7 +93,7 @@ impl Template {
         let is_empty = is_empty(dir).map_err(|error| cannot(format_args!("make a folder {shown}"), error))?;
         if !is_empty {
             return Err(CommandError::usage(format!("the folder {shown} is not empty; nothing was written"))
-                .next(format!("name a new folder: longshore init {} my-worker", self.name)));
+                .next(format!("name a new folder: longshore init {} {}", self.name, unused(dir).display())));
         }
         fs::create_dir_all(dir).map_err(|error| cannot(format_args!("make the folder {shown}"), error))?;
         for (name, text) in self.files {
@@ -103,6 +103,14 @@ impl Template {
         }
         Ok(())
     }
+}
+
+/// The first free name after that of a folder: `hello-2` for `hello`.
+fn unused(dir: &Path) -> PathBuf {
+    let name = dir.file_name().map_or_else(|| "my-worker".into(), |name| name.to_string_lossy().into_owned());
+    // A hundred such folders have another reason than a free name.
+    let numbered = (2..100).map(|number| dir.with_file_name(format!("{name}-{number}")));
+    numbered.into_iter().find(|dir| !dir.exists()).unwrap_or_else(|| PathBuf::from("NEW-FOLDER"))
 }
 
 /// Whether `dir` does not exist or has nothing but a Git repository without files.
@@ -147,6 +155,20 @@ mod tests {
             template.write_to(&dir).unwrap();
             assert_eq!(files(&dir), files(&examples.join(template.name)), "{}", template.name);
         }
+    }
+
+    #[test]
+    fn the_suggested_folder_is_a_new_one() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("my-worker");
+        fs::create_dir(&dir).unwrap();
+        fs::create_dir(home.path().join("my-worker-2")).unwrap();
+        assert_eq!(unused(&dir), home.path().join("my-worker-3"));
+        fs::write(dir.join("a"), "").unwrap();
+        let failure = TEMPLATES[0].write_to(&dir).unwrap_err();
+        assert!(failure.next.unwrap().ends_with("/my-worker-3"));
+        assert_eq!(unused(Path::new("some")), Path::new("some-2"));
+        assert_eq!(unused(Path::new(".")), Path::new("./my-worker-2"));
     }
 
     #[test]

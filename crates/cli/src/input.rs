@@ -9,6 +9,15 @@ use crate::exit::{CommandError, CommandResult, cannot};
 /// Most characters of a line that an error message shows.
 const SHOWN_CHARS_MAX: usize = 60;
 
+/// Parses a whole number of an option.
+pub(crate) fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let problem = if is_number { "too large" } else { "not a whole number, such as 100" };
+        problem.to_owned()
+    })
+}
+
 /// Returns the text of `argument` and its name for messages.
 fn text(argument: &str) -> CommandResult<(String, String)> {
     if argument == "-" {
@@ -61,6 +70,15 @@ fn not_json(text: &str, place: &str, error: &serde_json::Error) -> CommandError 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_whole_number_is_refused_in_words() {
+        assert_eq!(whole::<u32>("100"), Ok(100));
+        for text in ["x", "", "-1", "1.5"] {
+            assert_eq!(whole::<u32>(text), Err("not a whole number, such as 100".to_owned()), "{text}");
+        }
+        assert_eq!(whole::<u32>("99999999999"), Err("too large".to_owned()));
+    }
 
     #[test]
     fn what_is_not_json_is_shown_with_its_place() {

@@ -2,20 +2,29 @@
 
 mod chunks;
 mod control;
+mod explain;
 mod follow;
+mod history;
 mod request;
 mod show;
 mod stream;
 mod submit;
+mod summary;
 
 use std::time::Duration;
 
 use clap::Args;
 use longshore_model::JobId;
 
+use crate::input::whole;
 use crate::remote::ServerArgs;
 
 pub(crate) use control::{cancel, purge, retry};
+pub use explain::ExplainArgs;
+pub(crate) use explain::explain;
+pub(crate) use follow::title;
+pub use history::HistoryArgs;
+pub(crate) use history::history;
 pub(crate) use request::RequestArgs;
 pub(crate) use show::{health, requests, status};
 pub(crate) use stream::stream;
@@ -70,6 +79,9 @@ pub struct WaitArgs {
     /// With --wait: stop waiting after this time
     #[arg(long, value_name = "TIME", value_parser = span, requires = "wait")]
     pub(crate) timeout: Option<Duration>,
+    /// Print large and binary outputs whole on a terminal
+    #[arg(long)]
+    pub(crate) raw: bool,
 }
 
 /// Arguments of `longshore run`.
@@ -91,6 +103,9 @@ pub struct RunsyncArgs {
     /// Wait at most this long, 1s to 300s
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "90s")]
     pub(crate) timeout: Duration,
+    /// Print large and binary outputs whole on a terminal
+    #[arg(long)]
+    pub(crate) raw: bool,
     #[command(flatten)]
     pub(crate) remote: ServerArgs,
 }
@@ -114,8 +129,11 @@ pub struct StreamArgs {
     #[arg(index = 2, value_name = "JOB", value_parser = job_id)]
     pub(crate) job: JobId,
     /// First chunk to print, counted from 0
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, default_value_t = 0)]
     pub(crate) offset: u64,
+    /// Print large and binary chunks whole on a terminal
+    #[arg(long)]
+    pub(crate) raw: bool,
     #[command(flatten)]
     pub(crate) at: EndpointArgs,
 }

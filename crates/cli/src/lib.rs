@@ -7,11 +7,14 @@ mod args;
 mod backup;
 mod bench;
 mod confirm;
+mod console;
 mod deploy;
 pub mod dev;
 mod doctor;
 mod exit;
+mod hidden_input;
 mod human;
+mod image;
 mod init;
 mod input;
 mod jobs;
@@ -26,6 +29,7 @@ mod profile;
 mod remote;
 mod resources;
 mod screen;
+mod server;
 mod stop;
 mod store;
 mod table;
@@ -36,13 +40,12 @@ mod workers;
 
 use std::process::ExitCode;
 
-pub use args::{
-    Arguments, Command, DevArgs, LogFormat, NewKeyArgs, OnOff, RotateArgs, SecretsCommand, ServeArgs,
-    ShimArgs,
-};
+pub use args::{Arguments, Command, DevArgs, LogFormat, NewKeyArgs, OnOff, RotateArgs, ServeArgs, ShimArgs};
 pub use backup::{BackupArgs, RestoreArgs};
 pub use deploy::{CodeWorkerArgs, code_worker};
 pub use doctor::{DoctorArgs, ServerPlan};
+pub use human::{count, size};
+pub use resources::SecretCommand;
 pub use store::{RecoverArgs, StoreCommand, VerifyArgs};
 pub use tls::TlsCommand;
 
@@ -68,15 +71,21 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Retry(args) => jobs::retry(args).await,
         Command::Purge(args) => jobs::purge(args).await,
         Command::Health(args) => jobs::health(args).await,
+        Command::Explain(args) => jobs::explain(args).await,
+        Command::History(args) => jobs::history(args).await,
         Command::Requests(args) => jobs::requests(args).await,
         Command::Endpoint(command) => command.run().await,
         Command::Template(command) => command.run().await,
         Command::Keys(command) => command.run().await,
+        Command::Secret(command) => command.run().await,
         Command::Workers(args) => workers::workers(args).await,
+        Command::Server(args) => server::show(args).await,
+        Command::Drain(args) => server::drain(args).await,
         Command::Logs(args) => logs::logs(args).await,
         Command::Deploy(args) => deploy::deploy(args).await,
         Command::CodeWorker(args) => return code_worker(args).await,
         Command::Top(args) => top::top(args).await,
+        Command::Console(args) => console::console(args).await,
         Command::Bench(args) => bench::bench(args).await,
         Command::Completions(args) => pages::completions(args),
         Command::Man(args) => pages::man(args),
@@ -84,7 +93,6 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Dev(_)
         | Command::Serve(_)
         | Command::Doctor(_)
-        | Command::Secrets(_)
         | Command::Backup(_)
         | Command::Restore(_)
         | Command::Store(_)

@@ -1,13 +1,13 @@
 //! `longshore login`: stores a server and its key in a profile.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
 use longshore_client::Client;
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use crate::exit::{CommandError, CommandExit, CommandResult, cannot};
+use crate::hidden_input;
 use crate::profile::{self, DEFAULT_PROFILE, Profile, Profiles, Secret};
 use crate::remote::{LOCAL_URL, ca_file, same, variable};
 
@@ -53,27 +53,9 @@ pub(crate) async fn login(args: &LoginArgs) -> CommandResult {
     Ok(CommandExit::Success)
 }
 
-/// Reads the key from a terminal without echo, or from a pipe.
+/// Reads an API key from the terminal without echo, or from standard input.
 fn ask(url: &str) -> CommandResult<Secret> {
-    let stdin = std::io::stdin();
-    let terminal = stdin.is_terminal();
-    let mut line = String::new();
-    let mut read = || stdin.lock().read_line(&mut line).map_err(|error| cannot("read the key", error));
-    if terminal {
-        let mut err = std::io::stderr();
-        let _ = write!(err, "API key for {url}: ").and_then(|()| err.flush());
-        let cannot_hide = |error| cannot("hide what is typed", error);
-        let shown = tcgetattr(&stdin).map_err(cannot_hide)?;
-        let mut hidden = shown.clone();
-        hidden.local_modes.remove(LocalModes::ECHO);
-        tcsetattr(&stdin, OptionalActions::Now, &hidden).map_err(cannot_hide)?;
-        let outcome = read();
-        tcsetattr(&stdin, OptionalActions::Now, &shown).map_err(cannot_hide)?;
-        let _ = writeln!(err);
-        outcome?;
-    } else {
-        read()?;
-    }
+    let line = hidden_input::line(&format!("API key for {url}: "))?;
     if line.trim().is_empty() {
         return Err(CommandError::usage("no key given")
             .next("type it, pipe it in, or set LONGSHORE_API_KEY: `longshore login < keyfile`"));

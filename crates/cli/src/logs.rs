@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::dev::logs::record;
 use crate::exit::{CommandError, CommandExit, CommandResult, cannot};
+use crate::input::whole;
 use crate::jobs::{EndpointArgs, endpoint_name};
 use crate::output::{OutputFormat, parsed};
 use crate::remote::Connection;
@@ -34,7 +35,7 @@ pub struct LogsArgs {
     #[arg(long, value_name = "ID")]
     worker: Option<String>,
     /// Last N lines of each worker to start with
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>, default_value_t = 100)]
     tail: u32,
     #[command(flatten)]
     at: EndpointArgs,

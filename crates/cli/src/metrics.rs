@@ -15,6 +15,8 @@ pub(crate) struct EndpointNumbers {
     pub(crate) delay_count: f64,
     /// Number of workers per state.
     pub(crate) workers: BTreeMap<String, f64>,
+    /// Number of GPUs of all workers.
+    pub(crate) gpus: f64,
 }
 
 /// Returns the metrics of every endpoint by id. Unknown metrics are ignored, because other versions may have more.
@@ -38,6 +40,7 @@ pub(crate) fn endpoints(page: &str) -> BTreeMap<String, EndpointNumbers> {
             ("longshore_workers", ..) => {
                 one.workers.insert(label("condition").to_owned(), value);
             }
+            ("longshore_worker_gpus", ..) => one.gpus += value,
             _ => {}
         }
     }
@@ -99,6 +102,8 @@ mod tests {
             longshore_job_delay_seconds_bucket{endpoint=\"e1\",le=\"+Inf\"} 3\n\
             longshore_job_delay_seconds_sum{endpoint=\"e1\"} 0.5\n\
             longshore_workers{endpoint=\"e1\",condition=\"idle\"} 2\n\
+            longshore_worker_gpus{endpoint=\"e1\",type=\"L4\"} 1\n\
+            longshore_worker_gpus{endpoint=\"e1\",type=\"H100\"} 4\n\
             process_resident_memory_bytes 5\nnonsense{\nno value\n";
         assert_eq!(
             (taken_at_s(page), taken_at_s("longshore_metrics_time_seconds 7.25\n")),
@@ -107,6 +112,6 @@ mod tests {
         let all = endpoints(page);
         let one = &all["e1"];
         assert_eq!((one.name.as_str(), one.queued, one.completed), ("a \"b\", c", 4.0, 1_000.0));
-        assert_eq!((one.delay_sum_s, one.workers["idle"], all.len()), (0.5, 2.0, 1));
+        assert_eq!((one.delay_sum_s, one.workers["idle"], one.gpus, all.len()), (0.5, 2.0, 5.0, 1));
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::exit::{CommandResult, cannot};
+use crate::human::{in_words, with_ages, with_unit};
 use crate::members::Members;
 use crate::pretty::pretty;
 use crate::table::{Column, Table};
@@ -61,6 +62,11 @@ impl Styles {
         Self { coloured: false }
     }
 
+    #[cfg(test)]
+    pub(crate) fn coloured() -> Self {
+        Self { coloured: true }
+    }
+
     pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
@@ -106,11 +112,19 @@ impl Styles {
 pub(crate) struct Output {
     pub(crate) format: OutputFormat,
     pub(crate) styles: Styles,
+    /// Whether large and binary values are shortened: the reader is a person at a terminal.
+    pub(crate) summarizes: bool,
 }
 
 impl Output {
     pub(crate) fn new(format: OutputFormat) -> Self {
-        Self { format, styles: Styles::of(&std::io::stdout()) }
+        let summarizes = format == OutputFormat::Table && std::io::stdout().is_terminal();
+        Self { format, styles: Styles::of(&std::io::stdout()), summarizes }
+    }
+
+    /// Shortens nothing if `raw`.
+    pub(crate) fn whole_if(self, raw: bool) -> Self {
+        Self { summarizes: self.summarizes && !raw, ..self }
     }
 
     /// Prints several records. A table shows `columns` of them.
@@ -165,10 +179,15 @@ impl Output {
     #[expect(clippy::unused_self, reason = "every way to standard output is a method of this")]
     pub(crate) fn text(self, text: &str) -> CommandResult<()> {
         let mut out = std::io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
-            written => written.map_err(|error| cannot("write to standard output", error)),
-        }
+        end_if_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    }
+}
+
+/// Ends the program with success if standard output is closed. Returns other errors of a write.
+pub(crate) fn end_if_closed(written: std::io::Result<()>) -> CommandResult<()> {
+    match written {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        written => written.map_err(|error| cannot("write to standard output", error)),
     }
 }
 
@@ -185,9 +204,12 @@ fn members_of<'a>(members: impl Iterator<Item = (&'a str, &'a RawValue)>, styles
     for (name, value) in first.into_iter().chain(rest) {
         // Numbers and order stay unchanged; strings are shown without quotes.
         let shown = match parsed(value) {
+            Value::String(text) if name == "reason" => harmless(&with_ages(&text)),
             value @ (Value::String(_) | Value::Null) => cell(&value),
-            _ => one_line(value.get()),
+            number => with_unit(name, &number).unwrap_or_else(|| one_line(value.get())),
         };
+        let words = in_words(name, &parsed(value)).map(|words| styles.dim(&format!(" ({words})")));
+        let shown = shown + &words.unwrap_or_default();
         let shown = if name == "status" { styles.state(&shown) } else { shown };
         out.push_str(&styles.dim(&format!("{name:width$}")));
         out.push_str("  ");
@@ -236,12 +258,13 @@ mod tests {
     #[test]
     fn a_record_shows_its_members_below_each_other() {
         let record = RawValue::from_string(
-            r#"{"id":"a","status":"FAILED","error":"one\ntwo","retries":2,"none":null}"#.to_owned(),
+            r#"{"id":"a","status":"FAILED","error":"one\ntwo","retries":2,"none":null,"startMs":90000}"#
+                .to_owned(),
         );
         let shown = members(&record.unwrap(), Styles::plain());
         assert_eq!(
             shown,
-            "id       a\nstatus   FAILED\nerror    one\n         two\nretries  2\nnone     -\n"
+            "id       a\nstatus   FAILED\nerror    one\n         two\nretries  2\nnone     -\nstartMs  90000 (1 min 30 s)\n"
         );
     }
 

@@ -46,6 +46,13 @@ pub(crate) struct Connection {
     pub(crate) screen: Screen,
 }
 
+impl Connection {
+    /// The same connection, whose output shortens nothing if `raw`.
+    pub(crate) fn whole_if(self, raw: bool) -> Self {
+        Self { output: self.output.whole_if(raw), ..self }
+    }
+}
+
 /// The server of a command.
 pub(crate) struct Target {
     pub(crate) url: String,

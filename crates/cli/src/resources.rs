@@ -1,21 +1,25 @@
-//! Commands that list, show, create, change and delete endpoints, templates and keys.
+//! Commands that list, show, create, change and delete endpoints, templates, secrets and keys.
 
 mod endpoint;
 mod key;
+mod secret;
 mod template;
 
 use clap::Args;
 use longshore_client::Collection;
+use serde_json::value::RawValue;
 
 use crate::confirm::confirm;
 use crate::exit::{CommandError, CommandExit, CommandResult};
 use crate::jobs::endpoint_name;
 use crate::members::Members;
-use crate::remote::ServerArgs;
+use crate::remote::{Connection, ServerArgs};
 use crate::table::Column;
 
 pub use endpoint::EndpointCommand;
 pub use key::KeyCommand;
+pub(crate) use secret::SECRET_EXAMPLES;
+pub use secret::SecretCommand;
 pub use template::TemplateCommand;
 
 /// Arguments of a command without an id.
@@ -70,14 +74,25 @@ async fn create(remote: &ServerArgs, of: Collection, members: &Members) -> Comma
 }
 
 async fn update(remote: &ServerArgs, of: Collection, id: &str, members: &Members) -> CommandResult {
+    let (session, record) = updated(remote, of, id, members).await?;
+    session.output.record(&record)?;
+    Ok(CommandExit::Success)
+}
+
+/// Changes a resource. Returns its new record.
+async fn updated(
+    remote: &ServerArgs,
+    of: Collection,
+    id: &str,
+    members: &Members,
+) -> CommandResult<(Connection, Box<RawValue>)> {
     if members.is_empty() {
         return Err(CommandError::usage("no field to change").next("give a field; --help lists them"));
     }
     let session = remote.connect()?;
     let record =
         session.client.update(of, id, members.body()?).await.map_err(|error| named(error.into(), of))?;
-    session.output.record(&record)?;
-    Ok(CommandExit::Success)
+    Ok((session, record))
 }
 
 async fn delete(args: &DeleteArgs, of: Collection, drain: bool, also: &str) -> CommandResult {
@@ -101,6 +116,9 @@ fn named(failure: CommandError, of: Collection) -> CommandError {
         Collection::Endpoints => "endpoint",
         Collection::Templates => "template",
         Collection::Keys => "keys",
+        Collection::Secrets => "secret",
+        // They have no command.
+        Collection::RegistryAuths => return failure,
     };
     failure.next(format!("`longshore {command} list` lists them"))
 }

@@ -3,7 +3,9 @@
 //! Everything goes to standard error, except the sample's result. So the result can be piped.
 
 use std::fmt::Write;
-use std::io::{IsTerminal, Write as _};
+use std::io::{self, IsTerminal, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -22,6 +24,8 @@ pub(crate) struct Screen {
     lines: MultiProgress,
     /// Whether the terminal supports colours and redrawn lines.
     fancy: bool,
+    /// Whether standard output ends inside a line, which [`Screen::part`] began.
+    is_line_open: Arc<AtomicBool>,
 }
 
 /// A running step. It ends with [`Step::done`] or [`Step::failed`], or silently when it is dropped.
@@ -40,7 +44,8 @@ impl Screen {
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let fancy = !plain && !dumb && std::io::stderr().is_terminal();
         let target = if fancy { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        Self { lines: MultiProgress::with_draw_target(target), fancy }
+        let lines = MultiProgress::with_draw_target(target);
+        Self { lines, fancy, is_line_open: Arc::default() }
     }
 
     /// Starts a step. Must be called inside a tokio runtime.
@@ -63,6 +68,7 @@ impl Screen {
 
     /// Writes a line above the moving one.
     pub(crate) fn line(&self, text: &str) {
+        self.end_part();
         // A failed write to standard error cannot be reported.
         let _ = self.lines.suspend(|| writeln!(std::io::stderr(), "{text}"));
     }
@@ -82,8 +88,55 @@ impl Screen {
         self.line(&format!("  {} {text}", self.red("✗")));
     }
 
+    /// Writes text to standard output, without a line break after it. The moving line is away while the text ends inside a
+    /// line: it would overwrite that line.
+    pub(crate) fn part(&self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let is_open = !text.ends_with('\n');
+        let was_open = self.is_line_open.swap(is_open, Ordering::Relaxed);
+        if is_open && !was_open {
+            self.hide_moving_line();
+        }
+        let written = self.lines.suspend(|| {
+            let mut out = io::stdout().lock();
+            out.write_all(text.as_bytes())?;
+            out.flush()
+        });
+        if was_open && !is_open {
+            self.show_moving_line();
+        }
+        written
+    }
+
+    /// Ends the line that [`Screen::part`] began, if one is open.
+    pub(crate) fn end_part(&self) {
+        if self.is_line_open.load(Ordering::Relaxed) {
+            // The text before it was written, or its error was reported.
+            let _ = self.part("\n");
+        }
+    }
+
+    fn hide_moving_line(&self) {
+        // A failed write to standard error cannot be reported.
+        let _ = self.lines.clear();
+        self.lines.set_draw_target(ProgressDrawTarget::hidden());
+        if self.fancy {
+            // The timer may have drawn the line again in between.
+            let _ = write!(io::stderr(), "\r\x1b[2K");
+        }
+    }
+
+    fn show_moving_line(&self) {
+        if self.fancy {
+            self.lines.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+
     /// Writes the sample's result, the only text on standard output.
     pub(crate) fn result(&self, text: &str) {
+        self.end_part();
         let _ = self.lines.suspend(|| writeln!(std::io::stdout(), "{text}"));
     }
 
@@ -167,13 +220,22 @@ fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// Formats a duration: `4 ms`, `2.3 s`, `1 min 12 s`.
+/// Formats a duration: `4 ms`, `2.3 s`, `1 min 12 s`, `10 min`, `2 h 5 min`, `7 days`.
 pub(crate) fn span(span: Duration) -> String {
     match span.as_millis() {
         ms @ 0..1_000 => format!("{ms} ms"),
         1_000..60_000 => format!("{:.1} s", span.as_secs_f64()),
-        _ => format!("{} min {} s", span.as_secs() / 60, span.as_secs() % 60),
+        _ => match span.as_secs() {
+            s @ 0..3_600 => pair((s / 60, "min"), (s % 60, "s")),
+            s @ 3_600..172_800 => pair((s / 3_600, "h"), (s / 60 % 60, "min")),
+            s => pair((s / 86_400, "days"), (s / 3_600 % 24, "h")),
+        },
     }
+}
+
+/// `1 min 12 s`; the smaller unit is left out if it is 0.
+fn pair((large, unit): (u64, &str), (small, smaller): (u64, &str)) -> String {
+    if small == 0 { format!("{large} {unit}") } else { format!("{large} {unit} {small} {smaller}") }
 }
 
 #[cfg(test)]
@@ -184,5 +246,7 @@ mod tests {
     fn spans_read_as_people_say_them() {
         let said = |ms| span(Duration::from_millis(ms));
         assert_eq!([said(4), said(2_340), said(72_000)], ["4 ms", "2.3 s", "1 min 12 s"]);
+        let long = [said(600_000), said(7_500_000), said(172_800_000), said(180_000_000)];
+        assert_eq!(long, ["10 min", "2 h 5 min", "2 days", "2 days 2 h"]);
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
+use longshore_model::EndpointId;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::transport::RequestBuilder;
 use crate::{Client, ClientError};
@@ -26,42 +26,35 @@ pub struct CodeVersion {
     pub command: Vec<String>,
 }
 
+/// What uploaded code belongs to.
+#[derive(Clone, Copy, Debug)]
+pub enum CodeOwner<'a> {
+    /// A name that all versions share. Needs a key with `manage` for all endpoints.
+    Name(&'a str),
+    /// The endpoint with this id. Needs a key with `manage` for the endpoint.
+    Endpoint(EndpointId),
+}
+
 impl Client {
-    /// Uploads the archive of a folder, a gzipped tar, as a version under `name`; `sent` counts the archive's bytes as
-    /// they are sent.
+    /// Uploads the archive of a folder, a gzipped tar, as a version; `sent` counts the archive's bytes as they are sent.
     ///
     /// # Errors
     ///
     /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn keep_code(
         &self,
-        name: &str,
+        owner: CodeOwner<'_>,
         archive: Bytes,
         sent: Arc<AtomicU64>,
     ) -> Result<CodeVersion, ClientError> {
-        let path = format!("/v1/code?name={name}");
+        let path = match owner {
+            CodeOwner::Name(name) => format!("/v1/code?name={name}"),
+            CodeOwner::Endpoint(id) => format!("/v1/code?endpoint={id}"),
+        };
         let call = RequestBuilder::new(Method::POST, &path).held(UPLOAD_TIME_MAX);
         let body = Some(archive);
         self.transport
             .json(RequestBuilder { body, sent: Some(sent), content_type: "application/gzip", ..call })
             .await
-    }
-
-    /// The versions under a name, newest first.
-    ///
-    /// # Errors
-    ///
-    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
-    pub async fn code_versions(&self, name: &str) -> Result<Vec<CodeVersion>, ClientError> {
-        self.transport.json(RequestBuilder::get(&format!("/v1/code?name={name}"))).await
-    }
-
-    /// The versions under a name, newest first, each as JSON text.
-    ///
-    /// # Errors
-    ///
-    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
-    pub async fn code_versions_text(&self, name: &str) -> Result<Vec<Box<RawValue>>, ClientError> {
-        self.transport.json(RequestBuilder::get(&format!("/v1/code?name={name}"))).await
     }
 }

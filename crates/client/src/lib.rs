@@ -4,19 +4,26 @@
 
 mod authorities;
 mod code;
+mod console;
 mod error;
+mod explain;
 mod external;
+mod history;
 mod jobs;
 mod logs;
 mod management;
 mod resources;
 mod segment;
+mod server;
 mod transport;
 mod upload_body;
+mod versions;
 mod wire;
 
-pub use code::CodeVersion;
+pub use code::{CodeOwner, CodeVersion};
+pub use console::ConsoleCode;
 pub use error::ClientError;
+pub use explain::{Explanation, WaitAction, WaitCause, WaitEstimate};
 pub use external::{ExternalWorker, TakenJob};
 pub use jobs::{Chunk, Health, HealthJobs, HealthReasons, HealthWorkers, Job, JobPage, Purged, StreamPage};
 pub use logs::LogLines;
@@ -24,6 +31,7 @@ pub use longshore_trust::TlsProblem;
 pub use management::{Endpoint, EndpointSpec, Template, TemplateSpec};
 pub use resources::Collection;
 pub use segment::segment;
+pub use versions::{DeploySpec, Deployed, VersionEntry};
 
 use std::path::Path;
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::segment::segment;
@@ -27,6 +28,45 @@ impl Client {
     pub async fn workers(&self, endpoint: &str, ended: bool) -> Result<Vec<Box<RawValue>>, ClientError> {
         let path = format!("/v1/endpoints/{}/workers?ended={ended}", segment(endpoint));
         self.transport.json(RequestBuilder::get(&path)).await
+    }
+
+    /// Drains a managed worker: it gets no further job and ends after its running ones. Returns the worker, as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
+    pub async fn drain_worker(&self, endpoint: &str, worker: &str) -> Result<Box<RawValue>, ClientError> {
+        self.end_worker(endpoint, worker, "drain").await
+    }
+
+    /// Begins to stop a managed worker: its running jobs are queued again, unless they end within the stop grace. Returns
+    /// the worker, as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
+    pub async fn stop_worker(&self, endpoint: &str, worker: &str) -> Result<Box<RawValue>, ClientError> {
+        self.end_worker(endpoint, worker, "stop").await
+    }
+
+    async fn end_worker(
+        &self,
+        endpoint: &str,
+        worker: &str,
+        how: &str,
+    ) -> Result<Box<RawValue>, ClientError> {
+        let path = format!("/v1/endpoints/{}/workers/{}/{how}", segment(endpoint), segment(worker));
+        self.transport.json(RequestBuilder::post(&path, Bytes::new())).await
+    }
+
+    /// Ends the wait after crashes of an endpoint's workers. Returns the workers, as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
+    pub async fn try_workers_now(&self, endpoint: &str) -> Result<Vec<Box<RawValue>>, ClientError> {
+        let path = format!("/v1/endpoints/{}/try-now", segment(endpoint));
+        self.transport.json(RequestBuilder::post(&path, Bytes::new())).await
     }
 
     /// Reads a worker's log: its last `tail` lines, or all of it. With `follow` further lines come until the worker

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::Method;
 use longshore_model::{
-    Durability, EndpointId, PausedFrom, Provider, RetryOn, ScalerType, StreamShape, TemplateId,
+    ComputeType, Durability, EndpointId, EnvValue, PausedFrom, Provider, RetryOn, ScalerType, StreamShape,
+    TemplateId, WebhookEvent,
 };
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::segment::segment;
@@ -47,7 +48,10 @@ pub struct TemplateSpec {
     pub workdir: Option<String>,
     /// The worker's environment; replaces the previous one as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub env: Option<BTreeMap<String, String>>,
+    pub env: Option<BTreeMap<String, EnvValue>>,
+    /// The id of the credentials for the image's registry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container_registry_auth_id: Option<String>,
     /// Whether the template is for endpoints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_serverless: Option<bool>,
@@ -75,6 +79,13 @@ pub struct Endpoint {
     /// The limits before the endpoint was paused; `None` if it is not paused.
     #[serde(default)]
     pub paused_from: Option<PausedFrom>,
+    /// The names of the variables of its template. Their values are not shown.
+    #[serde(default)]
+    #[expect(clippy::zero_sized_map_values, reason = "the form of the server's JSON")]
+    pub env: BTreeMap<String, IgnoredAny>,
+    /// The names of the variables that the last deploy set.
+    #[serde(default)]
+    pub deployed_env: Vec<String>,
 }
 
 /// The fields of an endpoint to make or to change. Only fields with a value are sent; on an update the others stay.
@@ -87,8 +98,8 @@ pub struct EndpointSpec {
     /// A second address under `/v2`, unique.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slug: Option<String>,
-    /// The template of the workers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The template of the workers. Not read from `longshore.toml`.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub template_id: Option<TemplateId>,
     /// What runs the workers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,6 +158,51 @@ pub struct EndpointSpec {
     /// Most processors that one worker uses at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vcpus: Option<f64>,
+    /// The models that its workers serve, by the names that `openai` clients send.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<String>>,
+    /// The webhook of jobs that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<String>,
+    /// The events that webhooks are called for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook_events: Option<Vec<WebhookEvent>>,
+    /// Accepted for compatibility; has no effect here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flashboot: Option<bool>,
+    /// Whether workers get GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compute_type: Option<ComputeType>,
+    /// The number of GPUs of each worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_count: Option<u32>,
+    /// GPU types in order of preference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_type_ids: Option<Vec<String>>,
+    /// Accepted for compatibility; has no effect here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_cuda_versions: Option<Vec<String>>,
+    /// Accepted for compatibility; has no effect here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_cuda_version: Option<String>,
+    /// Accepted for compatibility; has no effect here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_flavor_ids: Option<Vec<String>>,
+    /// Accepted for compatibility; has no effect here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_center_ids: Option<Vec<String>>,
+    /// The volume that its workers can use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_volume_id: Option<String>,
+    /// More volumes that its workers can use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_volume_ids: Option<Vec<String>>,
+    /// Processors per CPU worker, for comparison; limits nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vcpu_count: Option<u32>,
+    /// The variables of `env` that the deploy sets which creates the endpoint. Not read from `longshore.toml`.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub deployed_env: Option<Vec<String>>,
 }
 
 impl Client {

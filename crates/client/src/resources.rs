@@ -21,8 +21,12 @@ pub enum Collection {
     Endpoints,
     /// Templates: what the workers of endpoints run.
     Templates,
+    /// Secrets: values that templates name. Their ids are their names.
+    Secrets,
     /// API keys: what clients may do.
     Keys,
+    /// Credentials for registries of container images.
+    RegistryAuths,
 }
 
 impl Collection {
@@ -30,7 +34,9 @@ impl Collection {
         match self {
             Self::Endpoints => "/v1/endpoints",
             Self::Templates => "/v1/templates",
+            Self::Secrets => "/v1/secrets",
             Self::Keys => "/v1/apikeys",
+            Self::RegistryAuths => "/v1/containerregistryauth",
         }
     }
 }
@@ -41,7 +47,9 @@ impl fmt::Display for Collection {
         f.write_str(match self {
             Self::Endpoints => "endpoint",
             Self::Templates => "template",
+            Self::Secrets => "secret",
             Self::Keys => "key",
+            Self::RegistryAuths => "registry credentials",
         })
     }
 }
@@ -102,7 +110,7 @@ impl Client {
         self.transport.bytes(RequestBuilder::new(Method::DELETE, &path).held(wait)).await.map(|_| ())
     }
 
-    /// Whether the server knows the key, whatever it permits.
+    /// Whether the server knows the key. The key needs no particular permission.
     ///
     /// # Errors
     ///

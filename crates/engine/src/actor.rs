@@ -34,6 +34,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::committer::{CommitProgress, CommitRequest, CommitSender};
 use crate::endpoint_shared::EndpointShared;
+use crate::job_feed::JobCounts;
 use held_reply::HeldReply;
 use mailbox::{Admitted, Mailbox};
 use parked_takes::ParkedTakes;
@@ -95,6 +96,8 @@ pub(crate) struct Actor {
     jobs_are_ready: bool,
     /// An invariant is broken: no request is handled until the queue is loaded again.
     is_broken: bool,
+    /// Retries in the queue's counters after the last round.
+    retried: u64,
     reload_backoff: broken::ReloadBackoff,
 }
 
@@ -108,6 +111,7 @@ impl Actor {
         committer: CommitSender,
     ) -> Self {
         let streams = StreamTable::new(queue.counters().reserved_seq);
+        let retried = queue.counters().retried;
         Self {
             now: shared.now(),
             shared,
@@ -134,6 +138,7 @@ impl Actor {
             permit: None,
             jobs_are_ready: false,
             is_broken: false,
+            retried,
             reload_backoff: broken::ReloadBackoff::default(),
         }
     }
@@ -240,13 +245,16 @@ impl Actor {
     fn flush(&mut self) {
         // The part of the input budget that this round did not use is given back.
         self.input_permit = None;
-        let runners = self.queue.running_workers();
-        self.shared.running_workers.store(runners, Ordering::Relaxed);
+        self.publish();
         if let Some(counters) = self.queue.take_counters() {
+            // After a failed commit, the counters are lower.
+            self.shared.metrics.activity.retried(counters.retried.saturating_sub(self.retried));
+            self.retried = counters.retried;
             let endpoint = self.shared.no;
             self.writes.push(Write::PutCounters(endpoint, counters));
         }
         if !self.post_commit.is_empty() {
+            self.note_counts();
             let post_commit = std::mem::take(&mut self.post_commit);
             self.held.push(HeldReply::PostCommit(Box::new(post_commit), Arc::clone(&self.shared)));
         }
@@ -277,6 +285,30 @@ impl Actor {
         };
         // The committer outlives its actors: it ends when the last one has dropped its sender.
         let _ = self.committer.send(request);
+    }
+
+    /// Publishes the load of the endpoint after this round.
+    fn publish(&self) {
+        let (load, shared) = (self.queue.load(), &self.shared);
+        shared.running_workers.store(self.queue.running_workers(), Ordering::Relaxed);
+        shared.known_workers.store(self.queue.known_workers(), Ordering::Relaxed);
+        shared.metrics.activity.publish_load(load.queued, load.running, load.first_normal_since);
+    }
+
+    /// Adds the numbers of jobs to the changes of this round, if a reader of events is there.
+    fn note_counts(&mut self) {
+        if self.post_commit.is_watched {
+            let (load, counters) = (self.queue.load(), self.queue.counters());
+            let changes = self.post_commit.changes.get_or_insert_default();
+            changes.counts = JobCounts {
+                queued: load.queued,
+                running: load.running,
+                completed: counters.completed,
+                failed: counters.failed,
+                cancelled: counters.cancelled,
+                retried: counters.retried,
+            };
+        }
     }
 
     /// Whether this round has nothing to write and every earlier round is durable.

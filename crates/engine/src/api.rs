@@ -4,7 +4,7 @@ use bytes::Bytes;
 use longshore_model::{
     Counters, Idempotency, JobId, JobRow, JobState, Millis, Submitter, WorkerCounts, WorkerId, WorkerPhase,
 };
-use longshore_queue::Refusal;
+use longshore_queue::{JobConditions, Refusal};
 use longshore_store::StoreError;
 
 use crate::BudgetPermit;
@@ -20,9 +20,13 @@ pub enum EndpointError {
     /// The endpoint is deleted.
     #[error("the endpoint no longer exists")]
     Deleted,
-    /// The commit failed, the queue reloads or the server stops. A later try may succeed.
+    /// The queue reloads or the server stops. Nothing has changed. A later try may succeed.
     #[error("the change could not be kept: {0}")]
     Unavailable(String),
+    /// The commit failed. The change has no effect in this run of the server, but its bytes may be on the disk: after a
+    /// power cut the change may have taken effect. A later try may succeed.
+    #[error("the change could not be kept: {0}")]
+    CommitFailed(String),
     /// A stored payload, outcome or chunk cannot be read now. A later try may succeed.
     #[error("what is stored of the job cannot be read now: {0}")]
     Unreadable(String),
@@ -32,12 +36,20 @@ pub enum EndpointError {
     /// The budget has no memory for the payload to read. A later try may succeed.
     #[error("there is no room in memory for what is to be read")]
     NoRoom,
+    /// The disk has too little space for new jobs. Nothing has changed; retry when there is space.
+    #[error("the disk is full")]
+    NoSpace,
     /// Too many bytes of requests are in memory and not durable yet. Nothing has changed; retry after 1 s.
     #[error("too many request bytes in flight; retry after 1 s")]
     Overloaded,
 }
 
 impl EndpointError {
+    /// Whether the change was not made, and the same request may succeed later.
+    pub(crate) fn is_of_writing(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::CommitFailed(_))
+    }
+
     /// Whether stored data could not be read, now or ever.
     pub(crate) fn is_of_reading(&self) -> bool {
         matches!(self, Self::Unreadable(_) | Self::Damaged(_))
@@ -113,10 +125,10 @@ pub struct JobSnapshot {
 }
 
 /// The jobs to list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct JobFilter {
-    /// The state of the jobs; `None` for any.
-    pub state: Option<JobState>,
+    /// What the jobs have to meet; the default for all jobs.
+    pub conditions: JobConditions,
     /// The limit of the number of jobs in the page.
     pub limit: usize,
     /// The cursor of the page before; only jobs that were created earlier than this job. `None` for the first page.
@@ -130,6 +142,10 @@ pub struct JobPage {
     pub jobs: Vec<JobSnapshot>,
     /// The cursor of the next page; `None` at the end. A page with a cursor can have fewer jobs than the limit.
     pub cursor: Option<JobId>,
+    /// The number of jobs that were examined for this page.
+    pub searched: u64,
+    /// The number of jobs of the endpoint.
+    pub of: u64,
 }
 
 /// The numbers of an endpoint's jobs and workers.
@@ -232,4 +248,10 @@ pub struct WorkerView {
     pub running: u32,
     /// How long the worker has held no job, in ms; 0 while it holds one.
     pub idle_ms: u64,
+    /// The jobs that the worker holds.
+    pub jobs: Vec<JobId>,
+    /// The number of jobs that the worker ended since this server knows it.
+    pub jobs_done: u64,
+    /// The time of the worker's last request, or of its registration.
+    pub last_contact: Millis,
 }

@@ -1,5 +1,5 @@
-//! Templates, network volumes, registry credentials and webhook secrets: in memory for reads, in the store for the next
-//! start.
+//! Templates, secrets, network volumes, registry credentials, webhook secrets and versions of endpoints: in memory for
+//! reads, in the store for the next start.
 //!
 //! ```text
 //!   change ──► lock ──► checks ──► commit to the store ──► state in memory ──► actors and supervisors
@@ -11,23 +11,27 @@
 
 pub(crate) mod json_rows;
 mod registry_auths;
+mod secrets;
 pub(crate) mod shard;
 mod state;
-mod templates;
+pub(crate) mod templates;
+pub(crate) mod versions;
 mod volumes;
 pub(crate) mod webhook_secrets;
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use longshore_launch::Launchers;
-use longshore_model::Millis;
+use longshore_model::{JsonRowKind, Millis};
 use longshore_store::{Catalog as StoredCatalog, StoreError, Write};
 use tokio::sync::MutexGuard;
 
 use crate::EndpointHandle;
 use crate::services::Services;
+use json_rows::take_rows;
 use shard::CatalogShard;
 use state::CatalogState;
+use versions::Versions;
 
 /// The resources of an engine, except endpoints and API keys.
 ///
@@ -59,6 +63,7 @@ impl Catalog {
         for template in std::mem::take(&mut stored.templates) {
             state.put_template(Arc::new(template));
         }
+        state.versions = Versions::load(take_rows(stored, JsonRowKind::EndpointVersion));
         for row in std::mem::take(&mut stored.json_rows) {
             state.json_rows.put(row.kind, row.id, row.json);
         }

@@ -18,7 +18,6 @@ use longshore_store::{Batch, Store, StoreError, StoreFuture, Write};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::actor::held_reply::HeldReply;
-use crate::actor::request::unavailable;
 use crate::store_health::StoreHealth;
 use crate::{EndpointError, EngineMetrics};
 
@@ -258,7 +257,7 @@ impl<'a> ShardCommits<'a> {
                     tracing::error!(shard = self.shard.0, %error, "commit failed, reloading queues");
                 }
                 self.has_failed = true;
-                refuse(covered, &unavailable(&error));
+                refuse(covered, &EndpointError::CommitFailed(error.to_string()));
             }
         }
         if self.has_failed && self.in_flight.is_empty() {

@@ -15,6 +15,7 @@ use longshore_store::{BlobRef, Payload};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::mailbox::MailboxSender;
+use crate::job_feed::JobFeed;
 use crate::owner_use::{Use, UseBySubmitter};
 use crate::payload_budget::BudgetPermit;
 use crate::services::Services;
@@ -32,10 +33,14 @@ pub(crate) struct EndpointShared {
     pub(crate) requests: MailboxSender,
     pub(crate) stop_signals: StopSignals,
     pub(crate) metrics: EndpointMetrics,
+    /// The changes of jobs that no reader of events has taken.
+    pub(crate) job_feed: JobFeed,
     /// Jobs that ended since [`Self::take_job_use`], by submitter.
     job_use: Mutex<BTreeMap<Submitter, Use>>,
     /// The number of workers with a running job, after the last round.
     pub(crate) running_workers: AtomicU32,
+    /// The number of workers that the queue knows, after the last round.
+    pub(crate) known_workers: AtomicU32,
     /// The endpoint is deleted: every request returns [`EndpointError::Deleted`].
     pub(crate) deleted: AtomicBool,
     /// The server stops: takes and waits end immediately.
@@ -64,8 +69,10 @@ impl EndpointShared {
             requests,
             stop_signals: StopSignals::default(),
             metrics: EndpointMetrics::default(),
+            job_feed: JobFeed::default(),
             job_use: Mutex::default(),
             running_workers: AtomicU32::new(0),
+            known_workers: AtomicU32::new(0),
             deleted: AtomicBool::new(record.deleting),
             stopping: AtomicBool::new(false),
             loaded: tokio::sync::SetOnce::new(),

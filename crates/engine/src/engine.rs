@@ -1,19 +1,22 @@
 //! The engine: start and shutdown, the endpoints of this server, and the interfaces to everything else.
 
+pub(crate) mod deployments;
+mod draining;
 mod endpoints;
+mod explain;
 mod fleets;
 mod start;
 pub(crate) mod worker_tokens;
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Uri;
 use longshore_blobs::Blobs;
-use longshore_launch::Launchers;
-use longshore_model::{Endpoint, EndpointId, Epoch, Gpu, JobId, Millis, Provider, ShardId};
+use longshore_launch::{Launchers, WorkerUsage};
+use longshore_model::{Endpoint, EndpointId, Epoch, Gpu, JobId, Millis, Provider, ShardId, WorkerId};
 use longshore_store::Store;
 use longshore_vault::{Keyring, NoRandom};
 use tokio::sync::mpsc;
@@ -28,7 +31,7 @@ use crate::runtime::{BoxTask, Runtime};
 use crate::services::Services;
 use crate::supervisor::FleetEvent;
 use crate::{
-    Catalog, EndpointHandle, EngineMetrics, EngineSettings, Keys, WebhookLog, WebhookSettings,
+    Catalog, EndpointHandle, EngineMetrics, EngineSettings, Keys, Sessions, WebhookLog, WebhookSettings,
     WebhookTransport, WorkerSettings,
 };
 
@@ -76,16 +79,23 @@ struct EngineInner {
     services: Arc<Services>,
     catalog: Catalog,
     keys: Keys,
+    sessions: Sessions,
     launchers: Launchers,
     workers: WorkerSettings,
-    /// Whether the workers of an earlier server were started for another address than the present one.
+    /// Whether the workers of an earlier server that do not say for which address they were started were started for another
+    /// one than the present one.
     moved: bool,
     fleets: Mutex<FleetSenders>,
+    /// The providers whose workers are not adopted yet. The value says why the last adoption failed; `None` before it ended.
+    not_adopted: Mutex<BTreeMap<Provider, Option<String>>>,
     gpu_pool: Arc<GpuPool>,
+    started_at: Millis,
     meter: Meter,
     /// The claimed shards, in the order of their numbers.
     epochs: Vec<(ShardId, Epoch)>,
     committers: Mutex<HashMap<ShardId, CommitSender>>,
+    /// The server stops: every wait ends.
+    is_stopping: AtomicBool,
     /// The number of endpoints whose queue is not loaded yet.
     loading: Arc<AtomicUsize>,
     /// The secret of this installation, from which worker tokens are derived.
@@ -115,6 +125,11 @@ impl Engine {
         &self.inner.keys
     }
 
+    /// The sessions of the console.
+    pub fn sessions(&self) -> &Sessions {
+        &self.inner.sessions
+    }
+
     /// Generates a job id. `sync` marks it as submitted to `/runsync`. Later ids of this engine are larger, so that
     /// lists keep the order of submission.
     pub fn mint_job(&self, sync: bool) -> JobId {
@@ -141,9 +156,28 @@ impl Engine {
         self.inner.services.settings.stop_grace_of(endpoint)
     }
 
+    /// Sets whether the changes of jobs are collected for [`EndpointHandle::take_job_changes`]. While they are not, they
+    /// cost nothing. Off at the start.
+    ///
+    /// A reply to a query that is sent after this call has every change that was not collected.
+    pub fn watch_jobs(&self, is_watched: bool) {
+        self.inner.services.feeds.set(is_watched);
+    }
+
+    /// Whether the server stops: [`Engine::release_waits`] was called.
+    pub fn is_stopping(&self) -> bool {
+        self.inner.is_stopping.load(Ordering::Acquire)
+    }
+
     /// The GPUs that workers can get, and whether each is free.
     pub fn gpus(&self) -> Vec<(Gpu, bool)> {
         self.inner.gpu_pool.list()
+    }
+
+    /// What the running workers of the endpoint's provider use of their computer. Empty if the launcher cannot say.
+    pub async fn worker_usage(&self, endpoint: &Endpoint) -> HashMap<WorkerId, WorkerUsage> {
+        let Some(launcher) = self.inner.launchers.get(&endpoint.provider) else { return HashMap::new() };
+        launcher.usage().await.unwrap_or_default()
     }
 
     /// The providers whose endpoints get workers here: those with a launcher, and [`Provider::External`]. Ascending.
@@ -195,12 +229,13 @@ impl Engine {
             // The result is noted in `health`.
             let _ = self.catalog().commit(vec![start::put_workers_url(&self.inner.workers.base_url)]).await;
         }
-        health.fault()
+        health.fault().map(|(error, _)| error)
     }
 
     /// Ends every wait: takes return no job, and other waits the job in its present state. Later waits end immediately.
     /// Supervisors stop, and their workers continue.
     pub async fn release_waits(&self) {
+        self.inner.is_stopping.store(true, Ordering::Release);
         let mut released = Vec::new();
         for handle in self.endpoints() {
             handle.shared().stopping.store(true, Ordering::Release);

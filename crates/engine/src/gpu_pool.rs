@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use longshore_fleet::{GpuInventory, GpuNeed, PlacementError};
+use longshore_fleet::{GpuInventory, GpuNeed, PlacementError, Shortage};
 use longshore_model::{Endpoint, EndpointId, Gpu, Millis, WorkerId};
 use tokio::sync::Notify;
 
@@ -14,9 +14,23 @@ pub(crate) struct GpuPool {
     state: Mutex<PoolState>,
 }
 
+/// Why a worker of an endpoint gets no GPUs.
+#[derive(Debug)]
+pub(crate) struct PoolShortage {
+    /// What a worker needs, as text.
+    pub(crate) need: String,
+    /// What there is, as text.
+    pub(crate) stock: String,
+    pub(crate) why: Shortage,
+    /// The workers that hold such GPUs, and the endpoint of each one.
+    pub(crate) owners: Vec<(WorkerId, EndpointId)>,
+}
+
 #[derive(Debug, Default)]
 struct PoolState {
     inventory: GpuInventory,
+    /// The endpoint of each worker that holds GPUs.
+    owners: BTreeMap<WorkerId, EndpointId>,
     /// Wakes the supervisors of the waiting endpoints.
     notifies: BTreeMap<EndpointId, Arc<Notify>>,
 }
@@ -24,19 +38,38 @@ struct PoolState {
 impl GpuPool {
     /// Returns a pool with these GPUs, all free.
     pub(crate) fn new(gpus: Vec<Gpu>) -> Self {
-        Self {
-            state: Mutex::new(PoolState { inventory: GpuInventory::new(gpus), notifies: BTreeMap::new() }),
-        }
+        Self { state: Mutex::new(PoolState { inventory: GpuInventory::new(gpus), ..PoolState::default() }) }
     }
 
-    /// Assigns GPUs to an adopted worker.
-    pub(crate) fn hold(&self, worker: &WorkerId, gpus: &[Gpu]) {
-        self.state().inventory.hold(worker, gpus);
+    /// Assigns GPUs to an adopted worker of this endpoint.
+    pub(crate) fn hold(&self, endpoint: EndpointId, worker: &WorkerId, gpus: &[Gpu]) {
+        let mut state = self.state();
+        state.inventory.hold(worker, gpus);
+        state.owners.insert(worker.clone(), endpoint);
+    }
+
+    /// Why the next worker of this endpoint gets no GPUs; `None` if it would get some, or needs none.
+    pub(crate) fn shortage(&self, now: Millis, resource: &Endpoint) -> Option<PoolShortage> {
+        let need = GpuNeed::of(resource)?;
+        let state = self.state();
+        let why = state.inventory.shortage(now, resource.id, &need)?;
+        let holders = match &why {
+            Shortage::InUse { holders, .. } => &holders[..],
+            Shortage::Impossible | Shortage::Kept { .. } => &[],
+        };
+        let owned = holders.iter().filter_map(|worker| Some((worker.clone(), *state.owners.get(worker)?)));
+        Some(PoolShortage {
+            need: need.describe(),
+            stock: state.inventory.stock(),
+            owners: owned.collect(),
+            why,
+        })
     }
 
     /// Frees the GPUs of a worker that exited, and wakes the waiting supervisors if it had any.
     pub(crate) fn free(&self, worker: &WorkerId) {
         let mut state = self.state();
+        state.owners.remove(worker);
         if state.inventory.free(worker) {
             state.notify_waiters();
         }
@@ -103,8 +136,12 @@ impl GpuWaiter {
             return Ok(Vec::new());
         };
         let placed = state.inventory.place(now, self.endpoint, worker, &need);
-        if let Err(PlacementError::InUse(_)) = &placed {
-            state.notifies.insert(self.endpoint, Arc::clone(&self.notify));
+        match &placed {
+            Ok(_) => drop(state.owners.insert(worker.clone(), self.endpoint)),
+            Err(PlacementError::InUse(_)) => {
+                state.notifies.insert(self.endpoint, Arc::clone(&self.notify));
+            }
+            Err(PlacementError::NeverFits(_)) => {}
         }
         placed
     }

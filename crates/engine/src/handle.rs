@@ -8,7 +8,7 @@ use longshore_model::{Endpoint, EndpointId, EndpointNo};
 use crate::actor::request::Request;
 use crate::endpoint_shared::EndpointShared;
 use crate::supervisor::FleetEvent;
-use crate::{EndpointMetrics, Jobs, Workers};
+use crate::{EndpointMetrics, JobChanges, Jobs, Workers};
 
 /// A handle of one endpoint that this server owns. A clone is another handle of the same endpoint, and costs one
 /// reference count.
@@ -65,6 +65,12 @@ impl EndpointHandle {
     /// The measurements of the endpoint's jobs since the server started.
     pub fn metrics(&self) -> &EndpointMetrics {
         &self.shared().metrics
+    }
+
+    /// Returns the changes of jobs since the last call; `None` if nothing changed, and while
+    /// [`Engine::watch_jobs`](crate::Engine::watch_jobs) is off. There is one caller: it shares what it takes.
+    pub fn take_job_changes(&self) -> Option<JobChanges> {
+        self.shared().job_feed.take()
     }
 
     /// Replaces the settings, and sends them to the endpoint's actor and supervisor.

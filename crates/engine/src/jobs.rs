@@ -9,6 +9,7 @@
 //! another node can have the same interface.
 
 pub(crate) mod follow;
+pub(crate) mod search;
 mod snapshot;
 mod stream;
 mod submit;
@@ -20,8 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_model::{JobId, JobRow};
-use longshore_queue::Refusal;
+use longshore_model::{JobId, JobRow, Millis};
+use longshore_queue::{Page, Refusal};
 use tokio::sync::oneshot;
 
 use crate::actor::query::{Query, QueueHealth, View};
@@ -41,7 +42,8 @@ const ROOM_WAIT: Duration = Duration::from_secs(2);
 /// Every method that returns an [`EndpointError`] may return these; the methods document the other errors:
 ///
 /// - [`EndpointError::Deleted`] if the endpoint is deleted.
-/// - [`EndpointError::Unavailable`] if the commit that covers the reply failed, or the queue reloads.
+/// - [`EndpointError::CommitFailed`] if the commit that covers the reply failed.
+/// - [`EndpointError::Unavailable`] if the queue reloads.
 /// - [`EndpointError::Overloaded`] if the request budget has no memory for the request.
 #[derive(Clone)]
 pub struct Jobs {
@@ -152,7 +154,7 @@ impl Jobs {
     ///
     /// Only those of every method of [`Jobs`].
     pub async fn list(&self, filter: JobFilter) -> Result<JobPage, EndpointError> {
-        let page = self.shared.query(|reply| Query::Jobs { filter, reply }).await?;
+        let page = self.rows(filter).await?;
         let mut jobs = Vec::with_capacity(page.jobs.len());
         for row in page.jobs {
             match self.small_snapshot(row).await {
@@ -161,7 +163,24 @@ impl Jobs {
                 snapshot => jobs.push(snapshot?),
             }
         }
-        Ok(JobPage { jobs, cursor: page.cursor })
+        Ok(JobPage { jobs, cursor: page.cursor, searched: page.examined, of: page.of })
+    }
+
+    /// Returns one page of the rows of jobs that match the filter, newest first.
+    async fn rows(&self, filter: JobFilter) -> Result<Page, EndpointError> {
+        let filter = Box::new(filter);
+        self.shared.query(|reply| Query::Jobs { filter, reply }).await.map(|page| *page)
+    }
+
+    /// Returns when and why the job was last requeued; `None` if it was not, or since a restart of the server. The last
+    /// 64 requeues of an endpoint are known.
+    ///
+    /// # Errors
+    ///
+    /// Only those of every method of [`Jobs`].
+    pub async fn requeued(&self, job: JobId) -> Result<Option<(Millis, String)>, EndpointError> {
+        let requeue = self.shared.query(|reply| Query::Requeued { job, reply }).await?;
+        Ok(requeue.map(|requeue| (requeue.at, requeue.reason)))
     }
 
     /// Returns the members that the job was submitted with, as in [`Submission::members`](crate::Submission::members).

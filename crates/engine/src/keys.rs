@@ -60,6 +60,11 @@ impl Keys {
         self.table().get(id).cloned()
     }
 
+    /// The name of the key with this id, or the id itself of a key that is deleted.
+    pub fn name_or_id(&self, id: &str) -> String {
+        self.table().get(id).map_or_else(|| id.to_owned(), |key| key.name.clone())
+    }
+
     /// The key whose text has this hash (SHA-256 in lower-case hex).
     pub fn by_hash(&self, hash: &str) -> Option<Arc<TrackedKey>> {
         self.table().by_hash(hash).cloned()

@@ -13,6 +13,7 @@
 //! | [`Workers`] | what workers and their supervisor do at one endpoint |
 //! | [`Catalog`] | templates, network volumes, registry credentials, webhook secrets |
 //! | [`Keys`] | API keys and their owners |
+//! | [`Sessions`] | sessions of the console, and the codes that open them |
 
 mod actor;
 mod api;
@@ -20,10 +21,13 @@ mod catalog;
 mod chunk;
 mod code_paths;
 mod committer;
+mod drain;
 mod endpoint_shared;
 mod engine;
 mod gpu_pool;
 mod handle;
+mod history;
+mod job_feed;
 mod job_json;
 mod jobs;
 mod keys;
@@ -36,7 +40,9 @@ mod read_faults;
 mod runtime;
 mod secrets;
 mod services;
+mod sessions;
 mod settings;
+mod space;
 mod stop_signals;
 mod store_health;
 mod stream_tail;
@@ -52,22 +58,31 @@ pub use api::{
     StreamFrom, StreamPage, Submission, TakeRequest, TakenJob, WorkerView,
 };
 pub use catalog::Catalog;
+pub use catalog::versions::{EndpointVersion, FieldChange, VERSIONS_MAX, VersionContent, VersionEntry};
 pub use catalog::webhook_secrets::NewWebhookSecret;
 pub use chunk::{Chunk, Seam, StreamChunk};
+pub use drain::DrainProgress;
+pub use engine::deployments::{Deployed, NewVersion};
 pub use engine::{Engine, EngineParts};
 pub use handle::EndpointHandle;
+pub use job_feed::{ChangedJob, JobChanges, JobCounts};
 pub use job_json::{write_json_string, write_record, write_record_members};
 pub use jobs::Jobs;
 pub use jobs::follow::{FollowEvent, Follower};
 pub use jobs::webhooks::DeliveryFilter;
 pub use keys::Keys;
-pub use longshore_queue::Refusal;
+pub use longshore_fleet::{
+    CauseCode, CauseDetail, Explanation, Severity, WaitAction, WaitCause, WaitEstimate, problem,
+};
+pub use longshore_launch::WorkerUsage;
+pub use longshore_queue::{JobConditions, Refusal};
 pub use metering::{JobUsage, Usage, UsageKind, UsageSheet};
 pub use metrics::{EndpointMetrics, EngineMetrics, Histogram, HistogramSnapshot};
 pub use owner_use::{BUSIEST_OWNERS, Use};
 pub use payload_budget::{BudgetPermit, PayloadBudget};
 pub use runtime::{BoxTask, Runtime, TokioRuntime};
 pub use secrets::{Resealed, reseal};
+pub use sessions::{OpenSession, SessionLimits, Sessions};
 pub use settings::EngineSettings;
 pub use supervisor::{FleetStatus, WorkerSettings, WorkerStatus};
 pub use tracked_key::{ClientAddress, TrackedKey};

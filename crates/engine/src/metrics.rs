@@ -3,8 +3,16 @@
 //! Recording never blocks and never allocates. A snapshot reads the numbers one after the other while others may record, so
 //! that counts and sum may differ by the values of that time.
 
+mod finishes;
+mod run_times;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use longshore_history::Activity;
+
+pub(crate) use finishes::Finishes;
+pub(crate) use run_times::RecentRuns;
 
 /// A histogram of integers with fixed bounds. Starts empty with the server.
 #[derive(Debug)]
@@ -65,6 +73,12 @@ pub struct EndpointMetrics {
     pub delay_ms: Histogram,
     /// The time that the last attempt of an ended job ran, in ms. Cancelled jobs do not count.
     pub execution_ms: Histogram,
+    /// What the history is made of.
+    pub(crate) activity: Activity,
+    /// The jobs that ended lately after they ran.
+    pub(crate) finishes: Finishes,
+    /// How long the last jobs of the present version ran.
+    pub(crate) runs: RecentRuns,
 }
 
 /// Bounds of the queueing and execution times of jobs, in ms: 1 ms to 1 h.
@@ -73,7 +87,13 @@ const JOB_MS_BOUNDS: [u64; 16] =
 
 impl Default for EndpointMetrics {
     fn default() -> Self {
-        Self { delay_ms: Histogram::new(&JOB_MS_BOUNDS), execution_ms: Histogram::new(&JOB_MS_BOUNDS) }
+        Self {
+            delay_ms: Histogram::new(&JOB_MS_BOUNDS),
+            execution_ms: Histogram::new(&JOB_MS_BOUNDS),
+            activity: Activity::default(),
+            finishes: Finishes::default(),
+            runs: RecentRuns::default(),
+        }
     }
 }
 

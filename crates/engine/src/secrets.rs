@@ -1,14 +1,14 @@
 //! Seals secrets before they are stored, and opens them after they are loaded.
 //!
-//! Secrets are the values of templates' environments, JSON rows of secret kinds (registry credentials, webhook
-//! secrets), the key of worker tokens, and the `s3Config` of jobs. All but the last are open in memory, since workers
-//! need them.
+//! Secrets are the texts of templates' environments, JSON rows of secret kinds (secrets that templates name, registry
+//! credentials, webhook secrets, versions of endpoints), the key of worker tokens, and the `s3Config` of jobs. All but the
+//! last are open in memory, since workers need them.
 
 mod reseal;
 mod s3_config;
 
 use bytes::Bytes;
-use longshore_model::{JsonRowKind, Template, TemplateId};
+use longshore_model::{EnvValue, JsonRowKind, Template, TemplateId};
 use longshore_store::{Catalog, JsonRow, StoreError, Write};
 use longshore_vault::{Keyring, NoRandom, OpenError};
 
@@ -18,7 +18,7 @@ pub(crate) use s3_config::{opened, sealed};
 /// The name under which the key of worker tokens is stored.
 pub(crate) const TOKEN_KEY: &str = "worker_token_key";
 
-/// Returns the template as it is stored: with sealed environment values.
+/// Returns the template as it is stored: with sealed texts in its environment. The names of secrets are not sealed.
 ///
 /// # Errors
 ///
@@ -26,8 +26,9 @@ pub(crate) const TOKEN_KEY: &str = "worker_token_key";
 pub(crate) fn sealed_template(keyring: &Keyring, template: &Template) -> Result<Template, StoreError> {
     let mut sealed = template.clone();
     for (name, value) in &mut sealed.env {
+        let EnvValue::Text(text) = value else { continue };
         let context = env_context(&template.id, name);
-        *value = keyring.seal(&context, value).map_err(no_random)?.into_owned();
+        *text = keyring.seal(&context, text).map_err(no_random)?.into_owned();
     }
     Ok(sealed)
 }
@@ -84,11 +85,13 @@ pub(crate) fn open_catalog(keyring: &Keyring, stored: &mut Catalog) -> Result<Ve
 }
 
 fn open_template(keyring: &Keyring, template: &mut Template) -> Result<Option<Write>, StoreError> {
-    let is_stale = template.env.values().any(|value| keyring.is_stale(value));
+    let is_stale =
+        template.env.values().any(|value| matches!(value, EnvValue::Text(text) if keyring.is_stale(text)));
     let place = format!("the environment of template {}", template.id);
     for (name, value) in &mut template.env {
+        let EnvValue::Text(text) = value else { continue };
         let context = env_context(&template.id, name);
-        *value = keyring.open(&context, value).map_err(|error| closed(&place, &error))?.into_owned();
+        *text = keyring.open(&context, text).map_err(|error| closed(&place, &error))?.into_owned();
     }
     if !is_stale {
         return Ok(None);
@@ -100,7 +103,9 @@ fn open_json_row(keyring: &Keyring, row: &mut JsonRow) -> Result<Option<Write>, 
     let Some(text) = secret_text(row.kind, &row.json) else { return Ok(None) };
     let is_stale = keyring.is_stale(text);
     let place = match row.kind {
+        JsonRowKind::Secret => format!("secret {}", row.id),
         JsonRowKind::WebhookSecrets => format!("the webhook secrets of endpoint {}", row.id),
+        JsonRowKind::EndpointVersion => format!("version {} of an endpoint", row.id),
         _ => format!("registry credentials {}", row.id),
     };
     let opened = keyring.open(&row_context(row.kind, &row.id), text);

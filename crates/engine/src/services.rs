@@ -3,14 +3,19 @@
 use std::sync::Arc;
 
 use longshore_blobs::Blobs;
+use longshore_model::Endpoint;
+use longshore_queue::QueueSettings;
 use longshore_store::Store;
 use longshore_vault::Keyring;
 
+use crate::drain::Drain;
+use crate::job_feed::FeedSwitch;
 use crate::owner_use::OwnerUse;
 use crate::payload_budget::PayloadBudget;
 use crate::payload_cache::PayloadCache;
 use crate::read_faults::ReadFaults;
 use crate::runtime::{Clock, Runtime};
+use crate::space::Shortage;
 use crate::store_health::StoreHealth;
 use crate::webhooks::{WebhookHandle, WebhookLog};
 use crate::{EngineMetrics, EngineSettings, Jobs};
@@ -39,9 +44,28 @@ pub(crate) struct Services {
     pub(crate) metrics: Arc<EngineMetrics>,
     /// Whether the store can write.
     pub(crate) store_health: Arc<StoreHealth>,
+    /// Whether anyone reads the changes of jobs.
+    pub(crate) feeds: FeedSwitch,
+    /// Whether the server drains.
+    pub(crate) drain: Drain,
+    /// Whether the disk has too little space for new jobs.
+    pub(crate) space: Shortage,
     /// What each owner of keys used since the start.
     pub(crate) owner_use: OwnerUse,
     /// Sends the webhook calls of all endpoints.
     pub(crate) webhooks: WebhookHandle<Jobs>,
     pub(crate) webhook_log: Arc<dyn WebhookLog>,
+}
+
+impl Services {
+    /// Returns whether no queue hands out jobs: the server drains, or the disk has too little space.
+    pub(crate) fn holds_jobs(&self) -> bool {
+        self.drain.since().is_some() || self.space.is_set()
+    }
+
+    /// Returns the present settings of an endpoint's queue, which is paused while no queue hands out jobs.
+    pub(crate) fn queue_settings(&self, endpoint: &Endpoint) -> QueueSettings {
+        let settings = self.settings.of_queue(endpoint);
+        QueueSettings { paused: settings.paused || self.holds_jobs(), ..settings }
+    }
 }

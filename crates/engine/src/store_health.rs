@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use longshore_model::Millis;
 use longshore_store::StoreError;
+use tokio::time::Instant;
 
 /// Shortest time between two writes that only find out whether the store can write again, in ms.
 const TRY_INTERVAL_MS: u64 = 1_000;
@@ -14,7 +16,8 @@ const TRY_INTERVAL_MS: u64 = 1_000;
 pub(crate) struct StoreHealth {
     /// Whether `fault` is set: a commit that succeeds after another takes no lock.
     has_failed: AtomicBool,
-    fault: Mutex<Option<String>>,
+    /// The error of the last commit, and when the first commit of the fault failed.
+    fault: Mutex<Option<(String, Instant)>>,
     /// When [`StoreHealth::may_try`] last returned true, in ms.
     tried_at: AtomicU64,
 }
@@ -30,12 +33,14 @@ impl StoreHealth {
         };
         let mut present = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         self.has_failed.store(fault.is_some(), Ordering::Release);
-        *present = fault;
+        let since = present.as_ref().map(|(_, since)| *since);
+        *present = fault.map(|error| (error, since.unwrap_or_else(Instant::now)));
     }
 
-    /// Returns why the last commit failed; `None` if it succeeded.
-    pub(crate) fn fault(&self) -> Option<String> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns why the last commit failed, and for how long commits have failed; `None` if it succeeded.
+    pub(crate) fn fault(&self) -> Option<(String, Duration)> {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.as_ref().map(|(error, since)| (error.clone(), since.elapsed()))
     }
 
     /// Returns whether a write may be tried at `now`. Returns true at most once per second.

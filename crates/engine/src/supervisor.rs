@@ -5,11 +5,13 @@
 //! waiting; [`reconcile`] observes, acts, and observes again. The supervisor stores nothing: after a restart its
 //! launcher finds the workers again.
 
+mod crash_series;
 mod endpoint_api;
 pub(crate) mod environment;
 mod fleet_state;
 mod reconcile;
 mod start_patience;
+mod start_times;
 mod status;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -18,13 +20,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longshore_launch::{LaunchError, Launcher, RunningWorker, WorkerExit};
-use longshore_model::{Endpoint, EndpointId, Gpu, Millis, Template, WorkerId};
+use longshore_launch::{InstallationId, LaunchError, Launcher, RegistryLogin, RunningWorker, WorkerExit};
+use longshore_model::{Endpoint, EndpointId, Gpu, Millis, SecretName, StartStage, Template, WorkerId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::gpu_pool::GpuPool;
 use crate::runtime::Runtime;
+
+pub(crate) use reconcile::stop;
 
 pub use endpoint_api::EndpointApi;
 pub use status::{FleetStatus, WorkerStatus};
@@ -55,6 +59,21 @@ pub enum FleetEvent {
     Refresh {
         /// The worker to drain.
         worker: WorkerId,
+    },
+    /// An operator stops a worker: its running jobs are requeued without counting a retry, unless they end before the
+    /// stop grace is over.
+    Stop {
+        /// The worker to stop; the next pass starts another one if the load needs it.
+        worker: WorkerId,
+    },
+    /// An operator ends the wait after crashes: the next pass starts a worker if the load needs it.
+    TryNow,
+    /// The start of a worker has reached a stage.
+    Stage {
+        /// The worker that is being started.
+        worker: WorkerId,
+        /// What the launcher does.
+        stage: StartStage,
     },
     /// A worker of the endpoint exited.
     Exited(WorkerExit),
@@ -100,7 +119,7 @@ impl Default for WorkerSettings {
 
 impl WorkerSettings {
     /// Returns the stop grace of a drained worker of this endpoint; `None`: the endpoint is deleted.
-    fn stop_grace(&self, endpoint: Option<&Endpoint>) -> Duration {
+    pub(crate) fn stop_grace(&self, endpoint: Option<&Endpoint>) -> Duration {
         Duration::from_millis(endpoint.and_then(|it| it.stop_grace_ms).unwrap_or(self.stop_grace_ms))
     }
 
@@ -110,12 +129,22 @@ impl WorkerSettings {
     }
 }
 
+/// Returns the present value of a secret; `None` if the secret does not exist.
+pub(crate) type SecretLookup = dyn Fn(&SecretName) -> Option<String> + Send + Sync;
+
+/// Returns the login of registry credentials; `None` if they do not exist.
+pub(crate) type LoginLookup = dyn Fn(&str) -> Option<RegistryLogin> + Send + Sync;
+
 /// Everything that a supervisor is made of.
 pub struct SupervisorParts<P> {
     /// The endpoint and its queue.
     pub endpoint_api: P,
     /// Returns the present template of the endpoint; `None` if it is deleted.
     pub template: Box<dyn Fn() -> Option<Arc<Template>> + Send + Sync>,
+    /// Finds the values of the secrets that the template names.
+    pub secret: Box<SecretLookup>,
+    /// Finds the login for the registry of the template's image.
+    pub login: Box<LoginLookup>,
     /// Runs the workers: the launcher of the endpoint's provider.
     pub launcher: Arc<dyn Launcher>,
     /// The GPUs of the computer that runs the workers.
@@ -128,7 +157,8 @@ pub struct SupervisorParts<P> {
     pub runtime: Arc<dyn Runtime>,
     /// The endpoint's running workers that an earlier server started; found by [`adopt`].
     pub adopted: Vec<RunningWorker>,
-    /// Whether the adopted workers were started with another base URL of this server than the present one.
+    /// Whether adopted workers that do not say with which base URL of this server they were started were started with
+    /// another one than the present one.
     pub moved: bool,
 }
 
@@ -142,6 +172,16 @@ pub struct SupervisorHandle {
 }
 
 impl<P: EndpointApi> SupervisorParts<P> {
+    /// Returns the base URL under which the workers of the launcher reach this server.
+    fn server_url(&self) -> &str {
+        self.launcher.server_url().unwrap_or(&self.settings.base_url)
+    }
+
+    /// Returns whether a worker was started with another base URL of this server than the present one.
+    fn has_moved(&self, worker: &RunningWorker) -> bool {
+        worker.server_url.as_ref().map_or(self.moved, |told| told != self.server_url())
+    }
+
     /// Starts the supervisor's task.
     pub fn spawn(self, events: mpsc::UnboundedReceiver<FleetEvent>) -> SupervisorHandle {
         let (publish, status) = watch::channel(FleetStatus::default());
@@ -163,14 +203,15 @@ impl<P: EndpointApi> SupervisorParts<P> {
 /// The launcher could not list its workers; no worker is adopted.
 pub(crate) async fn adopt(
     launcher: &Arc<dyn Launcher>,
+    installation: InstallationId,
     gpus: &GpuPool,
     runtime: &dyn Runtime,
     settings: &WorkerSettings,
     is_known: impl Fn(&EndpointId) -> bool,
 ) -> Result<HashMap<EndpointId, Vec<RunningWorker>>, LaunchError> {
     let mut adopted: HashMap<EndpointId, Vec<RunningWorker>> = HashMap::new();
-    for found in launcher.adopt().await? {
-        gpus.hold(&found.worker, &found.placement.gpus);
+    for found in launcher.adopt(installation).await? {
+        gpus.hold(found.endpoint, &found.worker, &found.placement.gpus);
         let RunningWorker { worker, endpoint, is_stopping, .. } = &found;
         if is_known(endpoint) {
             tracing::info!(%worker, %endpoint, "worker adopted");

@@ -115,8 +115,8 @@ pub(crate) trait WebhookSource: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`EndpointError::Unavailable`] if the change is not durable; call again. After any other variant there is no
-    /// pending call.
+    /// [`EndpointError::Unavailable`] or [`EndpointError::CommitFailed`] if the change is not durable; call again. After
+    /// any other variant there is no pending call.
     fn webhook_attempted(
         &self,
         job: JobId,

@@ -30,7 +30,8 @@ use crate::supervisor::FleetEvent;
 /// Every method that returns an [`EndpointError`] may return these; the methods document the other errors:
 ///
 /// - [`EndpointError::Deleted`] if the endpoint is deleted.
-/// - [`EndpointError::Unavailable`] if the commit that covers the reply failed, or the queue reloads.
+/// - [`EndpointError::CommitFailed`] if the commit that covers the reply failed.
+/// - [`EndpointError::Unavailable`] if the queue reloads.
 /// - [`EndpointError::Overloaded`] if the request budget has no memory for the request.
 #[derive(Clone)]
 pub struct Workers {
@@ -85,5 +86,31 @@ impl Workers {
         self.drain(worker.clone()).await?;
         self.shared.notify_fleet(FleetEvent::Refresh { worker });
         Ok(())
+    }
+
+    /// Drains a managed worker for an operator: it gets no further job, and is stopped after its running ones.
+    ///
+    /// # Errors
+    ///
+    /// Only those of every method of [`Workers`].
+    pub async fn drain_managed(&self, worker: WorkerId) -> Result<(), EndpointError> {
+        self.request_replacement(worker).await
+    }
+
+    /// Begins to stop a managed worker for an operator: it gets no further job, and its running ones are requeued without
+    /// counting a retry, unless they end within the stop grace.
+    ///
+    /// # Errors
+    ///
+    /// Only those of every method of [`Workers`].
+    pub async fn stop_managed(&self, worker: WorkerId) -> Result<(), EndpointError> {
+        self.drain(worker.clone()).await?;
+        self.shared.notify_fleet(FleetEvent::Stop { worker });
+        Ok(())
+    }
+
+    /// Ends the wait after crashes of the endpoint's workers.
+    pub fn try_now(&self) {
+        self.shared.notify_fleet(FleetEvent::TryNow);
     }
 }

@@ -1,4 +1,4 @@
-//! The number of workers that an endpoint needs, the steps to reach it, and the GPUs of each worker.
+//! The number of workers that an endpoint needs, the steps to reach it, the GPUs of each worker, and why a job waits.
 //!
 //! Pure: time is an argument, and the caller keeps the state between calls. The supervisor calls [`plan()`] after every
 //! change and at the time that the last plan names. Further calls do no harm.
@@ -13,12 +13,19 @@ extern crate alloc;
 
 mod backoff;
 mod demand;
+mod explain;
 mod placement;
 mod plan;
 mod scaling;
 
 pub use backoff::{BACKOFF_MS_MAX, BACKOFF_MS_MIN, Backoff, STABLE_UPTIME_MS};
 pub use demand::{Demand, FleetLoad, demand};
-pub use placement::{GpuInventory, GpuNeed, PlacementError, RESERVATION_MS};
+pub use explain::{
+    CauseCode, CauseDetail, CrashFacts, CrashKind, Explanation, FinishRate, FleetFacts, GpuHolder,
+    GpuShortage, ManagedWorker, PauseFacts, Requeue, RunTimes, Severity, StartTimes, StoreFault,
+    VersionRunTimes, WaitAction, WaitCause, WaitEstimate, WaitFacts, WaitingJob, WaitingQueue, WorkerContact,
+    explain, problem,
+};
+pub use placement::{GpuInventory, GpuNeed, PlacementError, RESERVATION_MS, Shortage};
 pub use plan::{Plan, PlannedWorker, Step, plan};
 pub use scaling::{Scaler, ScalingRules};

@@ -25,6 +25,12 @@ pub struct GpuNeed {
 }
 
 impl GpuNeed {
+    /// The need as text: `4 × H100`, `1 × L4 or A40`, `2 × any GPU`.
+    pub fn describe(&self) -> String {
+        let types = if self.types.is_empty() { "any GPU".to_string() } else { self.types.join(" or ") };
+        format!("{} × {types}", self.count)
+    }
+
     /// The need of an endpoint's workers; `None` if they need no GPU.
     pub fn of(endpoint: &Endpoint) -> Option<Self> {
         let count = endpoint.gpu_count.max(1) as usize;
@@ -49,6 +55,33 @@ impl PlacementError {
             Self::NeverFits(reason) | Self::InUse(reason) => reason,
         }
     }
+}
+
+/// Why the next worker of an endpoint gets no GPUs at this moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// The computer has too few GPUs of every accepted type.
+    Impossible,
+    /// Too few GPUs are free.
+    InUse {
+        /// The number of free GPUs of the accepted types.
+        free: usize,
+        /// The number of GPUs of the accepted types.
+        total: usize,
+        /// The workers that hold these GPUs.
+        holders: Vec<WorkerId>,
+        /// The endpoints that wait before this one, the first one first.
+        before: Vec<EndpointId>,
+    },
+    /// Enough GPUs are free, and kept for an endpoint that waits longer.
+    Kept {
+        /// The endpoint that the GPUs are kept for.
+        keeper: EndpointId,
+        /// How many GPUs each of its workers needs.
+        keeper_needs: usize,
+        /// When its reservation ends; `None` while it has none.
+        until: Option<Millis>,
+    },
 }
 
 /// The GPUs of a computer, the worker that holds each one, and the endpoints that wait. No GPU has two workers.
@@ -153,6 +186,52 @@ impl GpuInventory {
         self.gpus.iter().map(|gpu| (gpu, !self.held.contains_key(&gpu.device)))
     }
 
+    /// Why the next worker of this endpoint gets no GPUs; `None` if it would get some, or the computer has no GPU.
+    pub fn shortage(&self, now: Millis, endpoint: EndpointId, need: &GpuNeed) -> Option<Shortage> {
+        if self.gpus.is_empty() {
+            return None;
+        }
+        let types = self.types_for(need);
+        if types.is_empty() {
+            return Some(Shortage::Impossible);
+        }
+        let at = self.waiters.iter().position(|waiting| waiting.endpoint == endpoint);
+        let before = at.unwrap_or(self.waiters.len());
+        if types.iter().any(|type_id| self.enough_free(now, type_id, need.count, before).is_some()) {
+            return None;
+        }
+        let of_those = |gpu: &Gpu| types.contains(&gpu.type_id);
+        let free = || self.gpus().filter(|(gpu, is_free)| *is_free && of_those(gpu));
+        let of_one_type =
+            types.iter().map(|type_id| free().filter(|(gpu, _)| gpu.type_id == *type_id).count()).max();
+        let keeper = self.waiters.iter().take(before).find(|waiting| waiting.reservable_from <= now);
+        if let (Some(keeper), true) = (keeper, of_one_type.unwrap_or_default() >= need.count) {
+            return Some(Shortage::Kept {
+                keeper: keeper.endpoint,
+                keeper_needs: keeper.need.count,
+                until: keeper.reserved_since.map(|since| since + RESERVATION_MS),
+            });
+        }
+        let total = self.gpus.iter().filter(|gpu| of_those(gpu));
+        let holders = total.clone().filter_map(|gpu| self.held.get(&gpu.device)).collect::<BTreeSet<_>>();
+        Some(Shortage::InUse {
+            free: free().count(),
+            total: total.count(),
+            holders: holders.into_iter().cloned().collect(),
+            before: self.waiters.iter().take(before).map(|waiting| waiting.endpoint).collect(),
+        })
+    }
+
+    /// The number of GPUs of each type, as text: `2 × H100, 1 × L4`.
+    pub fn stock(&self) -> String {
+        let mut stock: BTreeMap<&str, usize> = BTreeMap::new();
+        for gpu in &self.gpus {
+            *stock.entry(&gpu.type_id).or_default() += 1;
+        }
+        let stock: Vec<String> = stock.into_iter().map(|(type_id, n)| format!("{n} × {type_id}")).collect();
+        stock.join(", ")
+    }
+
     /// Moves the first waiter to the end when its reservation has ended, and begins the reservation of the next one.
     fn update_reservations(&mut self, now: Millis) {
         let has_passed = |first: &PlacementWaiter| {
@@ -202,12 +281,8 @@ impl GpuInventory {
     }
 
     fn describe_lack(&self, need: &GpuNeed) -> String {
-        let mut stock: BTreeMap<&str, usize> = BTreeMap::new();
-        for gpu in &self.gpus {
-            *stock.entry(&gpu.type_id).or_default() += 1;
-        }
-        let stock: Vec<String> = stock.into_iter().map(|(type_id, n)| format!("{n} x {type_id}")).collect();
-        format!("a worker needs {}; this machine has {}", wanted(need), stock.join(", "))
+        let stock = self.stock().replace('×', "x");
+        format!("a worker needs {}; this machine has {stock}", wanted(need))
     }
 
     fn describe_wait(&self, need: &GpuNeed, before: usize) -> String {

@@ -49,6 +49,8 @@ pub struct Plan {
     pub unreplaced: u32,
     /// When to plan again if nothing changes before; `None`: only after a change.
     pub look_at: Option<Millis>,
+    /// The idle workers that are to end, and when each is drained if it gets no job before.
+    pub idle_ends: Vec<(WorkerId, Millis)>,
 }
 
 /// The steps from the `present` fleet to the one that the rules and the load ask for.
@@ -63,7 +65,7 @@ pub fn plan(
     backoff: &Backoff,
     unreplaced: u32,
 ) -> Plan {
-    let mut planning = Planner { now, steps: Vec::new(), look_at: None };
+    let mut planning = Planner { now, steps: Vec::new(), look_at: None, idle_ends: Vec::new() };
     planning.stop_the_drained(present);
     let unreplaced = unreplaced + planning.drain_the_outdated(present, rules.version);
     let is_outdated = |w: &PlannedWorker| w.version.is_some_and(|version| version != rules.version);
@@ -99,7 +101,8 @@ pub fn plan(
         planted(Bug::DrainKills) || !interrupts_a_job(&planning.steps, present),
         "a plan stops no worker that runs a job"
     );
-    Plan { steps: planning.steps, unhealthy, unreplaced, look_at: planning.look_at }
+    let Planner { steps, look_at, idle_ends, .. } = planning;
+    Plan { steps, unhealthy, unreplaced, look_at, idle_ends }
 }
 
 /// Whether a step stops a worker that runs a job.
@@ -113,6 +116,7 @@ struct Planner {
     now: Millis,
     steps: Vec<Step>,
     look_at: Option<Millis>,
+    idle_ends: Vec<(WorkerId, Millis)>,
 }
 
 impl Planner {
@@ -166,7 +170,9 @@ impl Planner {
             if worker.idle_ms >= timeout_ms {
                 self.drain(worker);
             } else {
-                self.look_in(Some(timeout_ms - worker.idle_ms));
+                let left_ms = timeout_ms - worker.idle_ms;
+                self.look_in(Some(left_ms));
+                self.idle_ends.push((worker.id.clone(), self.now + left_ms));
             }
         }
     }

@@ -12,5 +12,5 @@ mod writer;
 
 pub(crate) use entry::Entry;
 pub(crate) use query::{AuditPage, Filter};
-pub(crate) use trail::{note_fields, note_key, with_trail};
+pub(crate) use trail::{note_fields, note_key, note_session, with_trail};
 pub use writer::AuditLog;

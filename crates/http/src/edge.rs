@@ -17,14 +17,16 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
-use http::header::{ALLOW, CONTENT_TYPE};
+use http::header::{ALLOW, CONTENT_TYPE, COOKIE};
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, StatusCode, Uri};
 use tower::{Service, ServiceExt as _};
 use tracing::Instrument as _;
 
+use crate::gate::session_admission;
 use crate::wire::BoxResponse;
 use crate::wire::api_error::ApiError;
+use crate::wire::base_path::without_base;
 use crate::wire::gunzip::unpack;
 use crate::wire::request_id::{self, REQUEST_ID, RequestId, Trace};
 use crate::{HttpState, fast_path, openai};
@@ -89,7 +91,7 @@ impl Edge {
         &self,
         mut request: Request,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send + use<> {
-        if let Some(uri) = with_plain_path(request.uri()) {
+        if let Some(uri) = with_plain_path(request.uri(), self.base()) {
             *request.uri_mut() = uri;
         }
         let mut log = RequestLog::of(&request, self.origins.as_deref());
@@ -97,11 +99,36 @@ impl Edge {
         CatchPanic { response }.map(move |response| Ok(log.close(response)))
     }
 
-    fn route(&self, mut request: Request, log: &mut RequestLog) -> BoxResponse {
+    /// The base path that requests may have before their path; empty if there is none.
+    fn base(&self) -> &str {
+        self.fast_path.as_ref().map_or("", |state| &state.console().base)
+    }
+
+    fn route(&self, request: Request, log: &mut RequestLog) -> BoxResponse {
         if let Err(ambiguous) = ambiguous_head::check(&request) {
             log.is_openai = openai::is_address(request.uri().path());
             return Box::pin(ready(ambiguous.into_response()));
         }
+        // Of the clients only browsers send cookies.
+        let permit = match &self.fast_path {
+            Some(state) if request.headers().contains_key(COOKIE) => {
+                match session_admission::admit(state, request.headers()) {
+                    Ok(permit) => permit,
+                    Err(exceeded) => return Box::pin(ready(exceeded.into_response())),
+                }
+            }
+            _ => None,
+        };
+        let response = self.respond(request, log);
+        match permit {
+            None => response,
+            Some(permit) => {
+                Box::pin(response.map(move |response| session_admission::close(permit, response)))
+            }
+        }
+    }
+
+    fn respond(&self, mut request: Request, log: &mut RequestLog) -> BoxResponse {
         unpack(&mut request);
         let mut request = match &self.fast_path {
             Some(state) => match fast_path::answer(state, request) {
@@ -162,6 +189,8 @@ struct RequestLog {
 impl RequestLog {
     fn of(request: &Request, origins: Option<&Origins>) -> Self {
         let (id, trace) = request_id::of(request.headers());
+        // Cookies count below `/console` alone without another header, so no other page may call that.
+        let origins = origins.filter(|_| !request.uri().path().starts_with("/console"));
         let cors = origins.map(|origins| Cors::of(origins, request.headers()));
         // Neither the query nor a header is logged: both can have secrets.
         let logged = tracing::enabled!(tracing::Level::DEBUG)
@@ -208,17 +237,21 @@ impl RequestLog {
     }
 }
 
-/// Returns the URI with single slashes and none at the end of its path; `None` if it has that form already. Clients
-/// join a base address and a path, and a redirect would turn their POST into a GET.
-fn with_plain_path(uri: &Uri) -> Option<Uri> {
+/// Returns the URI with single slashes and none at the end of its path, without the base path; `None` if it has that form
+/// already. Clients join a base address and a path, and a redirect would turn their POST into a GET.
+fn with_plain_path(uri: &Uri, base: &str) -> Option<Uri> {
     let path = uri.path();
-    if !path.contains("//") && (path.len() <= 1 || !path.ends_with('/')) {
+    let has_base = !base.is_empty() && without_base(path, base).is_some();
+    if !has_base && !path.contains("//") && (path.len() <= 1 || !path.ends_with('/')) {
         return None;
     }
     let mut plain = String::with_capacity(uri.to_string().len());
     for segment in path.split('/').filter(|segment| !segment.is_empty()) {
         plain.push('/');
         plain.push_str(segment);
+    }
+    if without_base(&plain, base).is_some() {
+        plain.drain(..base.len());
     }
     if plain.is_empty() {
         plain.push('/');

@@ -2,7 +2,11 @@
 
 pub(crate) mod auth;
 pub(crate) mod call;
+pub(crate) mod caller;
+pub(crate) mod client;
 pub(crate) mod fallback;
 pub(crate) mod peer;
 pub(crate) mod rate_limits;
+pub(crate) mod session_admission;
+pub(crate) mod session_rates;
 pub(crate) mod sliding_window;

@@ -71,7 +71,7 @@ async fn answer(
         Ok(read) => read,
         Err(refusal) => return Ok(refused(StatusCode::BAD_REQUEST, None, &refusal)),
     };
-    let rest = ManagementClient::new(state, &headers, request_id.map(|Extension(id)| id), key);
+    let rest = ManagementClient::new(state, &headers, request_id.map(|Extension(id)| id), key.key);
     let mut data = Map::new();
     for selected in &selected_fields {
         // In order, as GraphQL requires for mutations. The first failure ends the request.

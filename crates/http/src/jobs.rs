@@ -3,14 +3,16 @@
 
 mod chunk;
 mod control;
-mod envelope;
+mod explain;
 pub(crate) mod fast_routes;
 mod follow;
 mod health;
 mod idempotency;
 mod job_response;
-mod openapi;
-mod requests;
+mod life;
+pub(crate) mod openapi;
+mod payloads;
+pub(crate) mod requests;
 mod status;
 mod stream;
 mod submit;
@@ -21,8 +23,6 @@ use axum::response::Response;
 use http::Method;
 use longshore_model::Permission::{ReadJobs, WriteJobs};
 
-pub use self::envelope::members_of_submit;
-pub(crate) use self::envelope::{is_webhook, web_address, webhook_never_allowed};
 use self::stream::StreamFormat;
 use crate::HttpState;
 use crate::gate::call::{Call, Gate};
@@ -62,12 +62,18 @@ pub(crate) fn sdk_group() -> Group {
 }
 
 fn mount(prefix: &str, mount: StreamFormat) -> Group {
-    let operations = [submits(prefix), reads(prefix, mount), controls(prefix), webhook_operations(prefix)];
+    let operations = [
+        submits(prefix),
+        reads(prefix, mount),
+        details(prefix),
+        controls(prefix),
+        webhook_operations(prefix),
+    ];
     Group {
         name: "Jobs",
         about: "Hand in jobs, and follow them to their end.",
         operations: operations.into_iter().flatten().collect(),
-        schemas: [openapi::schemas(), webhooks::schemas()].concat(),
+        schemas: [openapi::schemas(), explain::schemas(), life::schemas(), webhooks::schemas()].concat(),
     }
 }
 
@@ -122,16 +128,50 @@ fn reads(prefix: &str, mount: StreamFormat) -> Vec<Operation> {
         Operation::get("Health", at("/health"), gated(Gate::free(ReadJobs), health::health))
             .summary("numbers of jobs and workers")
             .gives("Health"),
+        Operation::get("ExplainJob", at("/explain/{job}"), gated(STATUS, explain::of_job))
+            .summary("why a job waits")
+            .about(explain::ABOUT)
+            .gives("Explanation")
+            .rated(),
+        Operation::get("Explain", at("/explain"), gated(STATUS, explain::of_endpoint))
+            .summary("why the endpoint's jobs wait")
+            .about(explain::ABOUT)
+            .gives("Explanation")
+            .rated(),
         Operation::get(
             "ListRequests",
             at("/requests"),
             gated(Gate::limited(ReadJobs, LimitedRoute::Requests), requests::requests),
         )
         .summary("the endpoint's jobs, newest first")
-        .about("Without an `output` or `error` of more than 4 KiB: `/status` has those.")
+        .about(openapi::ABOUT_REQUESTS)
         .gives("RequestPage")
+        .with(openapi::CONDITIONS)
         .with(openapi::REQUESTS)
         .rated(),
+    ]
+}
+
+/// The operations that read all that is known of one job.
+fn details(prefix: &str) -> Vec<Operation> {
+    let at = |path: &str| format!("{prefix}{path}");
+    vec![
+        Operation::get("GetJob", at("/jobs/{job}"), gated(STATUS, life::life))
+            .summary("the life of a job")
+            .about("Times, attempts, sizes, who submitted it, and its webhook calls; without input and output. Of earlier \
+                    attempts, the last that was requeued is known, until the server restarts.")
+            .gives("JobLife")
+            .rated(),
+        Operation::get("GetJobInput", at("/jobs/{job}/input"), gated(STATUS, payloads::input))
+            .summary("what the client sent as `input`")
+            .about("The JSON text as it came, every digit as the client wrote it. `Range` asks for a part.")
+            .gives("Payload")
+            .rated(),
+        Operation::get("GetJobOutput", at("/jobs/{job}/output"), gated(STATUS, payloads::output))
+            .summary("what the worker returned")
+            .about("The JSON text as it came; of a running job, its last progress value. `Range` asks for a part.")
+            .gives("Payload")
+            .rated(),
     ]
 }
 

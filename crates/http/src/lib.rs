@@ -1,4 +1,4 @@
-//! The HTTP interface: the job routes, the worker protocol, the management API, and the edge before them.
+//! The HTTP interface: the job routes, the worker protocol, the management API, the console, and the edge before them.
 //!
 //! The edge rejects ambiguous heads, normalizes the path of a request, writes one log line and catches panics. Then the key is checked, the
 //! endpoint looked up and the rate counted; only then is the body read. Payload bytes from the engine go into the response
@@ -6,7 +6,9 @@
 
 mod audit;
 mod connection;
+mod console;
 mod edge;
+mod events;
 mod fast_path;
 mod fast_route;
 mod gate;
@@ -16,7 +18,9 @@ mod management;
 mod metrics;
 mod openai;
 mod openapi;
+mod readiness;
 mod services;
+mod sessions;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -29,22 +33,25 @@ use axum::middleware::from_fn_with_state;
 pub use audit::AuditLog;
 pub use connection::accept::serve;
 pub use connection::tls::{Tls, TlsError};
+pub use console::settings::ConsoleSettings;
 pub use edge::{Edge, Origins, Surface};
 pub use gate::auth::{MintedKey, admin_key, mint_key};
 pub use gate::rate_limits::{Limit, RateLimits, RateTable};
-pub use jobs::members_of_submit;
 pub use management::forget_unused_code;
-pub use services::files::{CodeError, CodeVersion, FileService, IsUsed, WorkerLog};
+pub use services::files::{CodeError, CodeUpload, CodeVersion, EndedWorker, FileService, IsUsed, WorkerLog};
 pub use services::prices::Prices;
 pub use services::scrub::ScrubReport;
 pub use state::{HttpSettings, HttpState};
+pub use wire::base_path::is_base_path;
 pub use wire::did_you_mean::nearest;
+pub use wire::trusted_proxies::TrustedProxies;
 
 /// All routes of the server, behind the edge.
 pub fn router(state: HttpState) -> Edge {
     let routes = routes()
         .fallback(gate::fallback::unknown_route)
         .method_not_allowed_fallback(gate::fallback::unknown_method)
+        .layer(from_fn_with_state(state.clone(), management::full_disk::refuse))
         .layer(from_fn_with_state(state.clone(), management::audit_trail::watch))
         .layer(from_fn_with_state(state.clone(), metrics::count))
         .with_state(state.clone());
@@ -57,6 +64,7 @@ fn routes() -> Router<HttpState> {
         .merge(jobs::sdk_group().routes())
         .merge(workers::routes())
         .merge(metrics::routes())
-        .merge(graphql::routes());
+        .merge(graphql::routes())
+        .merge(console::routes());
     management::all_groups().into_iter().map(openapi::Group::routes).fold(others, Router::merge)
 }

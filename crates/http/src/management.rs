@@ -3,16 +3,19 @@
 //! The fields of a resource are data ([`fields`]). Requests are checked against them, and their members are laid over
 //! the stored record ([`from_fields`]). Responses show the record without its secrets ([`views`]), and the API's document
 //! has the fields' schemas ([`schemas`]). Each file of handlers lists its operations in `group()`. The handlers of
-//! templates, network volumes and registries' credentials are the same ([`shared_resource`]).
+//! templates, secrets, network volumes and registries' credentials are the same ([`shared_resource`]).
 
 mod access;
 mod api_key_fields;
 mod api_keys;
+mod attention;
 mod audit;
 pub(crate) mod audit_trail;
 mod base_url;
 mod billing;
 mod code;
+mod collector;
+mod deploy;
 mod docs;
 mod document;
 mod endpoint_fields;
@@ -20,23 +23,36 @@ mod endpoints;
 mod etag;
 pub(crate) mod fields;
 mod from_fields;
+pub(crate) mod full_disk;
+mod history;
 #[cfg(test)]
 mod hostile;
 mod log_tail;
+mod logs;
+pub(crate) mod me;
 mod operations;
 mod pods;
 mod references;
 mod registry_auth_fields;
 mod registry_auths;
+mod requests;
 mod schemas;
+mod search;
+mod secret_fields;
+mod secrets;
+mod server;
+mod sessions;
 mod shared_resource;
+mod slow_states;
 mod stored_record;
 mod template_fields;
 mod templates;
+mod versions;
 mod views;
 mod volume_fields;
 mod volumes;
 mod webhook_secrets;
+mod worker_control;
 mod workers;
 
 use std::convert::Infallible;
@@ -58,18 +74,20 @@ use crate::openapi::page::Page;
 use crate::wire::api_error::ApiError;
 use crate::wire::body;
 use crate::wire::query::Query;
-use crate::{HttpState, jobs, openai};
+use crate::{HttpState, events, jobs, openai};
 
 pub use code::forget_unused_code;
+pub(crate) use from_fields::MASK;
 
 /// Every table of fields that requests are checked against.
 #[cfg(test)]
-pub(crate) fn tables() -> [(&'static str, &'static [fields::Field]); 6] {
+pub(crate) fn tables() -> [(&'static str, &'static [fields::Field]); 7] {
     [
         ("endpoint", endpoint_fields::ENDPOINT_FIELDS),
         ("template", template_fields::TEMPLATE_FIELDS),
         ("volume", volume_fields::VOLUME_FIELDS),
         ("auth", registry_auth_fields::REGISTRY_AUTH_FIELDS),
+        ("secret", secret_fields::SECRET_FIELDS),
         ("key", api_key_fields::API_KEY_FIELDS),
         ("scope", api_key_fields::SCOPE_FIELDS),
     ]
@@ -90,16 +108,29 @@ pub(crate) fn all_groups() -> Vec<Group> {
 pub(crate) fn groups() -> Vec<Group> {
     vec![
         endpoints::group(),
+        deploy::group(),
+        versions::group(),
         workers::group(),
+        history::group(),
+        logs::group(),
+        worker_control::group(),
         webhook_secrets::group(),
         templates::group(),
+        secrets::group(),
         code::group(),
         registry_auths::group(),
         volumes::group(),
         api_keys::group(),
+        me::group(),
+        sessions::group(),
         pods::group(),
         billing::group(),
+        attention::group(),
+        requests::group(),
+        search::group(),
         audit::group(),
+        events::group(collector::start),
+        server::group(),
         document::group(),
     ]
 }
@@ -152,7 +183,7 @@ fn list_all<T>(
 /// # Errors
 ///
 /// The error of `change`, or 500 if the task panicked.
-async fn to_the_end<T: Send + 'static, C>(
+pub(crate) async fn to_the_end<T: Send + 'static, C>(
     state: &HttpState,
     change: impl FnOnce(HttpState) -> C,
 ) -> Result<T, ApiError>

@@ -4,16 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_engine::Engine;
+use longshore_history::History;
 use longshore_model::limits::TAKE_HOLD_MS_MAX;
-use longshore_model::{Endpoint, StreamShape};
+use longshore_model::{Endpoint, Millis, StreamShape};
 
 use crate::AuditLog;
+use crate::events::hub::EventHub;
 use crate::gate::rate_limits::RateLimiter;
+use crate::gate::session_rates::SessionRates;
 use crate::metrics::page::PageCache;
 use crate::metrics::requests::RequestCounts;
 use crate::services::files::NoFiles;
+use crate::sessions::failed_sign_ins::FailedSignIns;
 use crate::wire::body::BodyBudget;
-use crate::{FileService, Prices, RateLimits, ScrubReport};
+use crate::{ConsoleSettings, FileService, Prices, RateLimits, ScrubReport};
 
 /// The operator's settings of this crate.
 #[derive(Clone, Debug)]
@@ -35,8 +39,12 @@ pub struct HttpSettings {
     pub metrics_public: bool,
     /// The results of the background scrub of stored files. `None`: files are not scrubbed.
     pub scrub: Option<Arc<ScrubReport>>,
+    /// The history of endpoints. `None`: there is none.
+    pub history: Option<Arc<History>>,
     /// What polls of streams return if the endpoint sets nothing.
     pub stream_shape: StreamShape,
+    /// Whether there is a console, and its addresses.
+    pub console: ConsoleSettings,
 }
 
 impl Default for HttpSettings {
@@ -50,7 +58,9 @@ impl Default for HttpSettings {
             prices: Prices::default(),
             metrics_public: false,
             scrub: None,
+            history: None,
             stream_shape: StreamShape::default(),
+            console: ConsoleSettings::default(),
         }
     }
 }
@@ -63,6 +73,7 @@ pub struct HttpState {
 
 struct StateInner {
     engine: Engine,
+    started_at: Millis,
     limiter: RateLimiter,
     budget: BodyBudget,
     worker_hold: Duration,
@@ -73,7 +84,13 @@ struct StateInner {
     metrics_page: Arc<PageCache>,
     prices: Prices,
     scrub: Option<Arc<ScrubReport>>,
+    history: Option<Arc<History>>,
     stream_shape: StreamShape,
+    console: ConsoleSettings,
+    installation: String,
+    session_rates: Arc<SessionRates>,
+    failed_sign_ins: FailedSignIns,
+    events: Arc<EventHub>,
     files: Arc<dyn FileService>,
 }
 
@@ -91,7 +108,10 @@ impl HttpState {
         let worker_hold = Duration::from_millis(settings.worker_hold_ms.min(TAKE_HOLD_MS_MAX));
         let requests = RequestCounts::default();
         let prices = settings.prices.clone();
+        let installation = engine.fingerprint(b"installation");
+        let events = Arc::new(EventHub::new(engine.now().0));
         let shared = StateInner {
+            started_at: engine.now(),
             engine,
             limiter,
             budget,
@@ -103,7 +123,13 @@ impl HttpState {
             metrics_page: Arc::default(),
             prices,
             scrub: settings.scrub.clone(),
+            history: settings.history.clone(),
             stream_shape: settings.stream_shape,
+            console: settings.console.clone(),
+            installation,
+            session_rates: Arc::default(),
+            failed_sign_ins: FailedSignIns::default(),
+            events,
             files,
         };
         Self { shared: Arc::new(shared) }
@@ -116,6 +142,11 @@ impl HttpState {
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.shared.engine
+    }
+
+    /// When the server began to serve requests.
+    pub(crate) fn started_at(&self) -> Millis {
+        self.shared.started_at
     }
 
     pub(crate) fn limiter(&self) -> &RateLimiter {
@@ -138,8 +169,36 @@ impl HttpState {
         self.shared.scrub.as_deref()
     }
 
+    /// The history of endpoints, if there is one.
+    pub(crate) fn history(&self) -> Option<&Arc<History>> {
+        self.shared.history.as_ref()
+    }
+
     pub(crate) fn files(&self) -> &Arc<dyn FileService> {
         &self.shared.files
+    }
+
+    /// The operator's settings of the console.
+    pub(crate) fn console(&self) -> &ConsoleSettings {
+        &self.shared.console
+    }
+
+    /// Hexadecimal digits that tell this installation from others.
+    pub(crate) fn installation(&self) -> &str {
+        &self.shared.installation
+    }
+
+    pub(crate) fn session_rates(&self) -> &Arc<SessionRates> {
+        &self.shared.session_rates
+    }
+
+    /// What changes, for readers of events.
+    pub(crate) fn events(&self) -> &Arc<EventHub> {
+        &self.shared.events
+    }
+
+    pub(crate) fn failed_sign_ins(&self) -> &FailedSignIns {
+        &self.shared.failed_sign_ins
     }
 
     /// The audit log; `None` if changes are not logged.

@@ -1,19 +1,20 @@
 //! What is read from requests and written in responses: bodies, errors, query parameters, and server-sent events.
 
 pub(crate) mod api_error;
+pub(crate) mod base_path;
 pub(crate) mod body;
 pub(crate) mod body_buffer;
 pub(crate) mod did_you_mean;
 pub(crate) mod guarded_page;
 pub(crate) mod gunzip;
 pub(crate) mod json_body;
-pub(crate) mod json_depth;
 pub(crate) mod limit_status;
 pub(crate) mod query;
 pub(crate) mod request_id;
 pub(crate) mod rfc3339;
 pub(crate) mod route_path;
 pub(crate) mod sse;
+pub(crate) mod trusted_proxies;
 
 use std::pin::Pin;
 

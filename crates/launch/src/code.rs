@@ -6,8 +6,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use longshore_model::CodeHash;
+use longshore_model::{CodeHash, StartStage};
 
+use crate::worker_dir::WorkerDir;
 use crate::{LaunchError, WorkerSpec};
 
 /// The folder of deployed code: `<name>/<hash>/` for each version.
@@ -44,19 +45,23 @@ pub(crate) struct DeployedCode {
 }
 
 impl DeployedCode {
-    /// Sets the `workdir` of a `spec` with code, and the command if it is empty.
-    pub(crate) fn resolve(&self, spec: &mut WorkerSpec) -> Result<(), LaunchError> {
+    /// Sets the `workdir` of a `spec` with code, and the command if it is empty. Only that command is told the file for
+    /// its stage, in the folder `dir` of the worker.
+    pub(crate) fn resolve(&self, spec: &mut WorkerSpec, dir: &WorkerDir) -> Result<(), LaunchError> {
         let Some(code) = &spec.code else { return Ok(()) };
-        let dir = self.folders.path().display();
+        let deployed = self.folders.path().display();
         let folder = self.folders.find(code).ok_or_else(|| {
             LaunchError(format!(
-                "worker {} was not started: there is no code {code} in {dir}: deploy it again",
+                "worker {} was not started: there is no code {code} in {deployed}: deploy it again",
                 spec.worker
             ))
         })?;
-        if spec.command.is_empty() {
-            let text = folder.to_str().ok_or_else(|| LaunchError(format!("the path {dir} is not text")))?;
-            spec.command = self.runner.iter().cloned().chain([text.to_owned()]).collect();
+        if spec.entrypoint.is_empty() && spec.cmd.is_empty() {
+            let text =
+                folder.to_str().ok_or_else(|| LaunchError(format!("the path {deployed} is not text")))?;
+            spec.cmd = self.runner.iter().cloned().chain([text.to_owned()]).collect();
+            let stage_file = dir.stage_file().display().to_string();
+            spec.env.insert(StartStage::FILE_VARIABLE.to_owned(), stage_file);
         }
         spec.workdir = Some(folder);
         Ok(())

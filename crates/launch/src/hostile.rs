@@ -9,16 +9,17 @@ use longshore_hostile::{JSON_TOKENS, cases, mutated};
 use proptest::prelude::*;
 use tempfile::{TempDir, tempdir};
 
-use crate::log::{RotatedLog, tail};
+use crate::log::RotatedLog;
+use crate::log_tail::tail;
 use crate::mirror::mirror;
 use crate::shim::ShimSpec;
 use crate::worker_dir::WorkerDir;
-use crate::{Launcher as _, ProcessLauncher, RotationLimits, ShimCommand};
+use crate::{InstallationId, LaunchEvent, Launcher as _, ProcessLauncher, RotationLimits, ShimCommand};
 
 /// An id of no boot of this computer, so that a mutated note names no process of this computer.
 const STATE: &str = r#"{"worker":"w-1","endpoint":"abcdefghijklmn","version":1,"shim":{"pid":4000001,"start_ticks":1,"boot_id":"never"},"process":{"pid":4000002,"start_ticks":2,"boot_id":"never"}}"#;
 const EXIT: &str = r#"{"code":1,"signal":null,"ran_ms":77}"#;
-const ORDER: &str = r#"{"worker":"w-1","endpoint":"abcdefghijklmn","version":1,"command":["run"],"workdir":null,"env":{"A":"b"},"private_home":true,"log":{"file_bytes_max":10,"files_max":3}}"#;
+const ORDER: &str = r#"{"worker":"w-1","endpoint":"abcdefghijklmn","version":1,"command":["run"],"workdir":null,"server_url":"http://s","env":{"A":"b"},"private_home":true,"log":{"file_bytes_max":10,"files_max":3}}"#;
 
 fn note(valid: &'static str) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![3 => mutated(Just(valid), JSON_TOKENS), 1 => longshore_hostile::bytes()]
@@ -36,9 +37,16 @@ fn names(folder: &Path) -> Vec<OsString> {
     names
 }
 
+/// The names of the log files in a folder, without those of their times.
+fn log_names(folder: &Path) -> Vec<OsString> {
+    let mut names = names(folder);
+    names.retain(|name| !name.to_str().is_some_and(|name| name.ends_with("times")));
+    names
+}
+
 /// The bytes of all log files, the oldest first.
 fn kept(dir: &TempDir) -> Vec<u8> {
-    let mut names = names(dir.path());
+    let mut names = log_names(dir.path());
     names.sort_by_key(|name| {
         let number = name.to_str().and_then(|name| name.strip_prefix("log.")?.parse::<u32>().ok());
         std::cmp::Reverse(number.unwrap_or(0))
@@ -74,12 +82,12 @@ proptest! {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let launcher = ProcessLauncher::new(dir.path().to_owned(), ShimCommand::this_program("none"));
-        let mut exits = launcher.exits().unwrap();
-        let present = runtime.block_on(launcher.adopt()).unwrap();
+        let mut events = launcher.events().unwrap();
+        let present = runtime.block_on(launcher.adopt(InstallationId(1))).unwrap();
         prop_assert_eq!(present, []);
         // Each worker is reported once, and none remains for the next server.
         let mut reported = Vec::new();
-        while let Ok(exited) = exits.try_recv() {
+        while let Ok(LaunchEvent::Exited(exited)) = events.try_recv() {
             reported.push(exited.worker);
         }
         let count = reported.len();
@@ -120,7 +128,9 @@ proptest! {
         // A piece that is longer than the limit of a file is not split.
         let longest = pieces.iter().map(Vec::len).max().unwrap_or(0) as u64;
         prop_assert!(kept.len() as u64 <= file_bytes_max.max(longest) * u64::from(files_max.max(1)));
-        prop_assert!(names(dir.path()).len() <= files_max.max(1) as usize);
+        let files = log_names(dir.path()).len();
+        prop_assert!(files <= files_max.max(1) as usize);
+        prop_assert!(names(dir.path()).len() <= 2 * files, "every file of times belongs to a log file");
     }
 
     #[test]

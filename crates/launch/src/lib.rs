@@ -9,25 +9,34 @@ mod fold;
 #[cfg(test)]
 mod hostile;
 mod log;
+mod log_tail;
 mod memory;
 mod mirror;
 mod nvidia;
 mod presence;
 mod proc;
 mod process;
+mod python_path;
 pub mod shim;
+mod starts;
 mod visible_gpus;
 mod volumes;
 mod worker_dir;
+mod worker_folders;
 
 pub use cgroup::{CgroupBase, CgroupError};
 pub use code::CodeFolders;
-pub use log::RotationLimits;
+pub use log::{RotatedLog, RotationLimits};
+pub use log_tail::tail;
 pub use memory::MemoryLauncher;
 pub use nvidia::nvidia_gpus;
 pub use process::{ProcessLauncher, ShimCommand};
+pub use starts::{StartInProgress, Starts};
+pub use volumes::Volumes;
+pub use worker_dir::{ExitNote, WorkerDir};
+pub use worker_folders::WorkerFolders;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
@@ -35,7 +44,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longshore_model::{CodeHash, ComputeType, EndpointId, Placement, Provider, VolumeId, WorkerId};
+use longshore_model::{
+    CodeHash, ComputeType, EndpointId, Millis, Placement, Provider, StartStage, VolumeId, WorkerId,
+};
 use tokio::sync::mpsc;
 
 /// The launchers of one server, each under the provider whose endpoints it runs workers for. A provider without an entry
@@ -59,17 +70,25 @@ pub struct WorkerSpec {
     pub endpoint: EndpointId,
     /// The endpoint's version that the worker was started for.
     pub version: u32,
-    /// Program and arguments; may be empty only if `code` is set.
-    pub command: Vec<String>,
-    /// The deployed code that the worker runs in place of a `workdir`. With an empty `command`, the launcher runs the
-    /// code's own handler.
+    /// The container image; without effect for a process.
+    pub image: String,
+    /// The login for the image's registry; `None`: without login.
+    pub registry_login: Option<RegistryLogin>,
+    /// The first words of the command line; empty: those of the image, or none.
+    pub entrypoint: Vec<String>,
+    /// The words after `entrypoint`; empty: those of the image, or none.
+    pub cmd: Vec<String>,
+    /// The deployed code that the worker runs in place of a `workdir`. Without `entrypoint` and `cmd`, the launcher runs
+    /// the code's own handler.
     pub code: Option<CodeHash>,
     /// The folder whose entries the worker's current folder shows; `None`: an empty folder. Each worker has a folder of
     /// its own, because some SDK versions write a file of running jobs there.
     pub workdir: Option<PathBuf>,
     /// The network volumes of the worker. The launcher puts them in place and sets the variables with their paths.
     pub volumes: Vec<VolumeId>,
-    /// The variables that are added to the server's environment. Values are secrets: never logged.
+    /// The address of this server that `env` names. The launcher stores it with the worker.
+    pub server_url: String,
+    /// The variables that the launcher adds to the environment of its workers. Values are secrets: never logged.
     pub env: BTreeMap<String, String>,
     /// Whether the worker gets a home folder of its own. That folder shows the entries of the real one, except the SDK's
     /// configuration: an API key in the configuration would override the worker's token.
@@ -81,6 +100,22 @@ pub struct WorkerSpec {
     pub placement: Placement,
     /// The limits of memory and processors.
     pub limits: Limits,
+}
+
+/// A login for a registry of images. The password is a secret.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RegistryLogin {
+    /// The name of the user at the registry.
+    pub username: String,
+    /// The password, or a token.
+    pub password: String,
+}
+
+/// Shows the user without the password.
+impl fmt::Debug for RegistryLogin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RegistryLogin").field("username", &self.username).finish_non_exhaustive()
+    }
 }
 
 /// What one worker may use, together with all processes that it starts.
@@ -99,10 +134,14 @@ impl fmt::Debug for WorkerSpec {
             .field("worker", &self.worker)
             .field("endpoint", &self.endpoint)
             .field("version", &self.version)
-            .field("command", &self.command)
+            .field("image", &self.image)
+            .field("registry_login", &self.registry_login)
+            .field("entrypoint", &self.entrypoint)
+            .field("cmd", &self.cmd)
             .field("code", &self.code)
             .field("workdir", &self.workdir)
             .field("volumes", &self.volumes)
+            .field("server_url", &self.server_url)
             .field("env", &self.env.keys())
             .field("private_home", &self.private_home)
             .field("compute_type", &self.compute_type)
@@ -125,6 +164,28 @@ pub struct RunningWorker {
     pub is_stopping: bool,
     /// The placement of its start.
     pub placement: Placement,
+    /// The address of the server that the worker was started with; `None` if unknown.
+    pub server_url: Option<String>,
+}
+
+/// The identity of one server's data: 128 random bits, which its first start generates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstallationId(pub u128);
+
+/// An event of a launcher about one of its workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LaunchEvent {
+    /// A start in progress has reached a stage, or the progress of its stage changed.
+    Stage {
+        /// The worker that is being started.
+        worker: WorkerId,
+        /// The endpoint whose jobs the worker takes.
+        endpoint: EndpointId,
+        /// What the launcher does.
+        stage: StartStage,
+    },
+    /// A worker exited. Not sent for a worker whose start failed.
+    Exited(WorkerExit),
 }
 
 /// The exit of a worker: reported once per worker.
@@ -144,10 +205,33 @@ pub struct WorkerExit {
     pub ran_ms: u64,
     /// The last lines of its log, at most 20 lines and 4 KiB.
     pub log_tail: String,
+    /// What the worker said last that it does to start; `None` if it said nothing.
+    pub stage: Option<StartStage>,
     /// Whether a server was stopping the worker, this one or an earlier one.
     pub expected: bool,
     /// The placement of its start.
     pub placement: Placement,
+}
+
+/// A worker that has ended, as its launcher remembers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedWorker {
+    /// The id of the worker.
+    pub worker: WorkerId,
+    /// The endpoint's version that the worker was started for; 0 if unknown.
+    pub version: u32,
+    /// The placement of its start.
+    pub placement: Placement,
+    /// When the worker ended; 0 if unknown.
+    pub ended_at: Millis,
+    /// The exit code; `None` after a signal, and if it is unknown.
+    pub code: Option<i32>,
+    /// The number of the signal that ended the worker; `None` if no signal did, and if it is unknown.
+    pub signal: Option<i32>,
+    /// A further cause; `None` if unknown.
+    pub because: Option<String>,
+    /// Whether a server was stopping the worker.
+    pub was_stopped: bool,
 }
 
 /// The file that a worker's output goes to.
@@ -159,6 +243,16 @@ pub struct WorkerLog {
     pub path: PathBuf,
     /// Whether the worker runs: only then the file still grows.
     pub is_live: bool,
+}
+
+/// What a worker uses of its computer, together with all processes that it started.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WorkerUsage {
+    /// The resident memory in bytes. Memory that several processes share counts in each of them.
+    pub rss_bytes: u64,
+    /// The number of processors that it used on average since the reading before, such as 0.25; at the first reading
+    /// since its start.
+    pub cpu_ratio: f64,
 }
 
 /// A span of time in the past.
@@ -175,13 +269,21 @@ pub struct Born {
 /// Runs the workers of one provider.
 pub trait Launcher: Send + Sync + 'static {
     /// Returns the workers of an earlier server that still run. Workers that have ended meanwhile are reported as
-    /// [`WorkerExit`]. Workers that the earlier server was stopping are ended within seconds. Called once, before any
-    /// `start`.
+    /// [`WorkerExit`]. Workers that the earlier server was stopping are ended within seconds. Called before any `start`,
+    /// again after an error, and never again after a success.
+    ///
+    /// Everything that a launcher makes outside of the data directory carries the `installation`, and a launcher touches
+    /// only what carries its own.
     ///
     /// # Errors
     ///
-    /// The workers could not be listed.
-    fn adopt(&self) -> LaunchFuture<'_, Vec<RunningWorker>>;
+    /// The workers could not be listed, and none is adopted.
+    fn adopt(&self, installation: InstallationId) -> LaunchFuture<'_, Vec<RunningWorker>>;
+
+    /// The address under which the workers of this launcher reach the server; `None`: the server's own.
+    fn server_url(&self) -> Option<&str> {
+        None
+    }
 
     /// The limits that would not be enforced for a worker that is started now, and why, as text; `None` if all would.
     fn unenforced(&self, limits: &Limits) -> Option<String> {
@@ -189,20 +291,34 @@ pub trait Launcher: Send + Sync + 'static {
         unenforced(limits, never, never)
     }
 
-    /// Starts a worker. Returns when the worker runs, which is before it is ready for jobs.
+    /// Starts a worker. Returns when the worker runs, which is before it is ready for jobs. [`Launcher::stop`] cancels a
+    /// start in progress.
     ///
     /// # Errors
     ///
     /// The worker was not started, and nothing of it remains.
     fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()>;
 
+    /// What a worker that has been started does until its first take; `None` if that is unknown.
+    fn start_stage(&self, _worker: &WorkerId) -> LaunchFuture<'_, Option<StartStage>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// Signals a worker to exit, and after `grace` kills it with all processes that it started. Returns when the worker has
-    /// exited; its [`WorkerExit`] is reported as for any other exit. Returns immediately if no such worker runs.
+    /// exited; its [`WorkerExit`] is reported as for any other exit. A start in progress is cancelled and fails, or the
+    /// worker is stopped as soon as it runs. Returns immediately if no such worker runs or is being started. Afterwards,
+    /// nothing of the worker exists but its log.
     ///
     /// # Errors
     ///
     /// The worker was killed and still runs.
     fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()>;
+
+    /// What each running worker uses of its computer; a worker may be missing. May be called often: readings of a worker
+    /// are at least a second apart.
+    fn usage(&self) -> LaunchFuture<'_, HashMap<WorkerId, WorkerUsage>> {
+        Box::pin(async { Ok(HashMap::new()) })
+    }
 
     /// Kills the processes that a worker started in a span of time, and their descendants, if they still run after
     /// `grace`. The worker goes on. Returns the number of killed processes; 0 if their origin is uncertain.
@@ -214,8 +330,8 @@ pub trait Launcher: Send + Sync + 'static {
         Box::pin(async { Ok(0) })
     }
 
-    /// The exits of workers. `Some` for the first call alone.
-    fn exits(&self) -> Option<mpsc::UnboundedReceiver<WorkerExit>>;
+    /// The events of workers. `Some` for the first call alone.
+    fn events(&self) -> Option<mpsc::UnboundedReceiver<LaunchEvent>>;
 
     /// Removes what is stored of an endpoint's ended workers. Called when the endpoint is deleted and has no worker.
     fn forget(&self, _endpoint: &EndpointId) -> LaunchFuture<'_, ()> {
@@ -255,7 +371,7 @@ pub trait Launcher: Send + Sync + 'static {
     }
 
     /// The ended workers of an endpoint whose logs are still here, oldest first. Blocks on the disk.
-    fn ended_workers(&self, _endpoint: &EndpointId) -> Vec<WorkerId> {
+    fn ended_workers(&self, _endpoint: &EndpointId) -> Vec<EndedWorker> {
         Vec::new()
     }
 
@@ -266,7 +382,7 @@ pub trait Launcher: Send + Sync + 'static {
 }
 
 /// The limits that are not enforced, as text; `None` if all are. `memory` and `cpu`: why they cannot be limited.
-fn unenforced(limits: &Limits, memory: Option<&str>, cpu: Option<&str>) -> Option<String> {
+pub fn unenforced(limits: &Limits, memory: Option<&str>, cpu: Option<&str>) -> Option<String> {
     let memory = memory.filter(|_| limits.memory_bytes.is_some()).map(|why| ("memoryBytes", why));
     let cpu = cpu.filter(|_| limits.vcpus.is_some()).map(|why| ("vcpus", why));
     match (memory, cpu) {

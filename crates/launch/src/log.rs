@@ -1,8 +1,12 @@
-//! A worker's log on disk: rotated files, and the last lines.
+//! A worker's log on disk: rotated files with the times of their bytes.
+//!
+//! Beside each file `log` a file `log.times` has pairs of an offset and of ms since 1970, both as little endian `u64`:
+//! bytes from the offset on were printed at that time or later. There is at most one pair in 100 ms.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,83 +26,93 @@ impl Default for RotationLimits {
 }
 
 /// The file being written, and its predecessors `<path>.1`, `<path>.2` …, youngest first.
-pub(crate) struct RotatedLog {
+pub struct RotatedLog {
     path: PathBuf,
     limits: RotationLimits,
     file: File,
     bytes: u64,
+    /// `None` if the file of times cannot be written.
+    times: Option<File>,
+    /// The last time in it, in ms.
+    timed_at: u64,
 }
 
+/// The shortest distance of two times in a log, in ms.
+const TIMES_MS: u64 = 100;
+/// The end of the name of a file of times.
+const TIMES: &str = "times";
+
 impl RotatedLog {
-    pub(crate) fn open(path: &Path, limits: RotationLimits) -> io::Result<Self> {
+    /// Continues the file at `path`, or creates it.
+    ///
+    /// # Errors
+    ///
+    /// The file could not be opened.
+    pub fn open(path: &Path, limits: RotationLimits) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         let bytes = file.metadata()?.len();
-        Ok(Self { path: path.to_owned(), limits, file, bytes })
+        let times = File::options().create(true).append(true).open(path.with_added_extension(TIMES)).ok();
+        Ok(Self { path: path.to_owned(), limits, file, bytes, times, timed_at: 0 })
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// The size of the present file in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Adds `bytes` to the file. Before, renames a file that would become too long.
+    ///
+    /// # Errors
+    ///
+    /// The bytes could not be written.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.bytes > 0 && self.bytes + bytes.len() as u64 > self.limits.file_bytes_max {
             self.rotate()?;
         }
+        self.note_time();
         self.file.write_all(bytes)?;
         self.bytes += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Stores the present time of the next byte.
+    fn note_time(&mut self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as u64);
+        if now.abs_diff(self.timed_at) < TIMES_MS {
+            return;
+        }
+        self.timed_at = now;
+        let pair = [self.bytes.to_le_bytes(), now.to_le_bytes()].concat();
+        // Lines without a time are better than none.
+        if self.times.as_mut().is_some_and(|times| times.write_all(&pair).is_err()) {
+            self.times = None;
+        }
     }
 
     fn rotate(&mut self) -> io::Result<()> {
         for number in (1..self.limits.files_max).rev() {
             let from = if number == 1 { self.path.clone() } else { numbered(&self.path, number - 1) };
             if from.exists() {
-                fs::rename(from, numbered(&self.path, number))?;
+                let to = numbered(&self.path, number);
+                let _ = fs::rename(from.with_added_extension(TIMES), to.with_added_extension(TIMES));
+                fs::rename(from, to)?;
             }
         }
         self.file = File::create(&self.path)?;
-        self.bytes = 0;
+        self.times = File::create(self.path.with_added_extension(TIMES)).ok();
+        (self.bytes, self.timed_at) = (0, 0);
         Ok(())
     }
 }
 
-fn numbered(path: &Path, number: u32) -> PathBuf {
+pub(crate) fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_added_extension(number.to_string())
-}
-
-/// The largest tail, in lines and bytes.
-const TAIL_BYTES_MAX: usize = 4 * 1024;
-const TAIL_LINES_MAX: usize = 20;
-
-/// The last lines of a log; empty without a log.
-pub(crate) fn tail(path: &Path) -> String {
-    let mut bytes = last_bytes(path, TAIL_BYTES_MAX);
-    if bytes.len() < TAIL_BYTES_MAX {
-        let mut before = last_bytes(&numbered(path, 1), TAIL_BYTES_MAX - bytes.len());
-        before.append(&mut bytes);
-        bytes = before;
-    }
-    // A character that is cut at the beginning would become a longer replacement character.
-    let cut = bytes.iter().take(3).take_while(|&&byte| byte & 0b1100_0000 == 0b1000_0000).count();
-    let text = String::from_utf8_lossy(&bytes[cut..]);
-    // Bytes that are no text grow when they become replacement characters.
-    let text = &text[text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES_MAX))..];
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(TAIL_LINES_MAX)..].join("\n")
-}
-
-fn last_bytes(path: &Path, most: usize) -> Vec<u8> {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
-        let skip = file.metadata()?.len().saturating_sub(most as u64);
-        file.seek(SeekFrom::Start(skip))?;
-        let mut bytes = Vec::with_capacity(most);
-        file.take(most as u64).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    // An unreadable file counts as missing.
-    read().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log_tail::tail;
 
     #[test]
     fn a_full_file_is_renamed_and_the_oldest_dropped() {
@@ -114,25 +128,10 @@ mod tests {
             ["ddddddd\n", "ccccccc\n", "bbbbbbb\n", ""]
         );
         assert_eq!(tail(&path), "ccccccc\nddddddd");
-    }
-
-    #[test]
-    fn a_tail_has_at_most_twenty_lines_and_four_kib_of_valid_text() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("log");
-        assert_eq!(tail(&path), "");
-        fs::write(&path, (0..50).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n")).unwrap();
-        let lines = tail(&path);
-        assert_eq!(
-            (lines.lines().count(), lines.lines().next(), lines.lines().last()),
-            (20, Some("line 30"), Some("line 49"))
-        );
-        fs::write(&path, "é".repeat(5_000) + "x").unwrap();
-        let text = tail(&path);
-        assert!(text.len() <= TAIL_BYTES_MAX && text.starts_with('é'), "{text}");
-        fs::write(&path, b"bad \xff byte\n").unwrap();
-        assert_eq!(tail(&path), "bad \u{fffd} byte");
-        fs::write(&path, [0xff; 5_000]).unwrap();
-        assert!((TAIL_BYTES_MAX - 3..=TAIL_BYTES_MAX).contains(&tail(&path).len()));
+        let times = fs::read(dir.path().join("log.times")).unwrap();
+        let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+        assert!(times.len() == 16 && number(&times[..8]) == 0 && now - number(&times[8..]) < 60_000);
+        assert!(dir.path().join("log.2.times").exists() && !dir.path().join("log.3.times").exists());
     }
 }

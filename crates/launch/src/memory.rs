@@ -4,18 +4,22 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_model::{VolumeId, WorkerId};
+use longshore_model::{EndpointId, StartStage, VolumeId, WorkerId};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use crate::{Born, LaunchError, LaunchFuture, Launcher, RunningWorker, WorkerExit, WorkerSpec};
+use crate::{
+    Born, InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, RunningWorker, Starts,
+    WorkerExit, WorkerSpec,
+};
 
 /// A launcher whose workers are entries in a list. A worker exits immediately when it is stopped, and otherwise when the
 /// test calls [`MemoryLauncher::exit`].
 pub struct MemoryLauncher {
     list: Mutex<List>,
-    ended: mpsc::UnboundedSender<WorkerExit>,
-    exits: Mutex<Option<mpsc::UnboundedReceiver<WorkerExit>>>,
+    starts: Starts,
+    sender: mpsc::UnboundedSender<LaunchEvent>,
+    events: Mutex<Option<mpsc::UnboundedReceiver<LaunchEvent>>>,
 }
 
 #[derive(Default)]
@@ -39,11 +43,12 @@ impl MemoryLauncher {
     /// A launcher with running workers of an earlier server.
     pub fn with_living(living: Vec<RunningWorker>) -> Self {
         // Bounded by the number of workers: each sends one exit.
-        let (ended, exits) = mpsc::unbounded_channel();
-        Self { list: Mutex::new(List { living, ..List::default() }), ended, exits: Mutex::new(Some(exits)) }
+        let (sender, events) = mpsc::unbounded_channel();
+        let list = Mutex::new(List { living, ..List::default() });
+        Self { list, starts: Starts::default(), sender, events: Mutex::new(Some(events)) }
     }
 
-    /// From now on no worker can be started and no volume changed, for this reason; `None`: both succeed again.
+    /// From now on no worker can be adopted or started and no volume changed, for this reason; `None`: all succeed again.
     pub fn refuse(&self, reason: Option<&str>) {
         self.list().refuses = reason.map(str::to_owned);
     }
@@ -96,6 +101,7 @@ impl MemoryLauncher {
         let RunningWorker { worker, endpoint, placement, .. } = list.living.remove(at);
         let log_tail = "the last words".to_owned();
         let exited = WorkerExit {
+            stage: None,
             worker,
             endpoint,
             code,
@@ -107,7 +113,12 @@ impl MemoryLauncher {
             because: None,
         };
         // A test without a receiver ignores exits.
-        let _ = self.ended.send(exited);
+        let _ = self.sender.send(LaunchEvent::Exited(exited));
+    }
+
+    /// Reports a stage of a start that is in progress.
+    pub fn report(&self, worker: &WorkerId, endpoint: EndpointId, stage: StartStage) {
+        let _ = self.sender.send(LaunchEvent::Stage { worker: worker.clone(), endpoint, stage });
     }
 
     fn list(&self) -> MutexGuard<'_, List> {
@@ -116,23 +127,30 @@ impl MemoryLauncher {
 }
 
 impl Launcher for MemoryLauncher {
-    fn adopt(&self) -> LaunchFuture<'_, Vec<RunningWorker>> {
-        let living = self.list().living.clone();
-        Box::pin(async move { Ok(living) })
+    fn adopt(&self, _installation: InstallationId) -> LaunchFuture<'_, Vec<RunningWorker>> {
+        let list = self.list();
+        let adopted = list.refuses.clone().map_or_else(|| Ok(list.living.clone()), |it| Err(LaunchError(it)));
+        Box::pin(async { adopted })
     }
 
     fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()> {
         Box::pin(async move {
+            let start = self.starts.begin(&spec.worker);
             let takes = self.list().start_takes;
             if !takes.is_zero() {
-                sleep(takes).await;
+                tokio::select! {
+                    () = start.cancelled() => return Err(start.error()),
+                    () = sleep(takes) => {}
+                }
             }
             let mut list = self.list();
             if let Some(reason) = &list.refuses {
                 return Err(LaunchError(reason.clone()));
             }
-            let WorkerSpec { worker, endpoint, version, placement, .. } = spec.clone();
-            list.living.push(RunningWorker { worker, endpoint, version, is_stopping: false, placement });
+            let WorkerSpec { worker, endpoint, version, placement, server_url, .. } = spec.clone();
+            let server_url = Some(server_url);
+            let is_stopping = false;
+            list.living.push(RunningWorker { worker, endpoint, version, is_stopping, placement, server_url });
             list.started.push(spec);
             Ok(())
         })
@@ -140,8 +158,12 @@ impl Launcher for MemoryLauncher {
 
     fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
         self.list().stopped.push((worker.clone(), grace));
-        self.exit(worker, Some(0), None, 1_000);
-        Box::pin(async { Ok(()) })
+        let worker = worker.clone();
+        Box::pin(async move {
+            self.starts.cancel(&worker).await;
+            self.exit(&worker, Some(0), None, 1_000);
+            Ok(())
+        })
     }
 
     fn end_leftovers(&self, worker: &WorkerId, _born: Born, _grace: Duration) -> LaunchFuture<'_, usize> {
@@ -161,7 +183,7 @@ impl Launcher for MemoryLauncher {
         })
     }
 
-    fn exits(&self) -> Option<mpsc::UnboundedReceiver<WorkerExit>> {
-        self.exits.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn events(&self) -> Option<mpsc::UnboundedReceiver<LaunchEvent>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

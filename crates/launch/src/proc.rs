@@ -84,6 +84,44 @@ impl ProcessId {
     }
 }
 
+/// What the processes of one worker use together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TreeUsage {
+    /// The resident memory. Memory that several processes share counts in each of them.
+    pub(crate) rss_bytes: u64,
+    /// The processor time since the start, in clock ticks; at least that of the present processes.
+    pub(crate) cpu_ticks: u64,
+    /// The start of the oldest process, in clock ticks since boot; 0 without a process.
+    pub(crate) start_ticks: u64,
+}
+
+/// What runs below each of these shims, in their order. Lists the processes of the computer once.
+pub(crate) fn usage_below(shims: &[ProcessId]) -> Vec<TreeUsage> {
+    let mut all = processes(|stat| !stat.ended);
+    let usage_of = |shim: &ProcessId| {
+        let is_shim = |stat: &Stat| stat.pid == shim.pid && stat.start_ticks == shim.start_ticks;
+        let Some(place) = all.iter().position(is_shim) else { return TreeUsage::default() };
+        let roots = vec![all.swap_remove(place)];
+        let (tree, others) = split_descendants(roots, std::mem::take(&mut all));
+        all = others;
+        let below: Vec<&Stat> = tree.iter().filter(|stat| stat.pid != shim.pid).collect();
+        TreeUsage {
+            rss_bytes: below.iter().map(|stat| rss_bytes(stat.pid)).sum(),
+            cpu_ticks: below.iter().map(|stat| stat.cpu_ticks).sum(),
+            start_ticks: below.iter().map(|stat| stat.start_ticks).min().unwrap_or(0),
+        }
+    };
+    shims.iter().map(usage_of).collect()
+}
+
+/// The resident memory of a process; 0 of one that has ended.
+fn rss_bytes(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = rss.and_then(|rss| rss.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok());
+    kib.unwrap_or(0).saturating_mul(1_024)
+}
+
 /// Kills these processes and their descendants, until none is left. Returns the number of killed processes.
 pub(crate) fn end_trees(roots: &[ProcessId]) -> usize {
     let mut ended = BTreeSet::new();
@@ -104,12 +142,17 @@ pub(crate) fn end_trees(roots: &[ProcessId]) -> usize {
 }
 
 /// These processes, and repeatedly those of the others whose parent or session leader is among the result.
-fn with_descendants(mut found: Vec<Stat>, mut others: Vec<Stat>) -> Vec<Stat> {
+fn with_descendants(found: Vec<Stat>, others: Vec<Stat>) -> Vec<Stat> {
+    split_descendants(found, others).0
+}
+
+/// [`with_descendants`], and the processes that are left.
+fn split_descendants(mut found: Vec<Stat>, mut others: Vec<Stat>) -> (Vec<Stat>, Vec<Stat>) {
     loop {
         let belongs = |stat: &Stat| found.iter().any(|it| it.pid == stat.parent || it.pid == stat.session);
         let (more, rest): (Vec<Stat>, Vec<Stat>) = others.into_iter().partition(belongs);
         if more.is_empty() {
-            return found;
+            return (found, rest);
         }
         found.extend(more);
         others = rest;
@@ -176,6 +219,8 @@ struct Stat {
     ended: bool,
     parent: i32,
     session: i32,
+    /// The processor time of the process and of its children that have ended.
+    cpu_ticks: u64,
     start_ticks: u64,
 }
 
@@ -195,8 +240,11 @@ impl Stat {
         let ended = matches!(fields.next()?, "Z" | "X");
         let parent = fields.next()?.parse().ok()?;
         let session = fields.nth(1)?.parse().ok()?;
-        let start_ticks = fields.nth(15)?.parse().ok()?;
-        Some(Self { pid, ended, parent, session, start_ticks })
+        let mut ticks = |skipped| fields.nth(skipped)?.parse::<u64>().ok();
+        let cpu_ticks =
+            [ticks(7)?, ticks(0)?, ticks(0)?, ticks(0)?].iter().fold(0, |sum, it| it.saturating_add(sum));
+        let start_ticks = ticks(4)?;
+        Some(Self { pid, ended, parent, session, cpu_ticks, start_ticks })
     }
 }
 
@@ -209,9 +257,10 @@ mod tests {
 
     #[test]
     fn a_program_name_cannot_confuse_the_parser() {
-        let text = "42 (a) R 9 9) S 7 40 41 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
+        let text = "42 (a) R 9 9) S 7 40 41 0 -1 4194304 1 0 0 0 5 6 7 8 20 0 1 0 777 0 0";
         let stat = Stat::parse(42, text).unwrap();
         assert_eq!((stat.ended, stat.parent, stat.session, stat.start_ticks), (false, 7, 41, 777));
+        assert_eq!(stat.cpu_ticks, 26);
         assert!(Stat::parse(42, "garbage").is_none());
     }
 

@@ -2,8 +2,8 @@
 
 mod exit;
 mod leftovers;
-mod logs;
 mod spawn;
+mod usage;
 mod watch;
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_model::{CodeHash, EndpointId, VolumeId, WorkerId};
+use longshore_model::{CodeHash, EndpointId, StartStage, VolumeId, WorkerId};
 use rustix::process::Signal;
 use tokio::sync::{OnceCell, mpsc, watch as condition};
 use tokio::task::{JoinSet, spawn_blocking};
@@ -23,13 +23,15 @@ use crate::cgroup::{CgroupBase, Cgroups};
 use crate::code::{CodeFolders, DeployedCode};
 use crate::presence;
 use crate::proc::ProcessId;
+use crate::python_path;
 use crate::shim::Care;
 use crate::visible_gpus::set_visible_gpus;
 use crate::volumes::Volumes;
 use crate::worker_dir::{WorkerDir, WorkerNote};
+use crate::worker_folders::WorkerFolders;
 use crate::{
-    Born, LaunchError, LaunchFuture, Launcher, Limits, RotationLimits, RunningWorker, WorkerExit, WorkerLog,
-    WorkerSpec, unenforced,
+    Born, EndedWorker, InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, Limits,
+    RotationLimits, RunningWorker, Starts, WorkerLog, WorkerSpec, WorkerUsage, unenforced,
 };
 
 /// The command of a shim. The worker's folder is added as the last argument.
@@ -72,9 +74,11 @@ pub struct ProcessLauncher {
     care: Care,
     volumes: Volumes,
     code: Option<DeployedCode>,
+    worker_runtime: Option<PathBuf>,
     cgroup_base: Option<CgroupBase>,
     cgroups: OnceCell<Option<Cgroups>>,
-    exits: Mutex<Option<mpsc::UnboundedReceiver<WorkerExit>>>,
+    events: Mutex<Option<mpsc::UnboundedReceiver<LaunchEvent>>>,
+    starts: Starts,
     /// One task per worker; the tasks end with the launcher.
     watches: Mutex<JoinSet<()>>,
     /// The lock by which shims see that this server runs; `None` if it could not be taken.
@@ -83,10 +87,11 @@ pub struct ProcessLauncher {
 
 /// The state that the launcher shares with its tasks.
 struct LauncherShared {
-    dir: PathBuf,
+    folders: WorkerFolders,
     running: Mutex<HashMap<WorkerId, WatchedWorker>>,
     clocks: Mutex<leftovers::ClockReadings>,
-    ended: mpsc::UnboundedSender<WorkerExit>,
+    usage: Mutex<usage::UsageReadings>,
+    events: mpsc::UnboundedSender<LaunchEvent>,
 }
 
 /// A worker that runs, or whose exit is being handled.
@@ -102,7 +107,7 @@ impl ProcessLauncher {
         let dir = std::path::absolute(&dir).unwrap_or(dir);
         let volumes = Volumes::at(dir.join("volumes"));
         // Bounded by the number of workers: each sends one exit, and the receiver never waits between two.
-        let (ended, exits) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::unbounded_channel();
         let care = Care {
             log: RotationLimits::default(),
             presence: dir.join("server.lock"),
@@ -110,18 +115,21 @@ impl ProcessLauncher {
         };
         Self {
             shared: Arc::new(LauncherShared {
-                dir,
+                folders: WorkerFolders::at(&dir),
                 running: Mutex::default(),
                 clocks: Mutex::default(),
-                ended,
+                usage: Mutex::default(),
+                events: sender,
             }),
             shim,
             care,
             volumes,
             code: None,
+            worker_runtime: None,
             cgroup_base: None,
             cgroups: OnceCell::new(),
-            exits: Mutex::new(Some(exits)),
+            events: Mutex::new(Some(events)),
+            starts: Starts::default(),
             watches: Mutex::default(),
             presence: OnceCell::new(),
         }
@@ -167,6 +175,14 @@ impl ProcessLauncher {
         self
     }
 
+    /// Puts the folder of the worker runtime at the front of the `PYTHONPATH` of workers that are started from now on, except
+    /// where their environment has `LONGSHORE_RUNTIME=off`.
+    #[must_use]
+    pub fn with_worker_runtime(mut self, folder: PathBuf) -> Self {
+        self.worker_runtime = Some(folder);
+        self
+    }
+
     /// Creates a cgroup in `base` for each worker that is started from now on.
     #[must_use]
     pub fn with_cgroups(mut self, base: CgroupBase) -> Self {
@@ -177,7 +193,7 @@ impl ProcessLauncher {
     /// The workers' cgroups; `None` without a base, or if the base cannot be divided.
     async fn cgroups(&self) -> Option<&Cgroups> {
         let made = self.cgroups.get_or_init(async || {
-            let (base, workers) = (self.cgroup_base.clone()?, self.shared.dir.clone());
+            let (base, workers) = (self.cgroup_base.clone()?, self.shared.folders.path().to_owned());
             let made = in_background(move || Cgroups::prepare(&base, &workers)).await;
             made.map_err(|error| error.to_string())
                 .and_then(|made| made.map_err(|error| error.to_string()))
@@ -226,14 +242,15 @@ impl ProcessLauncher {
         let mut present = Vec::new();
         for state in found {
             if state.shim.is_alive() {
-                let WorkerNote { worker, endpoint, version, placement, .. } = state.clone();
+                let WorkerNote { worker, endpoint, version, placement, server_url, .. } = state.clone();
                 let shim = watch::WatchedShim::Other(state.shim.clone());
                 self.watch(state, shim);
                 let is_stopping = self.shared.live(&worker).is_stopping();
                 if is_stopping {
                     self.finish_stopping(worker.clone());
                 }
-                present.push(RunningWorker { worker, endpoint, version, is_stopping, placement });
+                let adopted = RunningWorker { worker, endpoint, version, is_stopping, placement, server_url };
+                present.push(adopted);
             } else {
                 exit::clear(self.shared.handle_end(state).await).await;
             }
@@ -243,16 +260,25 @@ impl ProcessLauncher {
     }
 
     async fn start_one(&self, mut spec: WorkerSpec) -> Result<(), LaunchError> {
+        // A start takes milliseconds: a stop waits for its end.
+        let _start = self.starts.begin(&spec.worker);
         self.appear().await;
         set_visible_gpus(&mut spec.env, spec.compute_type, &spec.placement.gpus);
         self.volumes.link_into(&spec.volumes, &mut spec.env);
+        if let Some(folder) = &self.worker_runtime {
+            python_path::put_first(&mut spec.env, folder, std::env::var("PYTHONPATH").ok());
+        }
         let dir = self.shared.live(&spec.worker);
         let (shim, care) = (self.shim.clone(), self.care.clone());
         let code = self.code.clone();
         let leaf = self.cgroups().await.map(|own| (own.leaf(&spec.worker), own.enforced(&spec.limits)));
         let started = in_background(move || {
             if let Some(code) = code {
-                code.resolve(&mut spec)?;
+                code.resolve(&mut spec, &dir)?;
+            }
+            if spec.entrypoint.is_empty() && spec.cmd.is_empty() {
+                let reason = "its template has no command; set the template's `dockerStartCmd`";
+                return Err(LaunchError(format!("worker {} was not started: {reason}", spec.worker)));
             }
             spawn::start(&shim, &dir, spec, care, leaf.as_ref().map(|(leaf, limits)| (leaf, *limits)))
         });
@@ -313,12 +339,12 @@ impl LauncherShared {
     }
 
     fn live(&self, worker: &WorkerId) -> WorkerDir {
-        WorkerDir::at(self.dir.join("live").join(worker.as_str()))
+        self.folders.live(worker)
     }
 }
 
 impl Launcher for ProcessLauncher {
-    fn adopt(&self) -> LaunchFuture<'_, Vec<RunningWorker>> {
+    fn adopt(&self, _installation: InstallationId) -> LaunchFuture<'_, Vec<RunningWorker>> {
         Box::pin(self.adopt_all())
     }
 
@@ -333,9 +359,30 @@ impl Launcher for ProcessLauncher {
         Box::pin(self.start_one(spec))
     }
 
+    fn start_stage(&self, worker: &WorkerId) -> LaunchFuture<'_, Option<StartStage>> {
+        let dir = self.shared.live(worker);
+        Box::pin(in_background(move || {
+            // A worker that says nothing runs its own program from the start on.
+            dir.stage().or_else(|| dir.state().and_then(|note| note.process).map(|_| StartStage::Loading))
+        }))
+    }
+
     fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
         let worker = worker.clone();
-        Box::pin(async move { self.shared.stop(&worker, grace).await })
+        Box::pin(async move {
+            self.starts.cancel(&worker).await;
+            self.shared.stop(&worker, grace).await
+        })
+    }
+
+    fn usage(&self) -> LaunchFuture<'_, HashMap<WorkerId, WorkerUsage>> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(in_background(move || {
+            let running = locked(&shared.running);
+            let shims = running.iter().map(|(id, worker)| (id.clone(), worker.state.shim.clone())).collect();
+            drop(running);
+            locked(&shared.usage).read(shims)
+        }))
     }
 
     fn end_leftovers(&self, worker: &WorkerId, born: Born, grace: Duration) -> LaunchFuture<'_, usize> {
@@ -343,13 +390,13 @@ impl Launcher for ProcessLauncher {
         Box::pin(async move { shared.end_leftovers(&worker, born, grace).await })
     }
 
-    fn exits(&self) -> Option<mpsc::UnboundedReceiver<WorkerExit>> {
-        locked(&self.exits).take()
+    fn events(&self) -> Option<mpsc::UnboundedReceiver<LaunchEvent>> {
+        locked(&self.events).take()
     }
 
     fn forget(&self, endpoint: &EndpointId) -> LaunchFuture<'_, ()> {
         let (shared, endpoint) = (self.shared.clone(), *endpoint);
-        Box::pin(async move { in_background(move || shared.remove_ended(&endpoint)).await? })
+        Box::pin(async move { in_background(move || shared.folders.remove_ended(&endpoint)).await? })
     }
 
     fn make_volume(&self, volume: &VolumeId) -> LaunchFuture<'_, ()> {
@@ -377,15 +424,15 @@ impl Launcher for ProcessLauncher {
     }
 
     fn worker_log(&self, endpoint: &EndpointId, worker: &WorkerId) -> Option<WorkerLog> {
-        self.shared.worker_log(endpoint, worker)
+        self.shared.folders.worker_log(endpoint, worker)
     }
 
-    fn ended_workers(&self, endpoint: &EndpointId) -> Vec<WorkerId> {
-        self.shared.ended_workers(endpoint)
+    fn ended_workers(&self, endpoint: &EndpointId) -> Vec<EndedWorker> {
+        self.shared.folders.ended_workers(endpoint)
     }
 
     fn worker_logs(&self) -> Vec<WorkerLog> {
-        self.shared.worker_logs()
+        self.shared.folders.worker_logs()
     }
 }
 

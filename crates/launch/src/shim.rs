@@ -41,6 +41,7 @@ pub(crate) struct ShimSpec {
     env: BTreeMap<String, String>,
     private_home: bool,
     placement: Placement,
+    server_url: String,
     care: Care,
     /// The worker's own cgroup; `None` without one.
     cgroup: Option<PathBuf>,
@@ -58,9 +59,22 @@ pub(crate) struct Care {
 
 impl ShimSpec {
     pub(crate) fn new(spec: WorkerSpec, care: Care, cgroup: Option<PathBuf>) -> Self {
-        let WorkerSpec { worker, endpoint, version, command, workdir, env, private_home, placement, .. } =
-            spec;
-        Self { worker, endpoint, version, command, workdir, env, private_home, placement, care, cgroup }
+        let WorkerSpec { worker, endpoint, version, entrypoint, cmd, .. } = spec;
+        let WorkerSpec { workdir, env, private_home, placement, server_url, .. } = spec;
+        let command = entrypoint.into_iter().chain(cmd).collect();
+        Self {
+            worker,
+            endpoint,
+            version,
+            command,
+            workdir,
+            env,
+            private_home,
+            placement,
+            server_url,
+            care,
+            cgroup,
+        }
     }
 }
 
@@ -135,6 +149,7 @@ fn start(dir: &WorkerDir) -> Result<WorkerChild, String> {
         endpoint: order.endpoint,
         version: order.version,
         placement: order.placement.clone(),
+        server_url: Some(order.server_url.clone()),
         folder: dir.identity(),
         shim,
         process: None,

@@ -18,14 +18,16 @@ const DELETED: &str = ".deleted";
 
 /// The folder that contains the directories of all volumes.
 #[derive(Clone, Debug)]
-pub(crate) struct Volumes(PathBuf);
+pub struct Volumes(PathBuf);
 
 impl Volumes {
-    pub(crate) fn at(dir: PathBuf) -> Self {
+    /// The volumes whose directories are in `dir`.
+    pub fn at(dir: PathBuf) -> Self {
         Self(std::path::absolute(&dir).unwrap_or(dir))
     }
 
-    fn path(&self, volume: &VolumeId) -> PathBuf {
+    /// The directory of a volume, which may not exist.
+    pub fn path(&self, volume: &VolumeId) -> PathBuf {
         self.0.join(volume.as_str())
     }
 

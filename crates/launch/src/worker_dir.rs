@@ -4,8 +4,9 @@
 //! live/<worker>/          readable to the server's user alone
 //!   state.json            the ids of the shim and the worker; written before the worker starts
 //!   stopping              exists once a server has begun to stop the worker
+//!   stage                 what the worker does before it is ready; written by workers of deployed code
 //!   exit.json             how the worker ended; exists once the shim has nothing left to do
-//!   log  log.1  log.2     what the worker printed
+//!   log  log.1  log.2     what the worker printed; `log.times` and so on: when
 //!   cwd/                  its current folder
 //!   home/                 its home folder, if it has one of its own
 //! ended/<endpoint>/<worker>/   the folder after the exit was reported, without cwd and home
@@ -15,8 +16,9 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use longshore_model::{EndpointId, Placement, WorkerId};
+use longshore_model::{EndpointId, Millis, Placement, StartStage, WorkerId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +34,9 @@ pub(crate) struct WorkerNote {
     /// Empty for a worker that an older version started.
     #[serde(default)]
     pub(crate) placement: Placement,
+    /// The address of the server that the worker was told; `None` for a worker that an older version started.
+    #[serde(default)]
+    pub(crate) server_url: Option<String>,
     /// The folder of the worker's start; `None` for a worker that an older version started.
     #[serde(default)]
     pub(crate) folder: Option<FolderIdentity>,
@@ -67,18 +72,21 @@ pub(crate) struct FolderIdentity {
 
 /// How a worker ended: `exit.json`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct ExitNote {
-    pub(crate) code: Option<i32>,
-    pub(crate) signal: Option<i32>,
-    pub(crate) ran_ms: u64,
+pub struct ExitNote {
+    /// The exit code; `None` after a signal, and if it is unknown.
+    pub code: Option<i32>,
+    /// The signal that ended the worker; `None` if none did, and if it is unknown.
+    pub signal: Option<i32>,
+    /// The uptime of the worker, in ms.
+    pub ran_ms: u64,
     /// A further cause of the exit; `None` if unknown.
     #[serde(default)]
-    pub(crate) because: Option<String>,
+    pub because: Option<String>,
 }
 
 /// The path of a worker's folder.
 #[derive(Clone, Debug)]
-pub(crate) struct WorkerDir(PathBuf);
+pub struct WorkerDir(PathBuf);
 
 impl WorkerDir {
     pub(crate) fn at(path: impl Into<PathBuf>) -> Self {
@@ -93,7 +101,8 @@ impl WorkerDir {
         DirBuilder::new().mode(0o700).create(&self.0)
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// The path of the folder.
+    pub fn path(&self) -> &Path {
         &self.0
     }
 
@@ -107,7 +116,8 @@ impl WorkerDir {
         state.folder.is_none() || state.folder == self.identity()
     }
 
-    pub(crate) fn log(&self) -> PathBuf {
+    /// The path of the log.
+    pub fn log(&self) -> PathBuf {
         self.0.join("log")
     }
 
@@ -138,18 +148,54 @@ impl WorkerDir {
         self.0.join("exit.json").exists()
     }
 
-    pub(crate) fn write_exit(&self, exit: &ExitNote) -> io::Result<()> {
+    /// When the worker ended: the time of the note of its exit, or else of the folder's last change; `None` if unknown.
+    pub(crate) fn ended_at(&self) -> Option<Millis> {
+        let facts = fs::metadata(self.0.join("exit.json")).or_else(|_| fs::metadata(&self.0)).ok()?;
+        let since_epoch = facts.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some(Millis(since_epoch.as_millis() as u64))
+    }
+
+    /// Notes how the worker ended.
+    ///
+    /// # Errors
+    ///
+    /// The note could not be written.
+    pub fn write_exit(&self, exit: &ExitNote) -> io::Result<()> {
         write(&self.0.join("exit.json"), exit)
     }
 
     /// Whether a server has begun to stop the worker.
-    pub(crate) fn is_stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         self.0.join("stopping").exists()
     }
 
     /// Notes that the worker is being stopped. A failure is ignored: only the next server needs the note.
-    pub(crate) fn note_stopping(&self) {
+    pub fn note_stopping(&self) {
         let _ = File::create(self.0.join("stopping"));
+    }
+
+    /// The file in which the worker says what it does before it is ready.
+    pub(crate) fn stage_file(&self) -> PathBuf {
+        self.0.join("stage")
+    }
+
+    /// What the worker said last that it does; `None` if it said nothing.
+    pub(crate) fn stage(&self) -> Option<StartStage> {
+        StartStage::parse(fs::read_to_string(self.stage_file()).ok()?.trim_end())
+    }
+
+    /// What the note of any launcher says about the worker; `None` if it was not written, or is damaged.
+    pub(crate) fn facts<T: DeserializeOwned>(&self) -> Option<T> {
+        read(&self.0.join("state.json"))
+    }
+
+    pub(crate) fn write_facts<T: Serialize>(&self, facts: &T) -> io::Result<()> {
+        write(&self.0.join("state.json"), facts)
+    }
+
+    /// Removes the folder with its contents. A folder that cannot be removed stays until the next start of the server.
+    pub fn remove_quietly(&self) {
+        let _ = self.remove();
     }
 
     pub(crate) fn remove(&self) -> io::Result<()> {

@@ -255,6 +255,10 @@ pub struct Endpoint {
     /// The number of processors that one worker may use, at least 0.1; `None`: no limit.
     #[serde(default)]
     pub vcpus: Option<f64>,
+    /// The variables of its template's `env` that the last deploy set, ascending. The next deploy removes those that it
+    /// does not name.
+    #[serde(default)]
+    pub deployed_env: Vec<String>,
     /// Counts the changes that replace the workers, from 1.
     pub version: u32,
     /// When the endpoint was created.

@@ -32,4 +32,33 @@ pub struct Placement {
     /// The limits of the endpoint that are not enforced for the worker, and why, as text; `None` if all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unenforced_limits: Option<String>,
+    /// Why the worker was started; `None` if an older version started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<StartCause>,
+}
+
+/// Why a worker was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum StartCause {
+    /// The endpoint keeps `workersMin` workers without jobs.
+    WorkersMin,
+    /// Jobs wait in the queue for a worker.
+    QueuedJobs,
+    /// The worker replaces one of an older version of the endpoint.
+    NewVersion,
+}
+
+impl StartCause {
+    /// Every cause, in the order of the variants.
+    pub const ALL: [Self; 3] = [Self::WorkersMin, Self::QueuedJobs, Self::NewVersion];
+
+    /// The word for the cause in the management API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::WorkersMin => "WORKERS_MIN",
+            Self::QueuedJobs => "QUEUED_JOBS",
+            Self::NewVersion => "NEW_VERSION",
+        }
+    }
 }

@@ -15,17 +15,35 @@ pub enum JsonRowKind {
     WebhookSecrets = 4,
     /// An owner of keys: its name and its number.
     Owner = 5,
-    // Reserved: 6 a schedule, 7 a batch, 8 a file, 9 a bulk task. Other kinds take 10 and up.
+    // Reserved: 6 a schedule, 7 a batch, 8 a file, 9 a bulk task.
+    /// A value that templates name in the environment of workers.
+    Secret = 10,
+    /// A session of the console.
+    ConsoleSession = 11,
+    /// A version of an endpoint. Contains secrets: the texts of `env`.
+    EndpointVersion = 12,
+    /// A code that opens a session of the console.
+    ConsoleCode = 13,
+    // Other kinds take 14 and up.
 }
 
 impl JsonRowKind {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; 5] =
-        [Self::RegistryAuth, Self::NetworkVolume, Self::Usage, Self::WebhookSecrets, Self::Owner];
+    pub const ALL: [Self; 9] = [
+        Self::RegistryAuth,
+        Self::NetworkVolume,
+        Self::Usage,
+        Self::WebhookSecrets,
+        Self::Owner,
+        Self::Secret,
+        Self::ConsoleSession,
+        Self::EndpointVersion,
+        Self::ConsoleCode,
+    ];
 
     /// Whether rows of this kind are secrets, which are stored encrypted.
     pub fn is_secret(self) -> bool {
-        matches!(self, Self::RegistryAuth | Self::WebhookSecrets)
+        matches!(self, Self::RegistryAuth | Self::WebhookSecrets | Self::Secret | Self::EndpointVersion)
     }
 
     /// The kind's number on disk.
@@ -47,6 +65,6 @@ mod tests {
     fn numbers_are_told_apart() {
         let known: alloc::vec::Vec<_> = (0..=u8::MAX).filter_map(JsonRowKind::from_number).collect();
         assert_eq!(known, JsonRowKind::ALL);
-        assert_eq!(JsonRowKind::ALL.map(JsonRowKind::number), [1, 2, 3, 4, 5]);
+        assert_eq!(JsonRowKind::ALL.map(JsonRowKind::number), [1, 2, 3, 4, 5, 10, 11, 12, 13]);
     }
 }

@@ -6,9 +6,11 @@
 extern crate alloc;
 
 mod code;
+mod console;
 mod counters;
 mod end;
 mod endpoint;
+mod env_value;
 mod gpu;
 mod id;
 mod job;
@@ -18,19 +20,24 @@ pub mod limits;
 mod network_volume;
 mod owner;
 mod registry_auth;
+mod secret;
+mod secret_name;
 mod shared_with;
 mod slug;
 mod template;
+mod text_form;
 mod time;
 mod worker;
 
 pub use code::{CodeHash, ParseCodeError};
+pub use console::{ConsoleCode, ConsoleSession};
 pub use counters::Counters;
 pub use end::JobEnd;
 pub use endpoint::{
     ComputeType, Durability, Endpoint, PausedFrom, Provider, RetryOn, ScalerType, StreamShape, WebhookEvent,
 };
-pub use gpu::{Gpu, Placement};
+pub use env_value::{EnvValue, SecretReference};
+pub use gpu::{Gpu, Placement, StartCause};
 pub use id::{
     Attempt, EndpointId, EndpointNo, Epoch, JobId, JobKey, ParseIdError, RegistryAuthId, ShardId, TemplateId,
     VolumeId, WorkerId,
@@ -41,8 +48,10 @@ pub use key::{ApiKey, KeyScope, Permission};
 pub use network_volume::NetworkVolume;
 pub use owner::{KeyId, Owner, OwnerNo, Submitter};
 pub use registry_auth::RegistryAuth;
+pub use secret::Secret;
+pub use secret_name::{ParseSecretNameError, SECRET_NAME_PATTERN, SecretName};
 pub use shared_with::SharedWith;
 pub use slug::{SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN, is_reserved_slug, is_slug};
 pub use template::Template;
 pub use time::Millis;
-pub use worker::{WorkerCounts, WorkerPhase};
+pub use worker::{StartStage, WorkerCounts, WorkerPhase};

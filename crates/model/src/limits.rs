@@ -9,6 +9,8 @@ pub const RUNSYNC_BODY_BYTES_MAX: usize = 20_000_000;
 pub const WORKER_BODY_BYTES_MAX: usize = 64_000_000;
 /// The longest body of a management request, in bytes.
 pub const MANAGEMENT_BODY_BYTES_MAX: usize = 1_000_000;
+/// The longest value of a secret, in bytes: 64 KiB.
+pub const SECRET_BYTES_MAX: usize = 65_536;
 /// The longest archive of code, in bytes. Handlers are small, and fetch their models themselves.
 pub const CODE_BODY_BYTES_MAX: usize = 64_000_000;
 /// The longest chunk of a stream as clients see it, `{"output": …}`, in bytes; longer chunks are split.

@@ -10,7 +10,7 @@ use crate::{EndpointId, ParseIdError};
 /// Stands for every endpoint.
 const EVERY: &str = "*";
 
-/// The endpoints that a template, a network volume or a registry's credentials are shared with. Stored and shown as a
+/// The endpoints that a template, a network volume, a registry's credentials or a secret are shared with. Stored and shown as a
 /// list of ids, or as `["*"]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]

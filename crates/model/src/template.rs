@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Millis, SharedWith, TemplateId};
+use crate::{EnvValue, Millis, SecretName, SharedWith, TemplateId};
 
 /// A template's record. The JSON names are those of the management API; this is also the stored form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,9 +27,9 @@ pub struct Template {
     /// The folder in which a process worker runs, or deployed code as `code:<hash>`.
     #[serde(default)]
     pub workdir: Option<String>,
-    /// The environment of the worker. Values are secrets: never logged.
+    /// The environment of the worker. Values are never logged.
     #[serde(default)]
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, EnvValue>,
     /// `NVIDIA`, `AMD` or `CPU`.
     pub category: String,
     /// The size of the container's disk, in GB.
@@ -58,4 +58,11 @@ pub struct Template {
     pub endpoints: SharedWith,
     /// When the template was created.
     pub created_at: Millis,
+}
+
+impl Template {
+    /// The secrets that the environment names, each once per variable.
+    pub fn secrets(&self) -> impl Iterator<Item = &SecretName> {
+        self.env.values().filter_map(EnvValue::secret_name)
+    }
 }

@@ -82,6 +82,7 @@ mod queue;
 mod ready_queue;
 mod register;
 mod report;
+mod requeues;
 mod restore;
 mod retry;
 mod settings;
@@ -99,7 +100,7 @@ mod workers;
 mod dialogue;
 
 pub use effects::{Change, Effects, Refusal, Signal};
-pub use query::{Page, QueueLoad, WorkerLoad};
+pub use query::{JobConditions, Page, QueueLoad, WorkerLoad};
 pub use queue::Queue;
 pub use report::Report;
 pub use settings::QueueSettings;

@@ -1,8 +1,9 @@
 //! Queries of a queue. None of them changes it.
 
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use longshore_model::{Counters, JobId, JobRow, JobState, Millis, WorkerId, WorkerPhase};
+use longshore_model::{Counters, JobId, JobRow, JobState, KeyId, Millis, WorkerId, WorkerPhase};
 
 use crate::Queue;
 use crate::jobs::Slot;
@@ -18,6 +19,60 @@ pub struct Page {
     pub jobs: Vec<JobRow>,
     /// The id to continue before; `None` on the last page.
     pub cursor: Option<JobId>,
+    /// The number of jobs that were examined for this page.
+    pub examined: u64,
+    /// The number of jobs of the endpoint, in any state.
+    pub of: u64,
+}
+
+/// Conditions of a list of jobs. A job has to meet all that are set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobConditions {
+    /// One of these states; empty for any.
+    pub states: Vec<JobState>,
+    /// Submitted at this time or later.
+    pub since: Option<Millis>,
+    /// Submitted before this time.
+    pub until: Option<Millis>,
+    /// The present or last worker.
+    pub worker: Option<WorkerId>,
+    /// The id of the API key that submitted the job.
+    pub key: Option<KeyId>,
+    /// The id begins or ends with this text.
+    pub id_part: Option<String>,
+    /// Waited for this time at least, in ms. A queued job counts until now.
+    pub delay_ms_min: Option<u64>,
+    /// Ran for this time at least, in ms.
+    pub execution_ms_min: Option<u64>,
+    /// Whether the job has to have been retried automatically at least once.
+    pub is_retried: bool,
+}
+
+impl JobConditions {
+    /// Whether a visible row meets the conditions at `now`.
+    fn are_met(&self, row: &JobRow, now: Millis) -> bool {
+        let delay_ms = match row.state {
+            JobState::InQueue => now.since(row.enqueued_at),
+            _ => row.delay_ms(),
+        };
+        (self.states.is_empty() || self.states.contains(&row.state))
+            && self.since.is_none_or(|since| row.created_at >= since)
+            && self.until.is_none_or(|until| row.created_at < until)
+            && (self.worker.is_none() || row.worker == self.worker)
+            && (self.key.is_none() || row.submitter.key == self.key)
+            && self.delay_ms_min.is_none_or(|min| delay_ms >= min)
+            && self.execution_ms_min.is_none_or(|min| row.execution_ms(now) >= min)
+            && (!self.is_retried || row.retries > 0)
+            && self.id_part.as_deref().is_none_or(|part| {
+                let id = row.id.to_string();
+                id.starts_with(part) || id.ends_with(part)
+            })
+    }
+
+    /// Whether every row meets them.
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The load of an endpoint, from which the fleet plans the number of workers.
@@ -46,6 +101,12 @@ pub struct WorkerLoad {
     pub running: u32,
     /// When the worker became idle. Not meaningful while it runs a job.
     pub idle_since: Millis,
+    /// When the worker last sent a take; its first contact before the first one.
+    pub last_take: Millis,
+    /// The time of the worker's last request.
+    pub last_contact: Millis,
+    /// The number of the worker's reports that counted since it became known.
+    pub jobs_done: u64,
 }
 
 impl Queue {
@@ -84,20 +145,28 @@ impl Queue {
         if self.is_purged(row) { JobState::Cancelled } else { row.state() }
     }
 
-    /// At most `limit` visible jobs, newest first, in `state` (`None`: any) and with ids below `before` (`None`: all).
+    /// At most `limit` visible jobs, newest first, that meet the conditions and have ids below `before` (`None`: all).
     /// Examines at most 10 000 jobs.
-    pub fn page(&self, state: Option<JobState>, limit: usize, before: Option<JobId>, now: Millis) -> Page {
-        let mut page = Page::default();
+    pub fn page(&self, conditions: &JobConditions, limit: usize, before: Option<JobId>, now: Millis) -> Page {
+        let mut page = Page { of: self.len(), ..Page::default() };
+        let is_any = conditions.is_empty();
         let mut last = None;
-        for (scanned, slot) in self.jobs.newest_first(before).enumerate() {
-            if page.jobs.len() == limit || scanned == PAGE_SCAN_MAX {
+        for (examined, slot) in self.jobs.newest_first(before).enumerate() {
+            if page.jobs.len() == limit || examined == PAGE_SCAN_MAX {
                 page.cursor = last;
                 break;
             }
+            page.examined += 1;
             let row = &self.jobs[slot];
             last = Some(row.id);
-            if now < row.delete_at() && state.is_none_or(|state| self.visible_state(row) == state) {
-                page.jobs.push(self.visible_row(slot));
+            let may_match =
+                conditions.states.is_empty() || conditions.states.contains(&self.visible_state(row));
+            if now >= row.delete_at() || !may_match {
+                continue;
+            }
+            let row = self.visible_row(slot);
+            if is_any || conditions.are_met(&row, now) {
+                page.jobs.push(row);
             }
         }
         page
@@ -153,7 +222,31 @@ impl Queue {
             managed: worker.managed,
             running: worker.held.len() as u32,
             idle_since: worker.idle_since,
+            last_take: worker.last_take,
+            last_contact: worker.last_contact,
+            jobs_done: worker.jobs_done,
         })
+    }
+
+    /// When a worker last sent a take; `None` if none did since the queue was restored.
+    pub fn last_take(&self) -> Option<Millis> {
+        self.workers.last_take
+    }
+
+    /// The jobs that a worker runs; empty for an unknown worker.
+    pub fn jobs_of(&self, worker: &WorkerId) -> Vec<JobId> {
+        let held = self.workers.get(worker).map_or(&[][..], |worker| &worker.held);
+        held.iter().map(|held| self.jobs.row(held.slot).id).collect()
+    }
+
+    /// When and why the job was last requeued; `None` if it was not, or later requeues of other jobs replaced the note.
+    pub fn requeued(&self, job: JobId) -> Option<(Millis, &str)> {
+        self.requeues.find(job)
+    }
+
+    /// The number of workers that the queue knows.
+    pub fn known_workers(&self) -> u32 {
+        self.workers.len() as u32
     }
 
     /// The number of workers that run at least one job.

@@ -36,12 +36,16 @@ impl Queue {
         report: Report,
         out: &mut Effects,
     ) -> Option<JobKey> {
-        let known = self.workers.touch_known(worker, now);
-        let alone_since = known.and_then(|worker| worker.confirm_stops(|stopped| stopped == job));
+        let slot = self.jobs.find(job);
+        let is_holder = slot.is_some_and(|slot| self.is_held_by(slot, worker));
+        let counts = slot.is_some_and(|slot| self.accepts(slot, is_holder, report, now));
+        let alone_since = self.workers.touch_known(worker, now).and_then(|known| {
+            known.jobs_done += u64::from(counts);
+            known.confirm_stops(|stopped| stopped == job)
+        });
         out.stop_confirmed(now, worker, alone_since);
-        let slot = self.jobs.find(job)?;
-        let is_holder = self.is_held_by(slot, worker);
-        if !self.accepts(slot, is_holder, report, now) {
+        let slot = slot?;
+        if !counts {
             if is_holder {
                 // The job has expired. Deleted here, because a tick would also send a stop signal to the worker.
                 self.remove(slot, now, out);

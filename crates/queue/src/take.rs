@@ -33,8 +33,10 @@ impl Queue {
     /// it confirms all stops, and the jobs that it holds are redelivered.
     pub fn take(&mut self, now: Millis, take: &Take, out: &mut Effects) -> Vec<JobRow> {
         self.touch_or_register(now, &take.worker, out);
+        self.workers.last_take = Some(now);
         let Some(worker) = self.workers.get_mut(&take.worker) else { return Vec::new() };
         worker.overlaps |= take.overlapping;
+        worker.last_take = now;
         // An external worker cannot be replaced. If it sends another take after its lease ended, it gets jobs again.
         worker.draining &= worker.managed;
         let draining = worker.draining;

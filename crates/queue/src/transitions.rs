@@ -165,6 +165,12 @@ impl Queue {
         if !planted(Bug::ChunksOfLostAttempt) {
             out.changes.push(Change::DropChunks(row.key()));
         }
+        let reason = match cause {
+            RequeueCause::AttemptFailed(reason) => reason,
+            RequeueCause::Unconfirmed => "its worker did not confirm the delivery",
+            RequeueCause::Unreadable => "its input could not be read from the disk",
+        };
+        self.requeues.note(self.jobs[slot].id, now, reason);
         let end = match cause {
             _ if planted(Bug::RequeuedAtBack) => QueueEnd::Back,
             // At the front the job would overtake jobs before it that were unreadable earlier.

@@ -61,6 +61,8 @@ pub(crate) struct Worker {
     /// When the worker became idle: at its first contact, its first take or the end of its last job. Not meaningful while
     /// it holds a job.
     pub(crate) idle_since: Millis,
+    /// When the worker last sent a take; its first contact before the first one.
+    pub(crate) last_take: Millis,
     /// The worker's time in [`Workers::checks`]; `Millis::MAX` if it has none.
     check_at: Millis,
     /// Our launcher runs the worker. The fleet can replace it, and reports its exit.
@@ -74,6 +76,8 @@ pub(crate) struct Worker {
     pub(crate) draining: bool,
     /// The worker has had several open takes (old SDKs do). Then a take with no job in progress may cross a delivery.
     pub(crate) overlaps: bool,
+    /// The number of the worker's reports that counted.
+    pub(crate) jobs_done: u64,
 }
 
 impl Worker {
@@ -137,6 +141,8 @@ pub(crate) struct Workers {
     busy: u32,
     /// Workers that restored rows name, until they are registered: they sent takes before the restart.
     restored: BTreeSet<WorkerId>,
+    /// When a worker last sent a take; `None` before the first one.
+    pub(crate) last_take: Option<Millis>,
 }
 
 impl Workers {
@@ -176,6 +182,7 @@ impl Workers {
 
     /// Copies the workers of a dropped queue, without their jobs, which were restored from rows. Each gets a new lease.
     pub(crate) fn adopt(&mut self, dropped: &Self, now: Millis, lease_ms: u64) {
+        self.last_take = self.last_take.max(dropped.last_take);
         for (id, before) in &dropped.by_id {
             self.touch(id, now, lease_ms);
             if let Some(worker) = self.by_id.get_mut(id) {
@@ -185,6 +192,8 @@ impl Workers {
                 worker.pings |= before.pings;
                 worker.draining |= before.draining;
                 worker.overlaps |= before.overlaps;
+                worker.last_take = before.last_take;
+                worker.jobs_done = before.jobs_done;
             }
             self.schedule(id, lease_ms);
         }
@@ -198,6 +207,11 @@ impl Workers {
     /// The worker with this id, to be changed; `None` if it is unknown.
     pub(crate) fn get_mut(&mut self, id: &WorkerId) -> Option<&mut Worker> {
         self.by_id.get_mut(id)
+    }
+
+    /// The number of known workers.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
     }
 
     /// Every known worker, by id.
@@ -215,12 +229,14 @@ impl Workers {
             stopping: Vec::new(),
             last_contact: now,
             idle_since: now,
+            last_take: now,
             check_at: Millis::MAX,
             managed: false,
             has_taken: false,
             pings: false,
             draining: false,
             overlaps: false,
+            jobs_done: 0,
         };
         self.by_id.insert(id.clone(), worker);
         self.schedule(id, lease_ms);

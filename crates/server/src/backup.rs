@@ -29,7 +29,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use longshore_cli::{BackupArgs, RestoreArgs, ServeArgs};
+use longshore_cli::{BackupArgs, RestoreArgs, ServeArgs, count, size};
 use longshore_store::StoreError;
 
 use self::archive::{ArchiveReader, ArchiveWriter};
@@ -124,9 +124,10 @@ impl std::fmt::Display for Made {
         let Manifest { files, bytes, volumes, .. } = &self.manifest;
         write!(
             f,
-            "{files} files, {:.1} MB, {} jobs, verified by reading back",
-            *bytes as f64 / 1e6,
-            self.jobs
+            "{}, {}, {}, verified by reading back",
+            count(*files, "file"),
+            size(*bytes),
+            count(self.jobs, "job")
         )?;
         if *volumes { Ok(()) } else { f.write_str("; without network volumes") }
     }

@@ -19,8 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use bytes::Bytes;
-use longshore_http::{CodeError, CodeVersion, FileService, IsUsed, WorkerLog};
+use longshore_http::{CodeError, CodeUpload, CodeVersion, EndedWorker, FileService, IsUsed, WorkerLog};
 use longshore_launch::{CodeFolders, Launchers};
 use longshore_model::{CodeHash, EndpointId, WorkerId};
 
@@ -48,6 +47,15 @@ impl DataFiles {
     }
 }
 
+impl DataFiles {
+    /// The name under which the code in an archive is stored.
+    fn name_of(&self, archive: &[u8]) -> Result<Option<String>, CodeError> {
+        let folder = self.code.find(&code::hash_of(archive)?);
+        let name = folder.as_deref().and_then(Path::parent).and_then(Path::file_name);
+        Ok(name.and_then(|name| name.to_str()).map(str::to_owned))
+    }
+}
+
 impl FileService for DataFiles {
     fn worker_log(&self, endpoint: &EndpointId, worker: &WorkerId) -> Option<WorkerLog> {
         if self.closed.load(Ordering::Relaxed) {
@@ -57,20 +65,37 @@ impl FileService for DataFiles {
         found.map(|log| WorkerLog { path: log.path, live: log.is_live })
     }
 
-    fn ended_workers(&self, endpoint: &EndpointId) -> Vec<WorkerId> {
-        self.launchers.values().flat_map(|launcher| launcher.ended_workers(endpoint)).collect()
+    fn ended_workers(&self, endpoint: &EndpointId) -> Vec<EndedWorker> {
+        let ended = self.launchers.values().flat_map(|launcher| launcher.ended_workers(endpoint));
+        let shown = ended.map(|ended| EndedWorker {
+            id: ended.worker.to_string(),
+            version: ended.version,
+            placement: ended.placement,
+            ended_at: ended.ended_at,
+            code: ended.code,
+            signal: ended.signal,
+            because: ended.because,
+            was_stopped: ended.was_stopped,
+        });
+        shown.collect()
     }
 
-    fn keep_code(&self, name: &str, archive: Bytes) -> Result<CodeVersion, CodeError> {
+    fn keep_code(&self, upload: CodeUpload<'_>) -> Result<CodeVersion, CodeError> {
+        let present = if upload.may_be_under_another_name { self.name_of(&upload.archive)? } else { None };
+        let name = present.as_deref().unwrap_or(upload.name);
         let dir = self.code.path().join(name);
         // Touched before and after storing, which may take long: the version is about to be used.
         self.unused.touch(&dir);
-        let kept = code::keep(&dir, name, &archive);
+        let kept = code::keep(&dir, name, &upload.archive, upload.sender);
         if let Ok(version) = &kept {
             self.unused.touch(&dir);
             self.unused.touch(&dir.join(version.hash.as_str()));
         }
         kept
+    }
+
+    fn was_sent_by(&self, code: &CodeHash, key: &str) -> bool {
+        self.code.find(code).is_some_and(|folder| code::was_sent_by(&folder, key))
     }
 
     fn code_versions(&self, name: &str) -> Vec<CodeVersion> {
@@ -124,9 +149,9 @@ mod tests {
             assert_eq!(found(&endpoint, worker), Some(false), "{worker}");
             assert_eq!(found(&EndpointId::mint(2), worker), None, "{worker}");
         }
-        let mut ended = files.ended_workers(&endpoint);
+        let mut ended: Vec<_> = files.ended_workers(&endpoint).into_iter().map(|ended| ended.id).collect();
         ended.sort();
-        assert_eq!(ended, ["w-one".parse().unwrap(), "w-two".parse().unwrap()]);
+        assert_eq!(ended, ["w-one", "w-two"]);
         files.close();
         assert_eq!(found(&endpoint, "w-one"), None);
     }

@@ -8,9 +8,11 @@ mod confidential;
 mod dev_host;
 mod fd_limit;
 mod files;
+mod history;
 mod listener;
 mod logging;
 mod parts;
+mod reserve;
 mod scrub;
 mod secrets;
 mod serve;
@@ -18,10 +20,11 @@ mod service;
 mod settings;
 mod startup_error;
 mod store;
+mod worker_runtime;
 
 use std::process::ExitCode;
 
-use longshore_cli::Command;
+use longshore_cli::{Command, SecretCommand};
 
 use dev_host::DevHost;
 use startup_error::StartupError;
@@ -53,14 +56,9 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         match command {
-            Command::Serve(args) => match serve::serve(&args).await {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(fatal) => fatal.report(),
-            },
-            Command::Secrets(command) => match secrets::run(&command).await {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(fatal) => fatal.report(),
-            },
+            Command::Serve(args) => ended(serve::serve(&args).await),
+            Command::Secret(SecretCommand::NewKey(args)) => ended(secrets::new_key(&args)),
+            Command::Secret(SecretCommand::Rotate(args)) => ended(secrets::rotate(&args).await),
             Command::Dev(args) => longshore_cli::dev::dev(&args, &DevHost).await,
             Command::Doctor(args) => longshore_cli::doctor(&args, serve::plan(&args)).await,
             command => longshore_cli::run(&command).await,
@@ -69,4 +67,9 @@ fn main() -> ExitCode {
     // Blocking threads that still run have no result to deliver.
     runtime.shutdown_background();
     code
+}
+
+/// The exit code of a command; reports its error.
+fn ended(outcome: Result<(), StartupError>) -> ExitCode {
+    outcome.map_or_else(|fatal| fatal.report(), |()| ExitCode::SUCCESS)
 }

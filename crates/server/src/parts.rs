@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use longshore_blobs::DirBlobs;
+use longshore_docker::DockerLauncher;
 use longshore_engine::{DirWebhookLog, Engine, EngineParts, HttpTransport, TokioRuntime};
 use longshore_launch::{
     CgroupBase, CgroupError, CodeFolders, Launcher, Launchers, ProcessLauncher, ShimCommand,
@@ -13,8 +14,10 @@ use longshore_store::{EmbeddedStore, Scrub};
 use longshore_trust::Roots;
 use longshore_vault::Keyring;
 
+use crate::reserve::Reserve;
 use crate::settings::Settings;
 use crate::startup_error::StartupError;
+use crate::worker_runtime;
 
 /// The hidden subcommand that supervises one worker.
 const SHIM_SUBCOMMAND: &str = "worker-shim";
@@ -31,6 +34,8 @@ pub(crate) async fn start_engine(
 ) -> Result<(Engine, Scrub), StartupError> {
     let roots = Roots::load(settings.webhook_ca_file()).map_err(StartupError::WebhookAuthorities)?;
     let gpus = settings.gpus(longshore_launch::nvidia_gpus()).await?;
+    // Opening the store needs some space. A disk without any gets that of the reserve.
+    Reserve::of(&settings.data_dir).use_if_full();
     let (store, blobs) = open_data(settings).await?;
     let scrub = store.scrub(&settings.data_dir);
     let hook_log_dir = settings.data_dir.join("webhooks");
@@ -63,9 +68,21 @@ pub(crate) async fn open_data(settings: &Settings) -> Result<(EmbeddedStore, Dir
     Ok((store, blobs))
 }
 
-/// The launchers of this server, by provider: processes of this computer.
+/// The launchers of this server, by provider: processes of this computer, and containers if it has a Docker daemon.
 pub(crate) fn launchers(settings: &Settings) -> Result<Launchers, StartupError> {
-    Ok(Launchers::from([(Provider::Process, Arc::new(process_launcher(settings)?) as Arc<dyn Launcher>)]))
+    let process: Arc<dyn Launcher> = Arc::new(process_launcher(settings)?);
+    let mut launchers = Launchers::from([(Provider::Process, process)]);
+    if let Some(docker) = settings.docker() {
+        let dir = settings.data_dir.join("containers");
+        let docker = DockerLauncher::new(&dir, &volumes_dir(settings), docker);
+        launchers.insert(Provider::Docker, Arc::new(docker));
+    }
+    Ok(launchers)
+}
+
+/// Directory of the network volumes.
+fn volumes_dir(settings: &Settings) -> PathBuf {
+    settings.data_dir.join("volumes")
 }
 
 fn process_launcher(settings: &Settings) -> Result<ProcessLauncher, StartupError> {
@@ -74,14 +91,33 @@ fn process_launcher(settings: &Settings) -> Result<ProcessLauncher, StartupError
     // the worker.
     let runner = vec!["/proc/self/exe".to_owned(), CODE_SUBCOMMAND.to_owned()];
     let launcher = ProcessLauncher::new(settings.data_dir.join("workers"), shim)
-        .with_volumes(settings.data_dir.join("volumes"))
+        .with_volumes(volumes_dir(settings))
         .with_code(CodeFolders::at(&code_dir(&settings.data_dir)), runner)
         .with_orphans_ended_after(settings.orphans_ended_after());
+    let launcher = match worker_runtime_folder(settings) {
+        Some(folder) => launcher.with_worker_runtime(folder),
+        None => launcher,
+    };
     match worker_cgroup(settings) {
         WorkerCgroup::Found(base) => Ok(launcher.with_cgroups(base)),
         WorkerCgroup::None(_) => Ok(launcher),
         WorkerCgroup::Unusable(cause) => Err(StartupError::WorkerCgroup(cause)),
     }
+}
+
+/// The folder of the worker runtime; `None` if the runtime is off, and if its files cannot be written: then workers run at
+/// the pace of their SDK.
+fn worker_runtime_folder(settings: &Settings) -> Option<PathBuf> {
+    if !settings.is_worker_runtime_on() {
+        return None;
+    }
+    let cache = settings.data_dir.join("cache");
+    let folder = worker_runtime::prepare(&cache);
+    folder
+        .inspect_err(|error| {
+            tracing::warn!(%error, cache = %cache.display(), "workers start without the worker runtime");
+        })
+        .ok()
 }
 
 /// Logs where workers' cgroups are made, or why there are none. A server calls this when its start can no longer be

@@ -1,11 +1,11 @@
-//! The keys that encrypt stored secrets: read at the start, and changed by `longshore secrets`.
+//! The keys that encrypt stored secrets: read at the start, and changed by `longshore secret`.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use longshore_cli::{NewKeyArgs, RotateArgs, SecretsCommand, ServeArgs};
+use longshore_cli::{NewKeyArgs, RotateArgs, ServeArgs};
 use longshore_vault::{Keyring, MasterKey};
 
 use crate::settings::Settings;
@@ -43,20 +43,13 @@ fn read(origin: &str, text: &str) -> Result<Vec<MasterKey>, StartupError> {
         .map_err(|cause| StartupError::SecretsKey { origin: origin.to_owned(), cause: cause.to_string() })
 }
 
-/// Runs `longshore secrets`.
-pub(crate) async fn run(command: &SecretsCommand) -> Result<(), StartupError> {
-    match command {
-        SecretsCommand::NewKey(args) => new_key(args),
-        SecretsCommand::Rotate(args) => rotate(args).await,
-    }
-}
-
 /// Prints a line. A closed standard output does not fail a finished command.
 fn tell(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-fn new_key(args: &NewKeyArgs) -> Result<(), StartupError> {
+/// Runs `longshore secret new-key`.
+pub(crate) fn new_key(args: &NewKeyArgs) -> Result<(), StartupError> {
     let key = MasterKey::mint().map_err(|_| StartupError::NoRandom)?;
     let line = format!("# longshore secrets key {}\n{}\n", key.id(), key.text());
     let Some(path) = &args.file else {
@@ -92,7 +85,8 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }
 
-async fn rotate(args: &RotateArgs) -> Result<(), StartupError> {
+/// Runs `longshore secret rotate`.
+pub(crate) async fn rotate(args: &RotateArgs) -> Result<(), StartupError> {
     let args = ServeArgs {
         data_dir: args.data_dir.clone(),
         config: args.config.clone(),

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longshore_engine::Engine;
+use longshore_engine::{Engine, SessionLimits};
+use longshore_history::History;
 use longshore_http::{AuditLog, FileService, HttpState, ScrubReport, Surface, Tls};
 use longshore_launch::Launchers;
 use tokio::net::TcpListener;
@@ -13,9 +14,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::files::DataFiles;
+use crate::reserve::{self, Reserve};
 use crate::settings::Settings;
 use crate::startup_error::StartupError;
-use crate::{fd_limit, parts, scrub, secrets};
+use crate::{fd_limit, history, parts, scrub, secrets};
 
 /// Divisor of the connections: one in 16 is reserved for operators if they have their own address.
 const OPERATORS_SHARE: usize = 16;
@@ -43,6 +45,7 @@ pub(crate) struct Service {
     engine: Engine,
     launchers: Launchers,
     files: Arc<DataFiles>,
+    history: Arc<History>,
     noting: JoinSet<()>,
     closing: watch::Sender<()>,
     serving: JoinSet<()>,
@@ -72,7 +75,7 @@ impl Service {
         let (engine, reading) = parts::start_engine(settings, launchers.clone(), vault, server_url).await?;
         if !is_sealing {
             tracing::warn!(
-                "secrets are stored unencrypted: set LONGSHORE_SECRETS_KEY or `secrets_key_file` (longshore secrets new-key)"
+                "secrets are stored unencrypted: set LONGSHORE_SECRETS_KEY or `secrets_key_file` (longshore secret new-key)"
             );
         }
         let admitted = admit(&engine).await?;
@@ -82,6 +85,8 @@ impl Service {
         http.audit = Some(audit_log(settings)?);
         let found = Arc::new(ScrubReport::default());
         http.scrub = Some(Arc::clone(&found));
+        let history = history::open(settings, &engine).await;
+        http.history = Some(Arc::clone(&history));
         let edge = longshore_http::router(HttpState::with_files(engine.clone(), &http, shown))
             .with_origins(settings.origins());
         let (closing, closed) = watch::channel(());
@@ -104,11 +109,18 @@ impl Service {
         }
         let mut noting = JoinSet::new();
         noting.spawn(note_key_use(engine.clone(), settings.key_use_interval()));
+        noting.spawn(note_session_use(
+            engine.clone(),
+            settings.key_use_interval(),
+            settings.session_limits(),
+        ));
         noting.spawn(note_usage(engine.clone()));
         noting.spawn(forget_unused_code(engine.clone(), Arc::clone(&files)));
+        noting.spawn(history::record(engine.clone(), Arc::clone(&history)));
+        noting.spawn(reserve::watch(Reserve::of(&settings.data_dir), engine.clone()));
         noting.spawn(scrub::run(reading, settings.scrub_pace(), found));
         let grace = settings.shutdown_grace();
-        Ok((Self { engine, launchers, files, noting, closing, serving, grace }, admitted))
+        Ok((Self { engine, launchers, files, history, noting, closing, serving, grace }, admitted))
     }
 
     /// The launchers, by provider.
@@ -133,6 +145,7 @@ impl Service {
         if let Err(error) = self.engine.note_usage().await {
             tracing::warn!(%error, "worker usage not written at shutdown, next start recounts it");
         }
+        history::close(&self.engine, &self.history).await;
         self.engine.close().await;
     }
 }
@@ -145,6 +158,18 @@ async fn note_key_use(engine: Engine, interval: Duration) {
         interval.tick().await;
         if let Err(error) = engine.keys().note_use().await {
             tracing::warn!(%error, "key use not written, retrying");
+        }
+    }
+}
+
+/// Writes at intervals which sessions were used, and removes those that are over.
+async fn note_session_use(engine: Engine, interval: Duration, limits: SessionLimits) {
+    let mut interval = tokio::time::interval(interval);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        if let Err(error) = engine.sessions().note_use(&limits).await {
+            tracing::warn!(%error, "session use not written, retrying");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Settings: the operator's choices as data. [`crate::parts`] creates the working parts from them.
 
+mod console;
+mod docker;
 mod error;
 mod gpus;
 #[cfg(test)]
@@ -19,6 +21,8 @@ use longshore_model::limits::{TAKE_HOLD_MS_MAX, WORKER_BODY_BYTES_MAX};
 use longshore_model::{Gpu, StreamShape};
 use serde::Deserialize;
 
+use console::Switch;
+use docker::DockerTable;
 pub(crate) use error::SettingsError;
 use gpus::{GpuSettings, GpuSharing};
 use layers::Layers;
@@ -55,6 +59,11 @@ pub(crate) struct Settings {
     tls_cert: PathBuf,
     tls_key: PathBuf,
     cors_origins: String,
+    console: Switch,
+    console_base: String,
+    trusted_proxies: String,
+    session_idle_ms: u64,
+    session_max_ms: u64,
     pub(crate) data_dir: PathBuf,
     shutdown_grace_ms: u64,
     pub(crate) log_format: LogFormat,
@@ -63,6 +72,7 @@ pub(crate) struct Settings {
     stop_grace_ms: u64,
     kill_grace_ms: u64,
     orphan_ms: u64,
+    worker_runtime: Switch,
     worker_cgroup: PathBuf,
     worker_hold_ms: u64,
     server_url: String,
@@ -100,12 +110,14 @@ pub(crate) struct Settings {
     webhook_patience_ms: u64,
     webhook_progress_pause_ms: u64,
     webhook_log_bytes_max: u64,
+    history_bytes_max: u64,
     webhook_proxy: WebhookProxy,
     webhook_ca_file: PathBuf,
     scrub_bytes_per_second: u64,
     scrub_interval_ms: u64,
     public_url: String,
     rate_limits: LimitSettings,
+    docker: DockerTable,
 }
 
 /// Format of log lines.
@@ -153,6 +165,11 @@ impl Settings {
         Duration::from_millis(self.shutdown_grace_ms)
     }
 
+    /// The most bytes of the minutes of the history.
+    pub(crate) fn history_bytes_max(&self) -> u64 {
+        self.history_bytes_max
+    }
+
     /// Rate and interval of reading stored files in the background.
     pub(crate) fn scrub_pace(&self) -> Pace {
         let interval = Duration::from_millis(self.scrub_interval_ms);
@@ -167,6 +184,11 @@ impl Settings {
     /// How long workers run without a server; `None` for no limit.
     pub(crate) fn orphans_ended_after(&self) -> Option<Duration> {
         (self.orphan_ms > 0).then(|| Duration::from_millis(self.orphan_ms))
+    }
+
+    /// Whether workers get the worker runtime.
+    pub(crate) fn is_worker_runtime_on(&self) -> bool {
+        self.worker_runtime == Switch::On
     }
 
     /// The cgroup for workers that the operator named.
@@ -300,6 +322,8 @@ impl Settings {
         at_most("scrub_interval_ms", self.scrub_interval_ms, SCRUB_INTERVAL_MS_MAX)?;
         at_least("key_use_interval_ms", self.key_use_interval_ms, 1)?;
         self.check_webhooks()?;
+        self.check_console()?;
+        self.check_docker()?;
         at_least("bytes_in_flight_max", self.bytes_in_flight_max as u64, BYTES_IN_FLIGHT_MIN)?;
         self.check_addresses()?;
         at_least("audit_files_max", self.audit_files_max as u64, 1)?;
@@ -326,6 +350,8 @@ impl Settings {
             stream_shape: self.stream_shape,
             metrics_public: self.metrics_public,
             scrub: None,
+            history: None,
+            console: self.console(),
         }
     }
 }

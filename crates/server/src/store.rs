@@ -4,11 +4,11 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use longshore_cli::{RecoverArgs, StoreCommand, VerifyArgs};
+use longshore_cli::{RecoverArgs, StoreCommand, VerifyArgs, size};
 use longshore_store::{Damage, StoreError, UNPROVEN_END, Verified};
 
-use crate::backup;
 use crate::startup_error::StartupError;
+use crate::{backup, reserve};
 
 /// Runs the command. Blocks, because this program does nothing else.
 pub(crate) fn run(command: &StoreCommand) -> ExitCode {
@@ -39,11 +39,7 @@ fn verify_backup(path: &Path) -> Result<ExitCode, StartupError> {
     let found = backup::check(path)?;
     let mut lines = found.damages;
     let places = lines.len();
-    lines.push(format!(
-        "read: backup with {} and {}",
-        count(found.files, "file"),
-        count(found.bytes, "byte")
-    ));
+    lines.push(format!("read: backup with {} and {}", count(found.files, "file"), size(found.bytes)));
     lines.extend(counts(&found.verified));
     Ok(conclude(lines, places, "use another backup; `longshore restore` refuses this one"))
 }
@@ -60,9 +56,9 @@ fn counts(found: &Verified) -> [String; 2] {
     let payloads = format!(
         "read: {} with {}; {} with {}",
         count(found.payloads, "payload"),
-        count(found.payload_bytes, "byte"),
+        size(found.payload_bytes),
         count(found.blobs, "large payload"),
-        count(found.blob_bytes, "byte"),
+        size(found.blob_bytes),
     );
     [log, payloads]
 }
@@ -88,8 +84,11 @@ fn recover(args: &RecoverArgs) -> Result<ExitCode, StartupError> {
         count(kept.jobs, "job"),
         count(kept.blobs, "large payload")
     ));
-    if !kept.left.is_empty() {
-        lines.push(format!("not copied; copy what you need: {}", kept.left.join(", ")));
+    // The new directory gets a reserve of its own.
+    let left: Vec<&str> =
+        kept.left.iter().map(String::as_str).filter(|name| *name != reserve::NAME).collect();
+    if !left.is_empty() {
+        lines.push(format!("not copied; copy what you need: {}", left.join(", ")));
     }
     tell(&lines);
     Ok(ExitCode::SUCCESS)

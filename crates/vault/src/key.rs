@@ -35,14 +35,14 @@ pub struct MasterKey {
 pub enum KeyError {
     /// A word is not a key. The error does not show the word, which may be a damaged key.
     #[error(
-        "line {line} is not a key: it must be `lsk_` and 64 digits of 0-9 and a-f; `longshore secrets new-key` makes one"
+        "line {line} is not a key: it must be `lsk_` and 64 digits of 0-9 and a-f; `longshore secret new-key` makes one"
     )]
     Line {
         /// The number of the line, counted from 1.
         line: usize,
     },
     /// The text contains no key.
-    #[error("there is no key in it; `longshore secrets new-key` makes one")]
+    #[error("there is no key in it; `longshore secret new-key` makes one")]
     Empty,
     /// The text contains a key twice.
     #[error("key {id} is there twice; remove one of them")]

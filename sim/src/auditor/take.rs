@@ -10,7 +10,7 @@ use super::job_view::{begin_retried_cycle, history};
 use super::promise::Promise;
 use super::time_bounds::EventTime;
 use super::transitions::Transition;
-use super::wire::{TakenJob, brief, part};
+use super::wire::{PostContent, TakenJob, brief, part};
 
 /// Recent deliveries with which later ones are compared.
 const REMEMBERED: usize = 64;
@@ -130,7 +130,9 @@ impl Auditor {
         let silent = self.is_silent(worker, self.rules.lease_ms()) || since(holder.silent);
         // A failure of an earlier run in the same worker ends this run, because the two cannot be distinguished.
         let failed = self.model.get(no).is_some_and(|job| self.may_have_failed_in(job, worker, taken));
-        let denied = unlisted >= 2 || since(holder.denied);
+        // So does a result of an earlier run that cannot be read.
+        let unreadable = self.model.get(no).is_some_and(|job| may_have_released(job, worker, taken));
+        let denied = unlisted >= 2 || since(holder.denied) || unreadable;
         (LossEvidence { silent, denied, failed, ended: None }, unlisted)
     }
 
@@ -236,6 +238,15 @@ impl Auditor {
             _ => None,
         }
     }
+}
+
+/// Whether the worker has posted a result since then that could not be read, and that released the job.
+fn may_have_released(job: &Job, worker: WorkerNo, since: EventTime) -> bool {
+    job.posts.iter().any(|post| {
+        matches!(post.content, PostContent::Unreadable)
+            && post.worker == worker
+            && post.span.may_follow(since)
+    })
 }
 
 /// Since when the job was certainly queued, and since when it has its position; `None` for the front.

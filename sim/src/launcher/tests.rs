@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use longshore_launch::{Launcher as _, RunningWorker, WorkerExit, WorkerSpec};
+use longshore_launch::{InstallationId, LaunchEvent, Launcher as _, RunningWorker, WorkerExit, WorkerSpec};
 use longshore_model::{ComputeType, Placement, WorkerId};
 use tokio::time::{Instant, timeout};
 
@@ -20,7 +20,11 @@ fn spec(worker: &str) -> WorkerSpec {
         worker: worker.parse().unwrap(),
         endpoint: "abcdefghijklm1".parse().unwrap(),
         version: 3,
-        command: vec!["worker".to_owned()],
+        image: String::new(),
+        registry_login: None,
+        entrypoint: vec!["worker".to_owned()],
+        cmd: vec![],
+        server_url: String::new(),
         code: None,
         workdir: None::<PathBuf>,
         volumes: vec![],
@@ -33,8 +37,9 @@ fn spec(worker: &str) -> WorkerSpec {
 }
 
 fn present(worker: &str) -> RunningWorker {
-    let WorkerSpec { worker, endpoint, version, placement, .. } = spec(worker);
-    RunningWorker { worker, endpoint, version, is_stopping: false, placement }
+    let WorkerSpec { worker, endpoint, version, placement, server_url, .. } = spec(worker);
+    let server_url = Some(server_url);
+    RunningWorker { worker, endpoint, version, is_stopping: false, placement, server_url }
 }
 
 /// A computer with a server that has adopted its workers.
@@ -44,7 +49,7 @@ async fn machine() -> (World, WorkerMachine, Process, SimLauncher) {
     let machine = WorkerMachine::new(&world, &mut rng);
     let server = world.tasks.process();
     let launcher = machine.launcher(&server);
-    assert_eq!(launcher.adopt().await.unwrap(), []);
+    assert_eq!(launcher.adopt(InstallationId(1)).await.unwrap(), []);
     (world, machine, server, launcher)
 }
 
@@ -57,8 +62,11 @@ fn next_server(world: &World, machine: &WorkerMachine, server: &Process) -> (Pro
 }
 
 async fn exit(launcher: &SimLauncher) -> WorkerExit {
-    let mut exits = launcher.exits().unwrap();
-    timeout(60 * SECOND, exits.recv()).await.unwrap().unwrap()
+    let mut events = launcher.events().unwrap();
+    match timeout(60 * SECOND, events.recv()).await.unwrap().unwrap() {
+        LaunchEvent::Exited(exited) => exited,
+        event @ LaunchEvent::Stage { .. } => panic!("{event:?} is no exit"),
+    }
 }
 
 fn hang(machine: &WorkerMachine, worker: &WorkerId) {
@@ -73,10 +81,10 @@ async fn the_next_server_finds_the_living_and_hears_of_the_dead() {
     }
     let (_server, second) = next_server(&world, &machine, &server);
     machine.state().entries[&"w1".parse().unwrap()].worker.clone().kill();
-    assert_eq!(second.adopt().await.unwrap(), [present("w2")]);
+    assert_eq!(second.adopt(InstallationId(1)).await.unwrap(), [present("w2")]);
     let exited = exit(&second).await;
     assert_eq!((exited.worker.as_str(), exited.signal, exited.expected), ("w1", Some(9), false));
-    assert!(second.exits().is_none(), "they can be taken once");
+    assert!(second.events().is_none(), "they can be taken once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +110,7 @@ async fn a_stop_that_the_server_does_not_survive_is_seen_through_by_the_next() {
     timeout(SECOND, first.stop(&id, 20 * SECOND)).await.unwrap_err();
     let (_server, second) = next_server(&world, &machine, &server);
     let going = RunningWorker { is_stopping: true, ..present("w1") };
-    assert_eq!(second.adopt().await.unwrap(), [going]);
+    assert_eq!(second.adopt(InstallationId(1)).await.unwrap(), [going]);
     let began = Instant::now();
     let exited = exit(&second).await;
     assert!(exited.expected);
@@ -115,11 +123,11 @@ async fn a_start_goes_on_without_the_server_until_the_next_one_looks() {
     timeout(Duration::ZERO, first.start(spec("w1"))).await.unwrap_err();
     let (server, second) = next_server(&world, &machine, &server);
     tokio::time::sleep(SECOND).await;
-    assert_eq!(second.adopt().await.unwrap(), [present("w1")]);
+    assert_eq!(second.adopt(InstallationId(1)).await.unwrap(), [present("w1")]);
 
     timeout(Duration::ZERO, second.start(spec("w2"))).await.unwrap_err();
     let (_server, third) = next_server(&world, &machine, &server);
-    assert_eq!(third.adopt().await.unwrap(), [present("w1")], "w2 had not begun");
+    assert_eq!(third.adopt(InstallationId(1)).await.unwrap(), [present("w1")], "w2 had not begun");
     tokio::time::sleep(SECOND).await;
     assert_eq!(machine.state().entries.len(), 1, "w2 never begins");
 }

@@ -13,6 +13,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("LONGSHORE_POWER_CUT_BATCHES", "120"),
     ("LONGSHORE_DAMAGE_STEP", "1"),
     ("LONGSHORE_UNREAD_S", "900"),
+    ("LONGSHORE_SDK_VERSIONS", "all"),
     ("PROPTEST_CASES", "2000"),
 ];
 
@@ -29,7 +30,7 @@ pub fn lengthen(command: &mut Command) {
 }
 
 /// The arguments with which cargo runs the simulator through the worlds of a long run, every check included.
-pub fn simulator() -> Vec<&'static str> {
+pub fn worlds() -> Vec<&'static str> {
     let mut args = vec!["run", "--profile", "sim", "--package", "longshore-sim", "--"];
     args.extend(WORLDS);
     args

@@ -34,12 +34,29 @@ impl Tools {
             ("valgrind", "valgrind"),
             ("zstd", "zstd"),
             ("setpriv", "util-linux"),
+            ("chromium", "chromium"),
+            ("dockerd", "docker.io"),
+            ("docker", "docker.io"),
+            ("docker-registry", "docker-registry"),
         ])?;
         let venv = setup.root.join(".tools/venv");
+        // It is compiled while the others are fetched.
+        std::thread::scope(|scope| {
+            let compiled = scope.spawn(|| setup.cargo_deny());
+            setup.python_packages(&venv, &setup.root.join("e2e/requirements.txt"))?;
+            setup.node_packages(&setup.root.join("e2e"))?;
+            let cargo_deny = compiled.join().map_err(|_| "the installation of cargo-deny panicked")??;
+            Ok(Self { venv: venv.clone(), cargo_deny })
+        })
+    }
+
+    /// The Python that has the official SDK. Installs it with its packages where it is missing.
+    pub fn ensure_python() -> Result<PathBuf, String> {
+        let setup = Setup { skip_install: false, root: workspace::root() };
+        setup.programs(&[("python3", "python3")])?;
+        let venv = setup.root.join(".tools/venv");
         setup.python_packages(&venv, &setup.root.join("e2e/requirements.txt"))?;
-        setup.node_packages(&setup.root.join("e2e"))?;
-        let cargo_deny = setup.cargo_deny()?;
-        Ok(Self { venv, cargo_deny })
+        Ok(venv.join("bin/python"))
     }
 
     /// Installs what the bench compares the server with; what comes from pip and npm goes into `folder`.

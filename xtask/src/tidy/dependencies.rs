@@ -21,21 +21,31 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     // Reads files with certificate authorities; knows nothing of servers and receivers.
     ("trust", &[]),
     ("launch", &["model"]),
-    ("engine", &["model", "planted", "queue", "fleet", "store", "blobs", "launch", "vault", "trust"]),
-    ("http", &["model", "planted", "engine"]),
+    // Containers of a daemon, beside the processes of `launch`.
+    ("docker", &["model", "launch"]),
+    (
+        "engine",
+        &["model", "planted", "queue", "fleet", "store", "blobs", "launch", "vault", "trust", "history"],
+    ),
+    // Files for browsers; knows nothing of servers.
+    ("console", &[]),
+    ("envelope", &["model"]),
+    // What endpoints did, in memory and in files; knows nothing of queues.
+    ("history", &["model"]),
+    ("http", &["model", "planted", "engine", "console", "envelope", "history"]),
     ("client", &["model", "trust"]),
     ("cli", &["model", "client"]),
     // Input and a disk for tests; only tests may depend on them.
     ("hostile", &["model"]),
     ("disk-faults", &[]),
     // Goes the hot paths one by one.
-    ("hot-paths", &["model", "queue", "http"]),
+    ("hot-paths", &["model", "queue", "envelope"]),
     // Puts the parts together, so it knows them all.
     (
         "server",
         &[
-            "model", "planted", "store", "blobs", "launch", "vault", "trust", "engine", "http", "client",
-            "cli",
+            "model", "planted", "store", "blobs", "launch", "docker", "vault", "trust", "history", "engine",
+            "console", "http", "client", "cli",
         ],
     ),
     // Puts the same parts together, on a simulated machine.

@@ -12,6 +12,7 @@ use longshore_model::limits::CODE_BODY_BYTES_MAX;
 use tar::{Builder, EntryType, Header};
 
 use crate::exit::{CommandError, CommandResult, cannot};
+use crate::human::size;
 
 /// Most files of a deployed directory.
 const FILES_MAX: usize = 10_000;
@@ -85,10 +86,10 @@ fn too_large(dir: &Path, files: &[PathBuf], bytes: usize) -> CommandError {
         .map(|path| (fs::metadata(dir.join(path)).map_or(0, |facts| facts.len()), path))
         .collect();
     sizes.sort_by(|one, other| other.cmp(one));
-    let largest = sizes.iter().take(3).map(|(bytes, path)| format!("{bytes:>12}  {}", path.display()));
-    let message = format!(
-        "the packed folder has {bytes} bytes, the limit is {CODE_BODY_BYTES_MAX}; the largest files:"
-    );
+    let largest =
+        sizes.iter().take(3).map(|(bytes, path)| format!("{:>9}  {}", size(*bytes), path.display()));
+    let (packed, limit) = (size(bytes as u64), size(CODE_BODY_BYTES_MAX as u64));
+    let message = format!("the packed folder has {packed}, the limit is {limit}; the largest files:");
     CommandError::usage(message).with_lines(largest).next("download models when the handler starts")
 }
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use clap::Args;
+use longshore_model::StartStage;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::dev::dev_dir::DevDir;
@@ -31,7 +32,7 @@ pub async fn code_worker(args: &CodeWorkerArgs) -> ExitCode {
         Err(error) => return crate::dev::report(&screen, &error),
     };
     let Some((program, args)) = command.split_first() else { return ExitCode::FAILURE };
-    let error = Command::new(program).args(args).exec();
+    let error = Command::new(program).args(args).env_remove(StartStage::FILE_VARIABLE).exec();
     crate::dev::report(&screen, &DevError::new(format!("cannot run `{program}`: {error}")))
 }
 
@@ -44,12 +45,23 @@ async fn prepare(args: &CodeWorkerArgs, screen: &Screen) -> Result<Vec<String>, 
         |error: std::io::Error| DevError::new(format!("cannot lock {}: {error}", lock_path.display()));
     let lock = File::create(&lock_path).map_err(cannot)?;
     // One of several concurrently started workers creates the environment; the others wait for the lock.
+    say(StartStage::Environment);
     let wait =
         tokio::task::spawn_blocking(move || flock(&lock, FlockOperation::LockExclusive).map(|()| lock));
     let lock = wait.await.map_err(|error| cannot(error.into()))?.map_err(|error| cannot(error.into()))?;
-    let command = python::prepare(&project, &home, screen).await;
+    let command = python::prepare(&project, &home, screen, &say).await;
+    if command.is_ok() {
+        say(StartStage::Loading);
+    }
     drop(lock);
     command
+}
+
+/// Writes what this worker does now to the file that the launcher named. A failure is ignored: only people read it.
+fn say(stage: StartStage) {
+    if let Some(file) = std::env::var_os(StartStage::FILE_VARIABLE) {
+        let _ = std::fs::write(file, stage.as_str());
+    }
 }
 
 /// The directory of the environment. It lies beside the versions, because versions with equal requirements share

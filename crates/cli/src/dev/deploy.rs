@@ -2,24 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use longshore_client::{Client, Endpoint, EndpointSpec, Template, TemplateSpec};
-use longshore_model::Provider;
+use longshore_client::{
+    Client, ClientError, DeploySpec, Deployed, Endpoint, EndpointSpec, Template, TemplateSpec,
+};
+use longshore_model::{EnvValue, Provider};
 
-use super::error::DevError;
-use super::project::Project;
+use super::project::{Program, Project};
+
+/// The variables that choose the log level of the SDK, which uses the first that is set.
+const LOG_LEVELS: [&str; 2] = ["RUNPOD_LOG_LEVEL", "RUNPOD_DEBUG_LEVEL"];
 
 /// What is deployed, in addition to the project's own settings.
 pub(crate) struct Deployment<'a> {
     pub(crate) project: &'a Project,
-    /// Name of the template.
+    /// Name of the template of a new endpoint.
     pub(crate) template: String,
-    /// Directory that workers see as their working directory.
-    pub(crate) workdir: String,
+    /// Directory that workers see as their working directory; `None` for an image, which has its own.
+    pub(crate) workdir: Option<String>,
     pub(crate) command: &'a [String],
-    /// A variable that changes with the source files. The changed template replaces the workers.
-    pub(crate) mark: (&'a str, &'a str),
+    /// A variable that changes with the source files. The changed template replaces the workers. `None` for an image.
+    pub(crate) mark: Option<(&'a str, &'a str)>,
+    /// The id of the credentials for the image's registry.
+    pub(crate) registry_auth: Option<String>,
     /// Worker counts where the project sets none. `None` leaves the endpoint's counts unchanged.
     pub(crate) fleet: Option<Fleet>,
+    /// Whether the workers inherit the environment of this process.
+    pub(crate) is_local: bool,
 }
 
 /// Worker counts and the idle timeout of an endpoint.
@@ -30,51 +38,81 @@ pub(crate) struct Fleet {
     pub(crate) idle_timeout_s: u32,
 }
 
-/// Creates or updates the template and the endpoint.
-pub(crate) async fn deploy(client: &Client, deployment: &Deployment<'_>) -> Result<Endpoint, DevError> {
-    let slug = &deployment.project.slug;
-    let template = put_template(client, &template_spec(deployment)).await?;
-    let spec = endpoint_spec(deployment, &template);
-    let endpoint = match client.endpoint(slug).await {
-        Ok(endpoint) => client.update_endpoint(endpoint.id, &spec).await,
-        Err(error) if error.is_not_found() => client.create_endpoint(&spec).await,
+/// Returns the endpoint of a project; `None` if there is none.
+pub(crate) async fn present(client: &Client, project: &Project) -> Result<Option<Endpoint>, ClientError> {
+    match client.endpoint(&project.slug).await {
+        Ok(endpoint) => Ok(Some(endpoint)),
+        Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
-    };
-    endpoint.map_err(|error| DevError::new(format!("cannot create the endpoint `{slug}`: {error}")))
-}
-
-async fn put_template(client: &Client, spec: &TemplateSpec) -> Result<Template, DevError> {
-    let present =
-        client.templates().await?.into_iter().find(|present| Some(&present.name) == spec.name.as_ref());
-    let template = match present {
-        Some(present) => client.update_template(present.id, spec).await,
-        None => client.create_template(spec).await,
-    };
-    template.map_err(|error| DevError::new(format!("cannot create the worker template: {error}")))
-}
-
-fn template_spec(deployment: &Deployment<'_>) -> TemplateSpec {
-    let project = deployment.project;
-    TemplateSpec {
-        name: Some(deployment.template.clone()),
-        image_name: Some("python".to_owned()),
-        docker_entrypoint: Some(Vec::new()),
-        docker_start_cmd: Some(deployment.command.to_vec()),
-        workdir: Some(deployment.workdir.clone()),
-        env: Some(worker_env(project, deployment.mark)),
-        is_serverless: Some(true),
     }
 }
 
-fn endpoint_spec(deployment: &Deployment<'_>, template: &Template) -> EndpointSpec {
-    let project = deployment.project;
-    let asked = project.endpoint.clone();
+/// Deploys to the `present` endpoint, or creates the endpoint with its template.
+pub(crate) async fn deploy(
+    client: &Client,
+    deployment: &Deployment<'_>,
+    present: Option<&Endpoint>,
+) -> Result<Deployed, ClientError> {
+    let env = worker_env(deployment, present);
+    if let Some(present) = present {
+        let template = TemplateSpec { env: Some(env), ..program(deployment) };
+        return client.deploy(present.id, &DeploySpec { template, endpoint: own_fields(deployment) }).await;
+    }
+    let asked = own_fields(deployment);
+    let deployed_env = env.keys().cloned().collect();
+    let program = program(deployment);
+    let spec = TemplateSpec {
+        name: Some(deployment.template.clone()),
+        image_name: program.image_name.clone().or_else(|| Some("python".to_owned())),
+        env: Some(env),
+        is_serverless: Some(true),
+        ..program
+    };
+    let template = put_template(client, &spec).await?;
+    let spec = EndpointSpec {
+        name: asked.name.or_else(|| Some(deployment.project.slug.clone())),
+        slug: Some(deployment.project.slug.clone()),
+        template_id: Some(template.id),
+        provider: asked.provider.or(Some(Provider::Process)),
+        deployed_env: Some(deployed_env),
+        ..asked
+    };
+    let created = client.create_endpoint(&spec).await?;
+    Ok(Deployed { id: created.id, version: created.version, changed: true })
+}
+
+/// Creates a template, or changes the one with its name that an earlier endpoint of the project has left.
+async fn put_template(client: &Client, spec: &TemplateSpec) -> Result<Template, ClientError> {
+    let present =
+        client.templates().await?.into_iter().find(|present| Some(&present.name) == spec.name.as_ref());
+    match present {
+        Some(present) => client.update_template(present.id, spec).await,
+        None => client.create_template(spec).await,
+    }
+}
+
+/// The command line, and the folder or the image of the workers.
+fn program(deployment: &Deployment<'_>) -> TemplateSpec {
+    let image = match &deployment.project.program {
+        Program::Image(image, _) => Some(image.clone()),
+        Program::Handler(_) | Program::Command(_) => None,
+    };
+    TemplateSpec {
+        image_name: image,
+        container_registry_auth_id: deployment.registry_auth.clone(),
+        docker_entrypoint: Some(Vec::new()),
+        docker_start_cmd: Some(deployment.command.to_vec()),
+        workdir: deployment.workdir.clone(),
+        ..TemplateSpec::default()
+    }
+}
+
+/// The endpoint's fields that the project sets. The slug is its address, which no deploy changes.
+fn own_fields(deployment: &Deployment<'_>) -> EndpointSpec {
+    let asked = deployment.project.endpoint.clone();
     let fleet = deployment.fleet;
     EndpointSpec {
-        name: asked.name.or_else(|| Some(project.slug.clone())),
-        slug: Some(project.slug.clone()),
-        template_id: Some(template.id),
-        provider: Some(Provider::Process),
+        slug: None,
         workers_min: asked.workers_min.or(fleet.map(|fleet| fleet.workers_min)),
         workers_max: asked.workers_max.or(fleet.map(|fleet| fleet.workers_max)),
         idle_timeout: asked.idle_timeout.or(fleet.map(|fleet| fleet.idle_timeout_s)),
@@ -82,15 +120,21 @@ fn endpoint_spec(deployment: &Deployment<'_>, template: &Template) -> EndpointSp
     }
 }
 
-fn worker_env(project: &Project, mark: (&str, &str)) -> BTreeMap<String, String> {
-    let mut env = project.env.clone();
-    // The SDK's default level logs every poll. Like the SDK, this uses the first of the two variables that is set.
-    let chosen = ["RUNPOD_LOG_LEVEL", "RUNPOD_DEBUG_LEVEL"]
-        .iter()
-        .any(|name| env.contains_key(*name) || std::env::var_os(name).is_some());
-    if !chosen {
-        env.insert("RUNPOD_LOG_LEVEL".to_owned(), "INFO".to_owned());
+fn worker_env(deployment: &Deployment<'_>, present: Option<&Endpoint>) -> BTreeMap<String, EnvValue> {
+    let mut env = deployment.project.env.clone();
+    let is_operators = |name: &str| {
+        present.is_some_and(|present| {
+            present.env.contains_key(name) && present.deployed_env.iter().all(|deployed| deployed != name)
+        })
+    };
+    let is_inherited = |name: &str| deployment.is_local && std::env::var_os(name).is_some();
+    let is_chosen = |name: &&str| env.contains_key(*name) || is_operators(name) || is_inherited(name);
+    // The SDK's default level logs every poll.
+    if !LOG_LEVELS.iter().any(is_chosen) {
+        env.insert(LOG_LEVELS[0].to_owned(), "INFO".into());
     }
-    env.insert(mark.0.to_owned(), mark.1.to_owned());
+    if let Some((name, value)) = deployment.mark {
+        env.insert(name.to_owned(), value.into());
+    }
     env
 }

@@ -9,11 +9,13 @@ pub(crate) struct DevError {
     pub(crate) message: String,
     /// Lines shown below the message, unchanged.
     pub(crate) lines: Vec<String>,
+    /// Whether the server does not accept the key for the request.
+    pub(crate) is_unauthorized: bool,
 }
 
 impl DevError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), lines: Vec::new() }
+        Self { message: message.into(), lines: Vec::new(), is_unauthorized: false }
     }
 
     pub(crate) fn with_lines(mut self, lines: impl IntoIterator<Item = String>) -> Self {
@@ -30,6 +32,7 @@ impl From<DevError> for CommandError {
 
 impl From<longshore_client::ClientError> for DevError {
     fn from(error: longshore_client::ClientError) -> Self {
-        Self::new(error.to_string())
+        let is_unauthorized = matches!(error, longshore_client::ClientError::Refused { status: 401, .. });
+        Self { is_unauthorized, ..Self::new(error.to_string()) }
     }
 }

@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use longshore_client::EndpointSpec;
+use longshore_model::{EnvValue, Provider};
 use serde::Deserialize;
 
 use super::error::DevError;
+use super::manifest_error::explained;
+use crate::image::{ImageArgs, short_name};
+use crate::jobs::endpoint_name;
 
 /// File name of the directory's own settings.
 pub(crate) const MANIFEST: &str = "longshore.toml";
@@ -23,8 +27,8 @@ pub(crate) struct Project {
     pub(crate) program: Program,
     /// The Python interpreter that creates the environment; `None` is `python3`.
     pub(crate) python: Option<String>,
-    /// Environment variables of the workers. Values may be secrets.
-    pub(crate) env: BTreeMap<String, String>,
+    /// Environment variables of the workers. Values may be confidential.
+    pub(crate) env: BTreeMap<String, EnvValue>,
     /// Settings of the endpoint in `longshore.toml`.
     pub(crate) endpoint: EndpointSpec,
 }
@@ -35,6 +39,8 @@ pub(crate) enum Program {
     Handler(String),
     /// A program and its arguments.
     Command(Vec<String>),
+    /// A container image, and the words after its entrypoint; none: those of the image.
+    Image(String, Vec<String>),
 }
 
 /// The contents of `longshore.toml`.
@@ -46,7 +52,7 @@ struct Manifest {
     command: Option<Vec<String>>,
     python: Option<String>,
     #[serde(default)]
-    env: BTreeMap<String, String>,
+    env: BTreeMap<String, EnvValue>,
     #[serde(default)]
     endpoint: EndpointSpec,
 }
@@ -79,6 +85,50 @@ impl Project {
         Ok(Self { dir, slug, program, python, env, endpoint })
     }
 
+    /// Reads the folder of a container image: its `longshore.toml`, if it has one. `name` is the endpoint's name, if the
+    /// command line has one.
+    pub(crate) fn of_image(dir: &Path, image: &ImageArgs, name: &str) -> Result<Self, DevError> {
+        let shown = dir.display();
+        let dir = dir
+            .canonicalize()
+            .map_err(|error| DevError::new(format!("cannot open the folder {shown}: {error}")))?;
+        let manifest = Manifest::load(&dir)?;
+        let own = image.name.clone().or(manifest.name).unwrap_or_else(|| short_name(name).to_owned());
+        let slug = manifest.endpoint.slug.clone().filter(|_| image.name.is_none());
+        let endpoint = EndpointSpec {
+            slug: None,
+            provider: Some(Provider::Docker),
+            gpu_type_ids: (!image.gpu.is_empty())
+                .then(|| image.gpu.clone())
+                .or(manifest.endpoint.gpu_type_ids),
+            network_volume_ids: (!image.volume.is_empty())
+                .then(|| image.volume.clone())
+                .or(manifest.endpoint.network_volume_ids),
+            ..manifest.endpoint
+        };
+        Ok(Self {
+            dir,
+            slug: slug.unwrap_or_else(|| slug_of(&own)),
+            program: Program::Image(name.to_owned(), manifest.command.unwrap_or_default()),
+            python: None,
+            env: manifest.env,
+            endpoint,
+        })
+    }
+
+    /// A project without files, for commands about an endpoint that exists.
+    pub(crate) fn named(dir: &Path, name: &str) -> Self {
+        let slug = endpoint_name(name).unwrap_or_else(|_| slug_of(name));
+        Self {
+            dir: dir.to_path_buf(),
+            slug,
+            program: Program::Command(Vec::new()),
+            python: None,
+            env: BTreeMap::new(),
+            endpoint: EndpointSpec::default(),
+        }
+    }
+
     /// The name of the project's code on the server: the slug, without the characters that only slugs may have.
     pub(crate) fn code_name(&self) -> String {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -102,24 +152,14 @@ impl Manifest {
     fn load(dir: &Path) -> Result<Self, DevError> {
         match std::fs::read_to_string(dir.join(MANIFEST)) {
             Ok(text) => toml::from_str(&text).map_err(|error| {
-                let lines = error.to_string().lines().map(str::to_owned).collect::<Vec<_>>();
-                let hint = meant(error.message())
-                    .map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+                let (meant, lines) = explained(&text, &error);
+                let hint = meant.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
                 DevError::new(format!("{MANIFEST} cannot be used{hint}")).with_lines(lines)
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(DevError::new(format!("cannot read {MANIFEST}: {error}"))),
         }
     }
-}
-
-/// Returns the known name that is the unknown one without regard to case and underscores. `message` quotes the unknown
-/// name first and then the known ones.
-fn meant(message: &str) -> Option<&str> {
-    let mut names = message.strip_prefix("unknown field `")?.split('`').step_by(2);
-    let folded = |name: &str| name.replace('_', "").to_ascii_lowercase();
-    let unknown = folded(names.next()?);
-    names.find(|known| folded(known) == unknown)
 }
 
 fn existing_handler(dir: &Path, named: Option<String>) -> Result<String, DevError> {
@@ -185,13 +225,13 @@ mod tests {
     fn the_manifest_names_handler_env_and_endpoint_settings() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("main.py"), "").unwrap();
-        let text =
-            "name = \"Chat\"\nhandler = \"main.py\"\nenv = { A = \"1\" }\n[endpoint]\nworkersMax = 2\n";
+        let text = "name = \"Chat\"\nhandler = \"main.py\"\nenv = { A = \"1\", B = { secret = \"TOKEN\" } }\n[endpoint]\nworkersMax = 2\n";
         std::fs::write(dir.path().join(MANIFEST), text).unwrap();
         let project = Project::load(dir.path()).unwrap();
         assert_eq!(project.slug, "chat");
         assert_eq!(project.endpoint.workers_max, Some(2));
-        assert_eq!(project.env["A"], "1");
+        assert_eq!(project.env["A"], "1".into());
+        assert_eq!(project.env["B"].secret_name().unwrap().as_str(), "TOKEN");
         assert!(matches!(project.program, Program::Handler(handler) if handler == "main.py"));
     }
 
@@ -205,5 +245,20 @@ mod tests {
         std::fs::write(dir.path().join(MANIFEST), "[endpoint]\nworkers_max = 2\n").unwrap();
         let error = Project::load(dir.path()).err().unwrap();
         assert!(error.message.contains("did you mean `workersMax`?"), "{error:?}");
+        for (text, hint) in [
+            ("[endpoint]\ngpuTypeIDs = [\"x\"]\n", "; did you mean `gpuTypeIds`?"),
+            ("[endpoint]\nidleTimout = 2\n", "; did you mean `idleTimeout`?"),
+            ("[endpoint]\ncomputeType = \"GPUS\"\n", "; did you mean `GPU`?"),
+            ("handlr = \"x.py\"\n", "; did you mean `handler`?"),
+            ("[endpoint]\nzzz = 2\n", ""),
+            ("[endpoint]\ntemplateId = \"x\"\n", ""),
+            ("[endpoint]\nworkersMax = \"2\"\n", ""),
+            ("[endpoint]\ngpuTypeIds = \"x\"\n", ""),
+        ] {
+            std::fs::write(dir.path().join(MANIFEST), text).unwrap();
+            let error = Project::load(dir.path()).err().unwrap();
+            assert_eq!(error.message, format!("{MANIFEST} cannot be used{hint}"), "{text}");
+            assert!(!error.lines.is_empty(), "{text}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::Stdio;
 
+use longshore_model::StartStage;
 use tokio::process::Command;
 
 use super::dev_dir::DevDir;
@@ -22,15 +23,16 @@ const SCRIPT_HEAD_BYTES: u64 = 8_192;
 /// Installed when the directory has no `requirements.txt`.
 const DEFAULT_REQUIREMENTS: &str = "runpod";
 
-/// Prepares the environment and returns the command line of the handler.
+/// Prepares the environment and returns the command line of the handler. Calls `say` when a stage begins.
 pub(crate) async fn prepare(
     project: &Project,
     home: &DevDir,
     screen: &Screen,
+    say: &(dyn Fn(StartStage) + Sync),
 ) -> Result<Vec<String>, DevError> {
     let wanted = match (&project.program, project.requirements()) {
         // The project's own command without requirements runs without an environment.
-        (Program::Command(command), None) => return Ok(command.clone()),
+        (Program::Command(command), None) | (Program::Image(_, command), _) => return Ok(command.clone()),
         (_, Some(path)) => std::fs::read_to_string(&path)
             .map_err(|error| DevError::new(format!("cannot read {}: {error}", path.display())))?,
         (Program::Handler(_), None) => {
@@ -49,8 +51,10 @@ pub(crate) async fn prepare(
         let tool = if responds("uv").await { Tool::Uv } else { Tool::Pip };
         // Workers may be running in a usable environment, so packages are added to it.
         if !usable || tool == Tool::Pip && !venv.join("bin/pip").exists() {
+            say(StartStage::Environment);
             make(tool, project, &venv, screen).await?;
         }
+        say(StartStage::Packages);
         install(tool, project, home, screen).await?;
         std::fs::write(venv.join(STAMP), &wanted)
             .map_err(|error| DevError::new(format!("cannot write to {}: {error}", venv.display())))?;
@@ -66,6 +70,7 @@ fn command(project: &Project, venv: &Path) -> Vec<String> {
         Program::Handler(file) => {
             vec![bin.join("python").display().to_string(), "-u".to_owned(), file.clone()]
         }
+        Program::Image(_, command) => command.clone(),
         Program::Command(command) => {
             let mut command = command.clone();
             if let Some(program) = command.first_mut() {

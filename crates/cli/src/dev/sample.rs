@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use longshore_client::{Client, HealthWorkers, Job};
+use longshore_client::{Client, Explanation, HealthWorkers, Job};
 use longshore_model::JobState;
 
 use super::error::DevError;
+use crate::jobs::title;
 use crate::output::harmless;
 use crate::pretty::pretty;
 use crate::screen::{Screen, Step, span};
@@ -88,7 +89,14 @@ pub(crate) async fn run(
             }
             return Ok(SampleResult::NoWorker);
         }
-        step.detail(stage(page.status, workers));
+        let explanation = match page.status {
+            JobState::InQueue => client.explain(slug, Some(job.id)).await.ok(),
+            _ => None,
+        };
+        match explanation {
+            Some(Explanation { cause, .. }) if workers.running == 0 => step.detail(title(&cause)),
+            _ => step.detail(stage(page.status, workers)),
+        }
     }
     job = client.status(slug, job.id).await?;
     let took = since.elapsed();

@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use longshore_client::Client;
 
-use super::deploy::{Deployment, Fleet, deploy};
+use super::deploy::{self, Deployment, Fleet};
 use super::dev_dir::DevDir;
 use super::error::DevError;
 use super::logs::Logs;
-use super::project::Project;
+use super::project::{Program, Project};
 use super::sample::{self, Sample, SampleResult};
 use super::server_host::RunningServer;
 use super::snippets::Snippets;
 use super::watch::{self, Changes, FileTimes};
 use super::{python, report};
+use crate::image::{ImageArgs, registry_auth_id};
 use crate::profile::running::RunningProfile;
 use crate::screen::Screen;
 
@@ -29,6 +30,8 @@ pub(crate) struct DevSession {
     pub(crate) dir: PathBuf,
     /// Whether to exit after the sample job.
     pub(crate) once: bool,
+    /// The image that is run in place of a handler, if the command line names one.
+    pub(crate) image: ImageArgs,
     pub(crate) home: DevDir,
     pub(crate) project: Project,
     /// The command line of a worker.
@@ -71,6 +74,7 @@ impl DevSession {
             return Ok(if completed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         self.show_snippets();
+        self.show_console().await;
         loop {
             self.screen.line(&format!(
                 "  {}",
@@ -87,8 +91,11 @@ impl DevSession {
     async fn follow_up(&mut self, changes: Changes, files: &FileTimes) -> Result<(), DevError> {
         self.screen.line("");
         if changes.project {
-            self.project = Project::load(&self.project.dir)?;
-            self.command = python::prepare(&self.project, &self.home, &self.screen).await?;
+            self.project = match &self.image.image {
+                Some(name) => Project::of_image(&self.project.dir, &self.image, name)?,
+                None => Project::load(&self.project.dir)?,
+            };
+            self.command = python::prepare(&self.project, &self.home, &self.screen, &|_| {}).await?;
         }
         if changes.project || changes.source {
             self.deploy(files).await?;
@@ -99,18 +106,30 @@ impl DevSession {
     async fn deploy(&self, files: &FileTimes) -> Result<(), DevError> {
         // One worker always runs, so that a mistake in the handler shows without a job.
         let workers_min = u32::from(!self.once);
+        let is_image = matches!(self.project.program, Program::Image(..));
+        let fingerprint = files.fingerprint();
         let deployment = Deployment {
             project: &self.project,
             template: format!("dev-{}", self.project.slug),
-            workdir: self.project.dir.display().to_string(),
+            workdir: (!is_image).then(|| self.project.dir.display().to_string()),
             command: &self.command,
-            mark: (SOURCES_ENV, &files.fingerprint()),
+            mark: (!is_image).then_some((SOURCES_ENV, fingerprint.as_str())),
+            registry_auth: self.registry_auth_id().await?,
             fleet: Some(Fleet { workers_min, workers_max: 1, idle_timeout_s: IDLE_TIMEOUT_S }),
+            is_local: true,
         };
-        let endpoint = deploy(&self.client, &deployment).await?;
+        let present = deploy::present(&self.client, &self.project).await?;
+        let endpoint = deploy::deploy(&self.client, &deployment, present.as_ref()).await?;
         let version = self.screen.dim(&format!("(version {})", endpoint.version));
         self.screen.good(&format!("endpoint {} is up {version}", self.screen.bold(&self.project.slug)));
         Ok(())
+    }
+
+    /// The id of the credentials for the image's registry, if the command line names some.
+    async fn registry_auth_id(&self) -> Result<Option<String>, DevError> {
+        let Some(wanted) = &self.image.registry_auth else { return Ok(None) };
+        let found = registry_auth_id(&self.client, wanted).await;
+        found.map(Some).map_err(|error| DevError::new(error.message))
     }
 
     /// Runs the sample, if there is one.
@@ -119,6 +138,15 @@ impl DevSession {
         let sample = Sample::load(&path)?;
         let verdict = sample::run(&self.client, &self.project.slug, &sample, &self.screen).await?;
         Ok(Some(verdict))
+    }
+
+    /// Prints an address that signs the browser in. Without one, `dev` goes on.
+    async fn show_console(&self) {
+        let Ok(code) = self.client.console_code().await else { return };
+        self.screen
+            .line(&format!("  {}", self.screen.bold("console, within a minute (later: longshore console)")));
+        self.screen.line(&format!("    {}", code.url));
+        self.screen.line("");
     }
 
     fn show_snippets(&self) {

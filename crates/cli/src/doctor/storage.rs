@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use longshore_client::{Client, ClientError};
 
 use super::Finding;
+use crate::human::size;
 use crate::screen::span;
 
 /// Bytes of one test write: about a commit of a few jobs.
@@ -16,7 +17,6 @@ const SYNCS: usize = 20;
 /// Median sync time above which the check warns: each accepted job waits for a sync.
 const SLOW_SYNC: Duration = Duration::from_millis(20);
 const FREE_BYTES_MIN: u64 = 1_000_000_000;
-const MILLION: u64 = 1_000_000;
 
 /// Checks whether the directory is writable, its free space, and the duration of a sync.
 pub(super) fn disk(data_dir: &Path) -> Vec<Finding> {
@@ -31,7 +31,7 @@ fn free(dir: &Path) -> Finding {
         Err(error) => Finding::fail("disk", format!("cannot read {}: {error}", dir.display())),
         Ok(facts) => {
             let bytes = facts.f_bavail.saturating_mul(facts.f_frsize);
-            let text = format!("{} MB free in {}", bytes / MILLION, dir.display());
+            let text = format!("{} free in {}", size(bytes), dir.display());
             if bytes < FREE_BYTES_MIN {
                 Finding::warn("disk", format!("{text}; with a full disk, jobs are refused"))
             } else {
@@ -58,7 +58,11 @@ fn syncs(dir: &Path) -> Finding {
 }
 
 fn fine(time: Duration) -> String {
-    if time < Duration::from_millis(10) { format!("{} µs", time.as_micros()) } else { span(time) }
+    match time.as_micros() {
+        us @ 0..1_000 => format!("{us} µs"),
+        1_000..100_000 => format!("{:.1} ms", time.as_secs_f64() * 1_000.0),
+        _ => span(time),
+    }
 }
 
 fn sync_times(dir: &Path) -> io::Result<Vec<Duration>> {
@@ -118,6 +122,12 @@ mod tests {
         let findings = disk(&dir.path().join("not/made/yet"));
         assert!(findings.iter().all(|one| one.verdict != CheckStatus::Fail), "{findings:?}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn short_times_have_one_unit_and_few_digits() {
+        let said = [417, 4_017, 25_000, 99_960, 250_000].map(|us| fine(Duration::from_micros(us)));
+        assert_eq!(said, ["417 µs", "4.0 ms", "25.0 ms", "100.0 ms", "250 ms"]);
     }
 
     #[tokio::test]

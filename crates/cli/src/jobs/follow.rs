@@ -1,15 +1,15 @@
 //! Waits for the end of one job and shows its state meanwhile.
 
-use std::io::{IsTerminal as _, stdout};
 use std::time::{Duration, Instant};
 
-use longshore_client::{Client, ClientError, Health, Job};
+use longshore_client::{Client, ClientError, Explanation, Job, WaitCause};
 use longshore_model::{JobId, JobState};
 use serde_json::value::RawValue;
 
 use super::chunks::Chunks;
+use super::explain::log_lines;
+use super::summary::{short_record, summary};
 use crate::exit::{CommandExit, CommandResult, cannot};
-use crate::human::size;
 use crate::output::{OutputFormat, harmless};
 use crate::pretty::pretty;
 use crate::remote::Connection;
@@ -22,12 +22,12 @@ const LOOK_WAIT: Duration = Duration::from_secs(1);
 /// How long the server may be unreachable, for example during a restart, before waiting fails.
 const OUTAGE_MAX: Duration = Duration::from_secs(30);
 const OUTAGE_PAUSE: Duration = Duration::from_millis(500);
+/// How long a job waits before its reason is printed.
+const REASON_AFTER_MS: u64 = 2_000;
+/// The code of a job that was taken meanwhile.
+const NOT_WAITING: &str = "not_waiting";
 /// Most characters of a progress value that the line shows.
 const PROGRESS_CHARS_MAX: usize = 40;
-
-/// Longest output in bytes that a terminal gets whole, and the length of the start of a longer one.
-const SHOWN_BYTES_MAX: usize = 4_096;
-const START_BYTES: usize = 1_024;
 
 /// Why waiting stopped before the job ended.
 pub(super) enum Wait {
@@ -55,7 +55,7 @@ pub(super) async fn to_the_end(
     let step = session.screen.step(format!("job {id}"));
     let mut chunks = Chunks::of(session, endpoint, id);
     let ended = tokio::select! {
-        job = ended(&session.client, endpoint, job, &step, chunks.as_mut()) => Ok(job?),
+        job = ended(session, endpoint, job, &step, chunks.as_mut()) => Ok(job?),
         () = ctrl_c.requested() => Err((Wait::Interrupted, CommandExit::Interrupted)),
         () = over => Err((Wait::Over(timeout.unwrap_or_default()), CommandExit::TimedOut)),
     };
@@ -80,20 +80,24 @@ pub(super) async fn to_the_end(
 
 /// Returns the job once it is terminal.
 async fn ended(
-    client: &Client,
+    session: &Connection,
     endpoint: &str,
     mut job: Job,
     step: &Step,
     mut chunks: Option<&mut Chunks<'_>>,
 ) -> Result<Job, ClientError> {
+    let client = &session.client;
     let mut silent_since: Option<Instant> = None;
+    let mut reason = WaitReason::default();
     while !job.status.is_terminal() {
         let answers = async {
             if job.status == JobState::InQueue && job.position.is_none() {
                 // The response to a submit has no position in the queue.
                 job = client.status(endpoint, job.id).await?;
             }
-            step.detail(stage(&job, client.health(endpoint).await.ok().as_ref()));
+            let explanation = explanation(client, endpoint, &job).await;
+            step.detail(stage(&job, explanation.as_ref()));
+            reason.print(session, explanation.as_ref());
             match &mut chunks {
                 // The wait ends at each chunk, not only at a change of the state.
                 Some(chunks) if job.status == JobState::InProgress => {
@@ -122,19 +126,73 @@ async fn ended(
     Ok(job)
 }
 
+/// Why a queued job waits; `None` for any other job, and if the server does not say.
+async fn explanation(client: &Client, endpoint: &str, job: &Job) -> Option<Explanation> {
+    if job.status != JobState::InQueue {
+        return None;
+    }
+    client.explain(endpoint, Some(job.id)).await.ok()
+}
+
+/// The reason that was printed last, as its code and the stage of the starting worker: its text changes with every
+/// second.
+#[derive(Default)]
+struct WaitReason {
+    code: String,
+    stage: Option<String>,
+}
+
+impl WaitReason {
+    /// Whether the reason is another one than before, and worth a line. A job that came a moment ago needs none, unless
+    /// nothing would start it.
+    fn is_new(&mut self, explanation: &Explanation) -> bool {
+        let cause = &explanation.cause;
+        let stage = stage_of(cause);
+        let is_fresh = explanation.waiting_ms.is_none_or(|ms| ms < REASON_AFTER_MS);
+        let is_same = cause.code == self.code && stage == self.stage.as_deref();
+        if is_same || cause.code == NOT_WAITING || is_fresh && !cause.blocking {
+            return false;
+        }
+        *self = Self { code: cause.code.clone(), stage: stage.map(str::to_owned) };
+        true
+    }
+
+    /// Prints the reason on standard error if it is a new one.
+    fn print(&mut self, session: &Connection, explanation: Option<&Explanation>) {
+        let Some(explanation) = explanation.filter(|explanation| self.is_new(explanation)) else { return };
+        let cause = &explanation.cause;
+        session.screen.note(&harmless(&format!("{}: {}", cause.title, cause.text)));
+        for line in log_lines(cause) {
+            session.screen.line(&line);
+        }
+    }
+}
+
+/// The stage of the starting worker that a job waits for.
+fn stage_of(cause: &WaitCause) -> Option<&str> {
+    cause.details.get("stage")?.as_str()
+}
+
+/// The cause's title, with the stage of a starting worker.
+pub(crate) fn title(cause: &WaitCause) -> String {
+    let stage = match stage_of(cause) {
+        Some("creating") => "creating its container",
+        Some("starting") => "starting its container",
+        Some("environment") => "making its Python environment",
+        Some("packages") => "installing packages",
+        Some("loading") => "loading",
+        // The title of a pull has its progress.
+        _ => return harmless(&cause.title),
+    };
+    format!("{}: {stage}", harmless(&cause.title))
+}
+
 /// Describes the job's state in a few words.
-fn stage(job: &Job, health: Option<&Health>) -> String {
-    match (job.status, health) {
-        (JobState::InQueue, Some(health)) => {
-            let workers = &health.workers;
-            let working = match (workers.running + workers.idle, workers.initializing) {
-                (0, 0) if workers.unhealthy > 0 => "workers keep crashing".to_owned(),
-                (0, 0) => "no worker is running".to_owned(),
-                (0, starting) => format!("{starting} starting"),
-                (1, _) => "1 worker is running".to_owned(),
-                (up, _) => format!("{up} workers are running"),
-            };
-            format!("{} · {working}", in_line(job.position, health.jobs.in_queue))
+fn stage(job: &Job, explanation: Option<&Explanation>) -> String {
+    match (job.status, explanation) {
+        (JobState::InQueue, Some(explanation)) => {
+            let in_line = in_line(explanation.position, explanation.queued.unwrap_or_default());
+            format!("{in_line} · {}", title(&explanation.cause))
         }
         (JobState::InQueue, None) => in_line(job.position, 0),
         (_, _) => match &job.output {
@@ -201,42 +259,57 @@ fn show_end_with(session: &Connection, job: &Job, output: Option<&RawValue>) -> 
         }
     }
     if let Some(output) = output {
-        session.output.line(&shown(output, stdout().is_terminal()))?;
+        let text = pretty(output);
+        session.output.line(&if session.output.summarizes { summary(&text) } else { text })?;
     }
     Ok(exit)
 }
 
-/// Returns the output as indented JSON. On a terminal, a long one is cut and a line tells how to get the rest.
-fn shown(output: &RawValue, on_terminal: bool) -> String {
-    let text = pretty(output);
-    if !on_terminal || text.len() <= SHOWN_BYTES_MAX {
-        return text;
-    }
-    let start = &text[..text.floor_char_boundary(START_BYTES)];
-    let size = size(text.len() as u64);
-    format!(
-        "{start} …\n({size} of JSON; the start is shown. All of it goes to a file or a pipe: add `> output.json`)"
-    )
-}
-
-/// Prints all fields of the job.
+/// Prints all fields of the job; on a terminal, large and binary ones are shortened.
 pub(super) fn show_record(session: &Connection, job: &Job) -> CommandResult<()> {
     let text = String::from_utf8_lossy(&job.text).into_owned();
     let record = RawValue::from_string(text).map_err(|error| cannot("read the job's record", error))?;
-    session.output.record(&record)
+    if !session.output.summarizes {
+        return session.output.record(&record);
+    }
+    let short = RawValue::from_string(short_record(&record)?);
+    session.output.record(&short.map_err(|error| cannot("shorten the job's record", error))?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn explanation(code: &str, stage: &str, waiting_ms: u64) -> Explanation {
+        let text = format!(
+            r#"{{"position": 1, "queued": 3, "waitingMs": {waiting_ms}, "cause": {{"code": "{code}", "blocking": false,
+                "title": "A worker is starting", "text": "…", "details": {{"stage": {stage}}}}}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
     #[test]
-    fn a_long_output_is_cut_on_a_terminal_only() {
-        let long = RawValue::from_string(format!("\"{}\"", "ü".repeat(3_000))).unwrap();
-        assert_eq!(shown(&long, false), long.get());
-        let cut = shown(&long, true);
-        assert!(cut.len() < 1_200 && cut.contains("6.0 kB") && cut.contains("> output.json"), "{cut}");
-        let short = RawValue::from_string("\"hi\"".to_owned()).unwrap();
-        assert_eq!(shown(&short, true), "\"hi\"");
+    fn every_stage_of_a_start_is_said_once() {
+        let mut reason = WaitReason::default();
+        let mut said = |code, stage, ms| reason.is_new(&explanation(code, stage, ms));
+        assert!(!said("worker_starting", "null", 100), "a fresh job needs no reason");
+        assert!(said("worker_starting", "null", 3_000));
+        assert!(said("worker_starting", "\"packages\"", 4_000));
+        assert!(!said("worker_starting", "\"packages\"", 5_000));
+        assert!(said("worker_starting", "\"loading\"", 6_000));
+        assert!(!said(NOT_WAITING, "null", 7_000));
+        assert!(said("all_busy", "null", 8_000));
+    }
+
+    #[test]
+    fn the_moving_line_has_the_stage() {
+        let job = r#"{"id": "0190163d-8694-739b-aea5-966c26f8ad90", "status": "IN_QUEUE"}"#;
+        let job: Job = serde_json::from_str(job).unwrap();
+        let line = |stage_name| stage(&job, Some(&explanation("worker_starting", stage_name, 0)));
+        assert_eq!(
+            line("\"packages\""),
+            "queued, position 1 of 3 · A worker is starting: installing packages"
+        );
+        assert_eq!(line("null"), "queued, position 1 of 3 · A worker is starting");
     }
 }

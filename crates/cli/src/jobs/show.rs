@@ -1,12 +1,14 @@
 //! `longshore status`, `longshore health` and `longshore requests`.
 
+use longshore_client::Explanation;
 use longshore_model::JobState;
 use serde_json::value::RawValue;
 
+use super::explain::{READERS, log_lines};
 use super::{HealthArgs, RequestsArgs, StatusArgs, follow};
-use crate::exit::{CommandExit, CommandResult};
+use crate::exit::{CommandExit, CommandResult, needing};
 use crate::human::{ms_cell, time_cell};
-use crate::output::OutputFormat;
+use crate::output::{OutputFormat, harmless};
 use crate::table::Column;
 
 const REQUESTS: &[Column] = &[
@@ -27,7 +29,7 @@ pub(super) fn state(text: &str) -> Result<String, String> {
 
 /// Prints a job, or with `--wait` its end.
 pub(crate) async fn status(args: &StatusArgs) -> CommandResult {
-    let session = args.at.remote.connect()?;
+    let session = args.at.remote.connect()?.whole_if(args.waiting.raw);
     let job = session.client.status(&args.at.endpoint, args.job).await?;
     if args.waiting.wait {
         return follow::to_the_end(&session, &args.at.endpoint, job, args.waiting.timeout).await;
@@ -39,19 +41,40 @@ pub(crate) async fn status(args: &StatusArgs) -> CommandResult {
 /// Prints the job and worker counts of an endpoint.
 pub(crate) async fn health(args: &HealthArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
-    let text = session.client.health_text(&args.at.endpoint).await?;
+    let text = session.client.health_text(&args.at.endpoint).await;
+    let text = text.map_err(needing(READERS, &args.at.endpoint))?;
     if session.output.format != OutputFormat::Table {
         session.output.record(&text)?;
         return Ok(CommandExit::Success);
     }
     let numbers = crate::output::parsed(&text);
-    for (name, of) in numbers.as_object().into_iter().flatten() {
+    for name in ["jobs", "workers"] {
+        let of = &numbers[name];
         let counts =
             of.as_object().into_iter().flatten().map(|(kind, count)| format!("{count} {}", words(kind)));
         let line = format!("{name:8} {}", counts.collect::<Vec<_>>().join(" · "));
         session.output.line(&line)?;
     }
+    // An older server does not know the route, and the counts are worth showing without the reason.
+    if let Ok(explanation) = session.client.explain(&args.at.endpoint, None).await {
+        for line in reasons(&explanation) {
+            session.output.line(&line)?;
+        }
+    }
     Ok(CommandExit::Success)
+}
+
+/// Why jobs wait or would wait: the cause, unless no job waits, and every further one that is blocking.
+fn reasons(explanation: &Explanation) -> Vec<String> {
+    let is_waiting = explanation.queued != Some(0);
+    let cause = Some(&explanation.cause).filter(|_| is_waiting);
+    let blocking = explanation.also.iter().filter(|cause| cause.blocking);
+    let told = cause.into_iter().chain(blocking);
+    told.flat_map(|cause| {
+        let text = harmless(&format!("{}: {}", cause.title, cause.text));
+        std::iter::once(format!("reason   {text}")).chain(log_lines(cause).collect::<Vec<_>>())
+    })
+    .collect()
 }
 
 /// Splits a JSON name into words: `inProgress` → `in progress`.

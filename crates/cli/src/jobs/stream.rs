@@ -1,15 +1,14 @@
 //! `longshore stream`: prints the chunks of a job as they arrive.
 
-use std::io::{IsTerminal as _, stdout};
 use std::time::Duration;
 
 use longshore_model::JobState;
 
 use super::StreamArgs;
-use super::chunks::text;
+use super::chunks::ChunkPrinter;
 use super::follow::{Wait, show_end, still_going};
 use crate::exit::{CommandExit, CommandResult, cannot};
-use crate::output::{OutputFormat, harmless};
+use crate::output::{OutputFormat, end_if_closed};
 use crate::remote::Connection;
 use crate::stop::StopRequest;
 
@@ -18,7 +17,7 @@ const HOLD: Duration = Duration::from_secs(10);
 
 /// Prints a job's chunks until the job has ended.
 pub(crate) async fn stream(args: &StreamArgs) -> CommandResult {
-    let session = args.at.remote.connect()?;
+    let session = args.at.remote.connect()?.whole_if(args.raw);
     let mut stop = StopRequest::listen().map_err(|error| cannot("listen for Ctrl-C", error))?;
     tokio::select! {
         outcome = chunks(&session, args) => outcome,
@@ -32,15 +31,12 @@ pub(crate) async fn stream(args: &StreamArgs) -> CommandResult {
 async fn chunks(session: &Connection, args: &StreamArgs) -> CommandResult {
     let mut offset = args.offset;
     let mut collected = Vec::new();
+    let mut printer = ChunkPrinter::of(session);
     loop {
         let page = session.client.stream(&args.at.endpoint, args.job, offset, HOLD).await?;
         for chunk in &page.stream {
             match session.output.format {
-                // Control characters of a chunk must not reach a terminal.
-                OutputFormat::Table if stdout().is_terminal() => {
-                    session.output.line(&harmless(&text(chunk)))?;
-                }
-                OutputFormat::Table => session.output.line(&text(chunk))?,
+                OutputFormat::Table => end_if_closed(printer.print(chunk))?,
                 OutputFormat::Jsonl => session.output.line(chunk.output.get())?,
                 OutputFormat::Json => collected.push(chunk.output.clone()),
             }
@@ -50,6 +46,7 @@ async fn chunks(session: &Connection, args: &StreamArgs) -> CommandResult {
             break;
         }
     }
+    drop(printer);
     if session.output.format == OutputFormat::Json {
         session.output.records(&[], &collected)?;
     }

@@ -9,6 +9,7 @@ use longshore_model::limits::{RUN_BODY_BYTES_MAX, RUNSYNC_BODY_BYTES_MAX, WAIT_M
 use super::follow::{Wait, still_going};
 use super::{RunArgs, RunsyncArgs, follow};
 use crate::exit::{CommandError, CommandExit, CommandResult};
+use crate::human::size;
 use crate::output::OutputFormat;
 use crate::remote::Connection;
 use crate::stop::StopRequest;
@@ -17,9 +18,9 @@ use crate::stop::StopRequest;
 pub(crate) async fn run(args: &RunArgs) -> CommandResult {
     let body = args.request.body()?;
     check_size(body.len(), RUN_BODY_BYTES_MAX, "run")?;
-    let session = args.remote.connect()?;
+    let session = args.remote.connect()?.whole_if(args.waiting.raw);
     let endpoint = &args.request.endpoint;
-    let step = session.screen.step(format!("submitting the job ({} bytes)", body.len()));
+    let step = session.screen.step(format!("submitting the job ({})", size(body.len() as u64)));
     let job = session.client.run(endpoint, body, args.request.idempotency_key.as_deref()).await?;
     drop(step);
     if args.waiting.wait {
@@ -37,7 +38,7 @@ pub(crate) async fn runsync(args: &RunsyncArgs) -> CommandResult {
     }
     let body = args.request.body()?;
     check_size(body.len(), RUNSYNC_BODY_BYTES_MAX, "runsync")?;
-    let session = args.remote.connect()?;
+    let session = args.remote.connect()?.whole_if(args.raw);
     let endpoint = &args.request.endpoint;
     let mut ctrl_c =
         StopRequest::listen().map_err(|error| crate::exit::cannot("listen for Ctrl-C", error))?;
@@ -68,7 +69,8 @@ fn check_size(bytes: usize, most: usize, command: &str) -> CommandResult<()> {
     if bytes <= most {
         return Ok(());
     }
-    let message = format!("the request has {bytes} bytes; `{command}` accepts at most {most}");
+    let message =
+        format!("the request has {}; `{command}` accepts at most {}", size(bytes as u64), size(most as u64));
     Err(CommandError::usage(message).next("upload the data and send its address in the input"))
 }
 

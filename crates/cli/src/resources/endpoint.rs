@@ -4,9 +4,10 @@ use clap::{Args, Subcommand};
 use longshore_client::{Client, Collection};
 use longshore_model::TemplateId;
 
-use super::{DeleteArgs, ListArgs, create, delete, get, list, named, update};
+use super::{DeleteArgs, ListArgs, create, delete, get, list, named, updated};
 use crate::exit::{CommandExit, CommandResult};
 use crate::human::count;
+use crate::input::whole;
 use crate::jobs::endpoint_name;
 use crate::members::Members;
 use crate::remote::ServerArgs;
@@ -44,6 +45,9 @@ const MAIN_FIELDS: &[&str] = &[
     "workers",
     "template",
 ];
+
+/// Fields that `endpoint update` shows beside the changed ones.
+const NAMES: &[&str] = &["id", "name", "slug", "version"];
 
 /// The server's default for `workersMax`.
 const WORKERS_MAX_DEFAULT: u32 = 3;
@@ -191,28 +195,28 @@ struct EndpointFields {
     #[arg(long, value_name = "WHO")]
     provider: Option<String>,
     /// Workers that run without any job
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     workers_min: Option<u32>,
     /// Most workers; 0 pauses the endpoint
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     workers_max: Option<u32>,
     /// Seconds until an idle worker is stopped
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = whole::<u32>)]
     idle_timeout: Option<u32>,
     /// `QUEUE_DELAY` or `REQUEST_COUNT`
     #[arg(long, value_name = "TYPE")]
     scaler_type: Option<String>,
     /// Seconds in the queue, or jobs per worker
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     scaler_value: Option<u32>,
     /// Longest run of a job, such as 10m
     #[arg(long, value_name = "TIME", value_parser = crate::jobs::span)]
     execution_timeout: Option<std::time::Duration>,
     /// Most retries of one job
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     max_retries: Option<u32>,
     /// Most queued jobs; more are refused
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>)]
     max_queue_length: Option<u64>,
     /// Time to stop a job before a kill
     #[arg(long, value_name = "TIME", value_parser = crate::jobs::span)]
@@ -224,16 +228,16 @@ struct EndpointFields {
     #[arg(long, value_name = "SHAPE")]
     stream_shape: Option<String>,
     /// Concurrent jobs of one worker
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     max_concurrency: Option<u32>,
     /// GPUs per worker
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     gpu_count: Option<u32>,
     /// A GPU type; repeat in order of preference
     #[arg(long, value_name = "TYPE")]
     gpu_type: Vec<String>,
     /// Most memory of one worker, in bytes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>)]
     memory_bytes: Option<u64>,
     /// Most processors of one worker, such as 1.5
     #[arg(long, value_name = "N")]
@@ -277,12 +281,20 @@ impl EndpointCommand {
             Self::Create(args) => create(&args.remote, OF, &args.fields.members()?).await,
             Self::List(args) => list(args, OF, COLUMNS).await,
             Self::Get(args) => get_endpoint(args).await,
-            Self::Update(args) => update(&args.remote, OF, &args.id, &args.fields.members()?).await,
+            Self::Update(args) => update_endpoint(args).await,
             Self::Delete(args) => delete_endpoint(args).await,
             Self::Pause(args) => pause(args).await,
             Self::Resume(args) => resume(args).await,
         }
     }
+}
+
+/// Changes the endpoint and prints the changed fields; the JSON formats have all.
+async fn update_endpoint(args: &UpdateEndpointArgs) -> CommandResult {
+    let members = args.fields.members()?;
+    let (session, record) = updated(&args.remote, Collection::Endpoints, &args.id, &members).await?;
+    session.output.part(&record, |name| NAMES.contains(&name) || members.get(name).is_some())?;
+    Ok(CommandExit::Success)
 }
 
 async fn get_endpoint(args: &GetEndpointArgs) -> CommandResult {

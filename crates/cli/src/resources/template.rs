@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use longshore_client::Collection;
+use longshore_model::EnvValue;
+use serde_json::Value;
 
 use super::{DeleteArgs, GetArgs, ListArgs, create, delete, get, list, update};
+use crate::deploy::{EnvArgs, short};
 use crate::exit::{CommandError, CommandResult, cannot};
 use crate::jobs::endpoint_name;
 use crate::members::Members;
+use crate::output::cell;
 use crate::remote::ServerArgs;
 use crate::table::Column;
 
@@ -16,18 +20,21 @@ const COLUMNS: &[Column] = &[
     Column::new("ID", "id"),
     Column::new("NAME", "name"),
     Column::new("IMAGE", "imageName"),
-    Column::new("COMMAND", "dockerStartCmd"),
-    Column::new("FOLDER", "workdir"),
+    Column::new("COMMAND", "dockerStartCmd").shown_as(with_short_hashes),
+    Column::new("FOLDER", "workdir").shown_as(with_short_hashes),
 ];
+/// Digits of the hash of a deployed folder, which is in its path.
+const HASH_CHARS: usize = 64;
 
 const EXAMPLES: &str = "\
 Examples:
   longshore template create --name hello --workdir /srv/hello \\
     --command .venv/bin/python --command handler.py
   longshore template update k2x0a8m4q6w1ez --env MODEL=small
+  longshore template update k2x0a8m4q6w1ez --secret HF_TOKEN
   longshore template delete k2x0a8m4q6w1ez
 
-Values of --env are secrets: they are never printed.";
+Values of --env are never printed. --secret names a stored secret.";
 
 /// Subcommands of `longshore template`.
 #[derive(Debug, Subcommand)]
@@ -75,7 +82,7 @@ pub struct UpdateTemplateArgs {
 }
 
 /// The fields that have a flag.
-#[derive(Args)]
+#[derive(Debug, Args)]
 struct TemplateFields {
     /// A unique name
     #[arg(long, value_name = "TEXT")]
@@ -89,27 +96,11 @@ struct TemplateFields {
     /// The folder that a worker process runs in
     #[arg(long, value_name = "DIR")]
     workdir: Option<String>,
-    /// A variable for the workers; repeatable
-    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
-    env: Vec<(String, String)>,
+    #[command(flatten)]
+    env: EnvArgs,
     /// Any fields: a JSON object, @FILE, or -
     #[arg(long, value_name = "JSON")]
     json: Option<String>,
-}
-
-/// Omits the values of environment variables, which may be secrets.
-impl std::fmt::Debug for TemplateFields {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fields").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// Parses `NAME=VALUE`. The error message must not contain the value.
-fn assignment(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write it as NAME=VALUE".to_owned()),
-    }
 }
 
 impl TemplateFields {
@@ -130,7 +121,8 @@ impl TemplateCommand {
         match self {
             Self::Create(args) => {
                 let mut members = args.fields.members()?;
-                let env: BTreeMap<_, _> = args.fields.env.iter().cloned().collect();
+                let mut env = BTreeMap::new();
+                args.fields.env.set_in(&mut env)?;
                 members.set("env", Some(env).filter(|env| !env.is_empty()))?;
                 create(&args.remote, OF, &members).await
             }
@@ -146,9 +138,24 @@ impl TemplateCommand {
     }
 }
 
+/// A table cell with the first digits of each hash in a path.
+fn with_short_hashes(value: &Value) -> String {
+    let is_hash = |word: &str| {
+        word.len() == HASH_CHARS && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let shown = cell(value);
+    let words = shown.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
+    words
+        .map(|word| {
+            let hash = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            if is_hash(hash) { format!("{}{}", short(hash), &word[hash.len()..]) } else { word.to_owned() }
+        })
+        .collect()
+}
+
 /// The complete new environment, or `None` if it does not change. The server accepts the mask that it showed in
 /// place of a value.
-async fn changed_env(args: &UpdateTemplateArgs) -> CommandResult<Option<BTreeMap<String, String>>> {
+async fn changed_env(args: &UpdateTemplateArgs) -> CommandResult<Option<BTreeMap<String, EnvValue>>> {
     if args.fields.env.is_empty() && args.unset_env.is_empty() {
         return Ok(None);
     }
@@ -156,7 +163,7 @@ async fn changed_env(args: &UpdateTemplateArgs) -> CommandResult<Option<BTreeMap
     let template = session.client.get(Collection::Templates, &args.id, "").await?;
     let members = Members::of(&template)?;
     let present = members.get("env").map_or("{}", serde_json::value::RawValue::get);
-    let mut env: BTreeMap<String, String> =
+    let mut env: BTreeMap<String, EnvValue> =
         serde_json::from_str(present).map_err(|error| cannot("read the template's environment", error))?;
     for name in &args.unset_env {
         if env.remove(name).is_none() {
@@ -164,6 +171,26 @@ async fn changed_env(args: &UpdateTemplateArgs) -> CommandResult<Option<BTreeMap
                 .next(format!("`longshore template get {}` lists them", args.id)));
         }
     }
-    env.extend(args.fields.env.iter().cloned());
+    args.fields.env.set_in(&mut env)?;
     Ok(Some(env))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn hashes_are_short_in_a_list() {
+        let hash = "90d80b57b534".to_owned() + &"0".repeat(52);
+        let folder = json!(format!("/data/code/{hash}"));
+        assert_eq!(with_short_hashes(&folder), "/data/code/90d80b57b534");
+        let command = json!(["longshore", format!("/data/{hash}/x"), "--hash", hash]);
+        let shown = r#"["longshore","/data/90d80b57b534/x","--hash","90d80b57b534"]"#;
+        assert_eq!(with_short_hashes(&command), shown);
+        for other in ["abc".to_owned(), "x".repeat(64), "0".repeat(63)] {
+            assert_eq!(with_short_hashes(&json!(other)), other);
+        }
+    }
 }

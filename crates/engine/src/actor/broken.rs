@@ -51,6 +51,7 @@ impl Actor {
     /// Runs `handle` as one round and flushes it. A panic means that an invariant is broken, so that the queue and the
     /// round's results may be wrong. `is_broken` is then set: the round is void, and the caller has to reload the queue.
     pub(super) fn run_round(&mut self, handle: impl FnOnce(&mut Self)) {
+        self.post_commit.is_watched = self.shared.services.feeds.is_on();
         self.catch_broken(|actor| {
             handle(actor);
             actor.queue.check_sample();

@@ -10,7 +10,7 @@ use super::Actor;
 use super::held_reply::{HeldReply, Reply};
 use super::parked_takes::ParkedTake;
 use super::request::{Appended, EndWaiter, Given, ReplySender, Request, StreamLookup, TailLookup};
-use super::writes::{CarriedPayload, file_of};
+use super::writes::{CarriedPayload, bytes_of, file_of};
 use crate::owner_use::Use;
 use crate::stream_tail::TailEvent;
 use crate::workers::take::Undelivered;
@@ -75,7 +75,7 @@ impl Actor {
             }
             Request::Configure(record) => self.configure(&record),
             Request::Pause { reply } => {
-                let mut settings = self.shared.services.settings.of_queue(&self.shared.record());
+                let mut settings = self.shared.services.queue_settings(&self.shared.record());
                 settings.paused = true;
                 self.done(reply, |queue, _, out| queue.configure(settings, out));
             }
@@ -143,11 +143,13 @@ impl Actor {
         reply: ReplySender<Accepted>,
     ) {
         let (id, file, submitter) = (submit.id, file_of(Some(&input)), submit.submitter);
+        let input_bytes = u64::from(submit.input_bytes);
         let mut carried = CarriedPayload { input: Some(input), outcome: None };
         let result = match self.apply_with(&mut carried, |queue, now, out| queue.submit(now, submit, out)) {
             Ok(Submitted::New(_)) => {
                 assert!(carried.input.is_none(), "the input of an accepted job is written");
                 self.post_commit.used.add(submitter, Use { submitted: 1, ..Use::default() });
+                self.shared.metrics.activity.submitted(input_bytes);
                 self.own_blob(id, file);
                 self.add_end_waiter(id, waiter);
                 Ok(Accepted { id, state: JobState::InQueue })
@@ -158,7 +160,10 @@ impl Actor {
                 }
                 Ok(Accepted { id: row.id, state: row.state })
             }
-            Err(refusal) => Err(EndpointError::Refused(refusal)),
+            Err(refusal) => {
+                self.shared.metrics.activity.refused();
+                Err(EndpointError::Refused(refusal))
+            }
         };
         self.hold(HeldReply::Accepted, reply, result);
     }
@@ -221,6 +226,7 @@ impl Actor {
         for row in &given.rows {
             assert_eq!(row.worker.as_ref(), Some(worker), "a job is delivered to the worker in its row");
             self.shared.metrics.delay_ms.record(row.delay_ms());
+            self.shared.metrics.activity.delivered(row.delay_ms());
         }
         self.hold(HeldReply::Jobs, reply, Ok(given));
     }
@@ -234,10 +240,12 @@ impl Actor {
         reply: ReplySender<bool>,
     ) {
         let file = file_of(outcome.output.as_ref());
+        let output_bytes = bytes_of(outcome.output.as_ref());
         let mut carried = CarriedPayload { input: None, outcome: Some(outcome) };
         let verb = |queue: &mut Queue, now, out: &mut Effects| queue.report(now, worker, job, report, out);
         let counted = self.apply_with(&mut carried, verb).is_some();
         if counted {
+            self.shared.metrics.activity.put_out(output_bytes);
             self.own_output(job, file);
         } else {
             self.post_commit.blobs.extend(file);
@@ -374,7 +382,7 @@ impl Actor {
 
     /// Applies the endpoint's settings to the queue.
     fn configure(&mut self, record: &Endpoint) {
-        let settings = self.shared.services.settings.of_queue(record);
+        let settings = self.shared.services.queue_settings(record);
         self.apply(|queue, _, out| queue.configure(settings, out));
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use longshore_fleet::{Requeue, WaitingQueue};
 use longshore_model::JobRow;
 use longshore_queue::Page;
 
@@ -50,6 +51,8 @@ pub(crate) enum HeldReply {
     Page(Reply<Box<Page>>),
     Health(Reply<Box<QueueHealth>>),
     Fleet(Reply<Box<FleetView>>),
+    Waiting(Reply<Box<WaitingQueue>>),
+    Requeued(Reply<Option<Box<Requeue>>>),
     /// The signals of the round: the last reply of its round, and dropped after a failed commit.
     PostCommit(Box<PostCommit>, Arc<EndpointShared>),
 }
@@ -76,6 +79,8 @@ impl HeldReply {
             Self::Page(reply) => reply.release(commit),
             Self::Health(reply) => reply.release(commit),
             Self::Fleet(reply) => reply.release(commit),
+            Self::Waiting(reply) => reply.release(commit),
+            Self::Requeued(reply) => reply.release(commit),
             Self::PostCommit(post_commit, shared) => {
                 if commit.is_ok() {
                     post_commit.release(&shared);

@@ -52,6 +52,12 @@ impl ParkedTakes {
         overlaps
     }
 
+    /// Whether the worker has an open take.
+    pub(crate) fn has_open(&self, worker: &WorkerId) -> bool {
+        let numbers = self.by_worker.get(worker).into_iter().flatten();
+        numbers.filter_map(|number| self.takes.get(number)).any(|take| !take.reply.is_closed())
+    }
+
     /// Adds a take behind all others. Removes closed takes if the number of takes has doubled since they were last removed:
     /// a worker with a new id every time would leave a closed take each time.
     pub(crate) fn park(&mut self, take: ParkedTake) {

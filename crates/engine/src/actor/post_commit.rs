@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use super::request::EndWaiter;
 use crate::Jobs;
 use crate::endpoint_shared::EndpointShared;
+use crate::job_feed::RoundChanges;
 use crate::owner_use::UseBySubmitter;
 use crate::stream_tail::{StreamTail, TailEvent};
 use crate::supervisor::FleetEvent;
@@ -36,6 +37,10 @@ pub(crate) struct PostCommit {
     pub(crate) blobs: Vec<String>,
     /// Jobs submitted and ended in this round, by submitter.
     pub(crate) used: UseBySubmitter,
+    /// Whether a reader of events is there: the changes of this round's jobs are collected.
+    pub(crate) is_watched: bool,
+    /// The changes of jobs, for readers of events; `None` while there is no reader.
+    pub(crate) changes: Option<Box<RoundChanges>>,
 }
 
 impl PostCommit {
@@ -51,6 +56,7 @@ impl PostCommit {
             && self.progress.is_empty()
             && self.blobs.is_empty()
             && self.used.is_empty()
+            && self.changes.is_none()
     }
 
     /// Sends the signals. To be called when the commit is durable. After a failed commit they are dropped, which also ends
@@ -79,6 +85,9 @@ impl PostCommit {
             shared.services.webhooks.progressed(Jobs::new(Arc::clone(shared)), job);
         }
         shared.count_use(self.used);
+        if let Some(changes) = self.changes {
+            shared.job_feed.add(*changes);
+        }
         shared.delete_blobs(self.blobs);
     }
 }

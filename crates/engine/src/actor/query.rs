@@ -3,8 +3,9 @@
 //! A query is data and not a closure, so that a node of a cluster could send it to another one. Its reply is held like any
 //! other one, until every row that the query read is durable.
 
-use longshore_model::{Counters, JobId, JobRow, Millis};
-use longshore_queue::{Page, Queue, QueueLoad, WorkerLoad};
+use longshore_fleet::{Requeue, WaitingJob, WaitingQueue, WorkerContact};
+use longshore_model::{Counters, JobId, JobRow, Millis, WorkerPhase};
+use longshore_queue::{Page, Queue, QueueLoad, Refusal, WorkerLoad};
 
 use super::Actor;
 use super::held_reply::HeldReply;
@@ -18,9 +19,13 @@ pub(crate) enum Query {
     /// A queued job's position, counted from 1; `None` for an unknown job or one in another state.
     Position { job: JobId, reply: ReplySender<Option<u64>> },
     /// One page of the jobs that match the filter, newest first.
-    Jobs { filter: JobFilter, reply: ReplySender<Box<Page>> },
+    Jobs { filter: Box<JobFilter>, reply: ReplySender<Box<Page>> },
     /// The endpoint's counters, its load, and the load of each worker.
     Health { reply: ReplySender<Box<QueueHealth>> },
+    /// When and why a job was last requeued; `None` if it was not, or the note is gone.
+    Requeued { job: JobId, reply: ReplySender<Option<Box<Requeue>>> },
+    /// What the queue knows about why a job waits; `None`: why the endpoint's jobs wait. `NoSuchJob` for an unknown job.
+    Waiting { job: Option<JobId>, reply: ReplySender<Box<WaitingQueue>> },
     /// The load and the workers, as the supervisor plans with them.
     Fleet { reply: ReplySender<Box<FleetView>> },
 }
@@ -58,6 +63,8 @@ impl Query {
             Self::Jobs { reply, .. } => drop(reply.send(Err(why.clone()))),
             Self::Health { reply } => drop(reply.send(Err(why.clone()))),
             Self::Fleet { reply } => drop(reply.send(Err(why.clone()))),
+            Self::Requeued { reply, .. } => drop(reply.send(Err(why.clone()))),
+            Self::Waiting { reply, .. } => drop(reply.send(Err(why.clone()))),
         }
     }
 }
@@ -75,8 +82,8 @@ impl Actor {
                 let position = queue.position(job);
                 self.hold(HeldReply::Position, reply, Ok(position));
             }
-            Query::Jobs { filter: JobFilter { state, limit, before }, reply } => {
-                let page = queue.page(state, limit, before, now);
+            Query::Jobs { filter, reply } => {
+                let page = queue.page(&filter.conditions, filter.limit, filter.before, now);
                 self.hold(HeldReply::Page, reply, Ok(Box::new(page)));
             }
             Query::Health { reply } => {
@@ -88,7 +95,55 @@ impl Actor {
                 let view = fleet_view(queue, now);
                 self.hold(HeldReply::Fleet, reply, Ok(Box::new(view)));
             }
+            Query::Requeued { job, reply } => {
+                let requeue = queue.requeued(job);
+                let requeue = requeue.map(|(at, reason)| Box::new(Requeue { at, reason: reason.to_owned() }));
+                self.hold(HeldReply::Requeued, reply, Ok(requeue));
+            }
+            Query::Waiting { job, reply } => {
+                let waiting = self.waiting(job).map(Box::new).map_err(EndpointError::Refused);
+                self.hold(HeldReply::Waiting, reply, waiting);
+            }
         }
+    }
+}
+
+impl Actor {
+    /// What the queue knows about why a job waits, in logarithmic time of its jobs and linear time of its workers.
+    fn waiting(&self, job: Option<JobId>) -> Result<WaitingQueue, Refusal> {
+        let (queue, now) = (&self.queue, self.now());
+        let row = job.map(|job| queue.find_visible(job, now).ok_or(Refusal::NoSuchJob)).transpose()?;
+        let load = queue.load();
+        let workers = queue.worker_loads().map(|worker| {
+            let asks = self.parked.has_open(&worker.id) || worker.phase != WorkerPhase::Idle;
+            let silent_ms = now.since(worker.last_take.max(worker.idle_since));
+            WorkerContact { phase: worker.phase, silent_ms: (!asks).then_some(silent_ms) }
+        });
+        Ok(WaitingQueue {
+            position: job.and_then(|job| queue.position(job)),
+            queued: load.queued,
+            queued_normal: load.queued_normal,
+            running: load.running,
+            first_normal_since: load.first_normal_since,
+            jobs_max: self.shared.services.settings.of_queue(&self.shared.record()).jobs_max,
+            workers: workers.collect(),
+            last_take_at: queue.last_take(),
+            job: row.map(|row| waiting_job(queue, &row)),
+        })
+    }
+}
+
+fn waiting_job(queue: &Queue, row: &JobRow) -> WaitingJob {
+    let requeue = queue.requeued(row.id);
+    WaitingJob {
+        state: row.state,
+        low_priority: row.low_priority,
+        enqueued_at: row.enqueued_at,
+        started_at: row.started_at,
+        finished_at: row.finished_at,
+        delete_at: row.delete_at,
+        retries: row.retries,
+        requeue: requeue.map(|(at, reason)| Requeue { at, reason: reason.to_owned() }),
     }
 }
 
@@ -104,9 +159,12 @@ fn fleet_view(queue: &Queue, now: Millis) -> FleetView {
     let load = queue.load();
     let workers = queue.worker_loads().map(|worker| WorkerView {
         idle_ms: if worker.running > 0 { 0 } else { now.since(worker.idle_since) },
+        jobs: queue.jobs_of(&worker.id),
         id: worker.id,
         phase: worker.phase,
         running: worker.running,
+        jobs_done: worker.jobs_done,
+        last_contact: worker.last_contact,
     });
     FleetView {
         queued_normal: load.queued_normal,

@@ -51,7 +51,7 @@ pub(crate) async fn load_queue(
     let mut pending = Vec::new();
 
     let counters = services.store.counters(record.no).await?;
-    let mut queue = Queue::new(record.no, services.settings.of_queue(record), counters);
+    let mut queue = Queue::new(record.no, services.queue_settings(record), counters);
     let mut after_seq = 0;
     loop {
         let rows = services.store.jobs(record.no, after_seq, PAGE).await?;

@@ -146,7 +146,7 @@ pub(crate) fn unread(error: &StoreError) -> EndpointError {
     }
 }
 
-/// Returns the error of a request whose change could not be committed, or whose queue could not be loaded.
+/// Returns the error of a request whose queue could not be loaded.
 pub(crate) fn unavailable(error: &StoreError) -> EndpointError {
     EndpointError::Unavailable(error.to_string())
 }
@@ -206,7 +206,12 @@ impl Request {
             | Self::Purge { .. }
             | Self::RedeliverWebhook { .. }
             | Self::Query(
-                Query::Job { .. } | Query::Position { .. } | Query::Jobs { .. } | Query::Health { .. },
+                Query::Job { .. }
+                | Query::Position { .. }
+                | Query::Jobs { .. }
+                | Query::Health { .. }
+                | Query::Requeued { .. }
+                | Query::Waiting { .. },
             )
             | Self::Wait { .. }
             | Self::Stream { .. }

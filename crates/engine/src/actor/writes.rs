@@ -28,6 +28,15 @@ pub(super) fn file_of(payload: Option<&Payload>) -> Option<String> {
     }
 }
 
+/// The length of the payload in bytes; 0 without one.
+pub(super) fn bytes_of(payload: Option<&Payload>) -> u64 {
+    match payload {
+        None => 0,
+        Some(Payload::Inline(bytes)) => bytes.len() as u64,
+        Some(Payload::Blob(reference)) => reference.bytes,
+    }
+}
+
 impl Actor {
     /// Adds the writes for these changes to the round, and empties the buffer.
     ///
@@ -44,6 +53,10 @@ impl Actor {
         let write = match change {
             Change::PutJob(row) => {
                 self.notify_followers(row.key, || TailEvent::Row(JobRow::clone(&row)));
+                if self.post_commit.is_watched {
+                    let now = self.now();
+                    self.post_commit.changes.get_or_insert_default().put(now, &row);
+                }
                 Write::PutJob(row)
             }
             Change::DeleteJob(job) => {
@@ -100,9 +113,14 @@ impl Actor {
                 Signal::Ended { job, key, submitter, state, ran_ms } => {
                     let used = Use { ended: 1, served_ms: ran_ms.unwrap_or_default(), ..Use::default() };
                     self.post_commit.used.add(submitter, used);
+                    self.shared.metrics.activity.ended(state, ran_ms);
                     self.ended(job, key, ran_ms.filter(|_| state != JobState::Cancelled));
                 }
                 Signal::Deleted(id, key) => {
+                    if self.post_commit.is_watched {
+                        let now = self.now();
+                        self.post_commit.changes.get_or_insert_default().delete(now, id);
+                    }
                     self.post_commit.dropped.extend(self.end_waiters.remove(&id).unwrap_or_default());
                     self.post_commit.streams.extend(self.streams.take_waiters(key));
                     self.notify_followers(key, || TailEvent::Closed);
@@ -142,6 +160,8 @@ impl Actor {
         }
         if let Some(ran_ms) = ran_ms {
             self.shared.metrics.execution_ms.record(ran_ms);
+            self.shared.metrics.finishes.note(self.now());
+            self.shared.metrics.runs.add(self.shared.record().version, self.now(), ran_ms);
         }
         let Some(waiters) = self.end_waiters.remove(&id) else { return };
         let Some(row) = self.queue.find_stored(id) else { return };
@@ -173,6 +193,8 @@ impl Actor {
             // A corrupt row may have the largest offset, which must not stop the actor.
             stream.next = stream.next.saturating_add(1);
         }
+        let bytes = numbered.iter().map(|chunk| chunk.bytes.len() as u64).sum();
+        self.shared.metrics.activity.streamed(numbered.len() as u64, bytes);
         self.writes.extend(numbered.iter().map(|chunk| Write::AppendChunk(job, chunk.clone())));
         self.streams.grow(job, &numbered);
         self.put_stream(job, stream);

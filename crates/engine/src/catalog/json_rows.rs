@@ -5,7 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use longshore_model::JsonRowKind;
-use longshore_store::Write;
+use longshore_store::{Catalog as StoredCatalog, Write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -127,6 +127,15 @@ impl Catalog {
         self.state_mut().json_rows.remove(kind, id);
         Ok(())
     }
+}
+
+/// Removes the JSON rows of a kind from the stored catalog and returns them, oldest first. The catalog in memory has no
+/// rows of this kind.
+pub(crate) fn take_rows(stored: &mut StoredCatalog, kind: JsonRowKind) -> Vec<StoredJson> {
+    let (taken, others): (Vec<_>, _) =
+        std::mem::take(&mut stored.json_rows).into_iter().partition(|row| row.kind == kind);
+    stored.json_rows = others;
+    taken.into_iter().map(|row| StoredJson { id: row.id, json: row.json }).collect()
 }
 
 /// The resource in a row. A corrupt row is logged.

@@ -60,7 +60,7 @@ impl Catalog {
     /// # Errors
     ///
     /// [`CatalogError::Conflict`] with the missing id.
-    pub(super) fn check_registry_auth(
+    pub(crate) fn check_registry_auth(
         &self,
         template: &Template,
         before: Option<&Template>,

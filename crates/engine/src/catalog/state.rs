@@ -6,6 +6,7 @@ use std::sync::Arc;
 use longshore_model::{Endpoint, EndpointNo, Template, TemplateId};
 
 use super::json_rows::JsonRows;
+use super::versions::Versions;
 use crate::{CatalogError, EndpointHandle};
 
 /// The catalog in memory. What it has is durable.
@@ -17,6 +18,7 @@ pub(crate) struct CatalogState {
     /// Templates, oldest first.
     templates: Vec<Arc<Template>>,
     pub(crate) json_rows: JsonRows,
+    pub(crate) versions: Versions,
     /// The largest number that an endpoint ever had.
     pub(crate) last_endpoint_no: u32,
 }
@@ -56,16 +58,12 @@ impl CatalogState {
         }
     }
 
-    /// Checks that an endpoint's slug is free and that its template exists.
+    /// Checks that an endpoint's slug is free.
     ///
     /// # Errors
     ///
     /// [`CatalogError::Conflict`] with the reason.
-    pub(crate) fn check_endpoint(&self, endpoint: &Endpoint) -> Result<(), CatalogError> {
-        if self.template(&endpoint.template_id).is_none() {
-            let id = endpoint.template_id;
-            return Err(CatalogError::Conflict(format!("template {id} does not exist: create it first")));
-        }
+    pub(crate) fn check_slug(&self, endpoint: &Endpoint) -> Result<(), CatalogError> {
         let Some(slug) = &endpoint.slug else { return Ok(()) };
         // People would confuse names that differ only in their case.
         let has_it = |other: &Endpoint| {

@@ -6,6 +6,7 @@ use longshore_model::{Endpoint, Template, TemplateId};
 use longshore_store::Write;
 
 use super::Catalog;
+use super::versions::{RecordedChange, Records};
 use crate::secrets::sealed_template;
 use crate::{CatalogError, EndpointHandle};
 
@@ -20,6 +21,25 @@ impl Catalog {
         self.state().template(id).cloned()
     }
 
+    /// The template that an endpoint names.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogError::Conflict`] with the id if there is none.
+    pub(crate) fn known_template(&self, id: &TemplateId) -> Result<Arc<Template>, CatalogError> {
+        let missing = || CatalogError::Conflict(format!("template {id} does not exist: create it first"));
+        self.template(id).ok_or_else(missing)
+    }
+
+    /// The write that stores a template, with its variables encrypted.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogError::Store`] if the operating system gives no random bytes.
+    pub(crate) fn template_write(&self, template: &Template) -> Result<Write, CatalogError> {
+        Ok(Write::PutTemplate(Box::new(sealed_template(&self.services.vault, template)?)))
+    }
+
     /// The endpoints that use a template, oldest first.
     pub fn endpoints_using(&self, id: &TemplateId) -> Vec<EndpointHandle> {
         self.state().users_of(id)
@@ -29,21 +49,22 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// [`CatalogError::Conflict`] if another template has the name, or if its registry credentials do not exist.
+    /// [`CatalogError::Conflict`] if another template has the name, or if its registry credentials or a secret do not
+    /// exist.
     pub async fn create_template(&self, template: Template) -> Result<Arc<Template>, CatalogError> {
         let _lock = self.lock().await;
         let mut template = template;
         template.created_at = self.now();
         self.state().check_template(&template)?;
         self.check_registry_auth(&template, None)?;
-        let sealed = sealed_template(&self.services.vault, &template)?;
-        self.commit(vec![Write::PutTemplate(Box::new(sealed))]).await?;
+        self.check_secrets(&template, None)?;
+        self.commit(vec![self.template_write(&template)?]).await?;
         let template = Arc::new(template);
         self.state_mut().put_template(template.clone());
         Ok(template)
     }
 
-    /// Changes a template by `change` and returns it. `change` cannot set its id and `created_at`. If image, command,
+    /// Changes a template by `change` and returns it. `by` is the id of the key that changes it. `change` cannot set its id and `created_at`. If image, command,
     /// `workdir` or `env` changed, the endpoints that use it get a new `version`, so that their workers are replaced.
     /// If nothing changed, nothing is written.
     ///
@@ -51,10 +72,12 @@ impl Catalog {
     ///
     /// - The error of `change`.
     /// - [`CatalogError::NotFound`] for an unknown id.
-    /// - [`CatalogError::Conflict`] if another template has the new name, or if new registry credentials do not exist.
+    /// - [`CatalogError::Conflict`] if another template has the new name, or if new registry credentials or a new
+    ///   secret do not exist.
     pub async fn update_template<E: From<CatalogError>>(
         &self,
         id: &TemplateId,
+        by: &str,
         change: impl FnOnce(&mut Template) -> Result<(), E> + Send,
     ) -> Result<Arc<Template>, E> {
         let _lock = self.lock().await;
@@ -67,19 +90,31 @@ impl Catalog {
         }
         self.state().check_template(&template)?;
         self.check_registry_auth(&template, Some(&before))?;
+        self.check_secrets(&template, Some(&before))?;
         let users = if runs_the_same(&before, &template) { Vec::new() } else { self.state().users_of(id) };
-        let sealed = sealed_template(&self.services.vault, &template).map_err(CatalogError::from)?;
-        let mut writes = vec![Write::PutTemplate(Box::new(sealed))];
+        let mut writes = vec![self.template_write(&template)?];
         let mut records = Vec::new();
+        let mut recorded = RecordedChange::default();
         for user in users {
-            let mut record = Endpoint::clone(&user.record());
+            let present = user.record();
+            let mut record = Endpoint::clone(&present);
             record.version += 1;
+            // A variable that was changed is the operator's, and no later deploy removes it.
+            record.deployed_env.retain(|name| template.env.get(name) == before.env.get(name));
+            let was = Records { endpoint: &present, template: &before };
+            let is = Records { endpoint: &record, template: &template };
+            self.record_change(&mut recorded, Some(was), is, by)?;
             writes.push(Write::PutEndpoint(Box::new(record.clone())));
             records.push((user, record));
         }
+        writes.extend(recorded.take_writes());
         self.commit(writes).await.map_err(CatalogError::from)?;
         let template = Arc::new(template);
-        self.state_mut().put_template(template.clone());
+        {
+            let mut state = self.state_mut();
+            state.put_template(template.clone());
+            state.versions.apply(recorded);
+        }
         for (user, record) in records {
             user.configure(record);
         }
@@ -116,7 +151,7 @@ impl Catalog {
 }
 
 /// Whether workers of both templates run the same program in the same environment.
-fn runs_the_same(one: &Template, other: &Template) -> bool {
+pub(crate) fn runs_the_same(one: &Template, other: &Template) -> bool {
     one.image_name == other.image_name
         && one.docker_entrypoint == other.docker_entrypoint
         && one.docker_start_cmd == other.docker_start_cmd

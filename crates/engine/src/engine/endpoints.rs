@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_model::{Endpoint, EndpointNo};
+use longshore_model::{Endpoint, EndpointNo, Template};
 use longshore_store::Write;
 
 use super::Engine;
 use crate::actor::request::Request;
+use crate::catalog::versions::{RecordedChange, Records};
 use crate::supervisor::FleetEvent;
 use crate::{CatalogError, EndpointHandle};
 
@@ -33,19 +34,30 @@ impl Engine {
         {
             let state = self.catalog().state();
             record.no = EndpointNo(state.last_endpoint_no + 1);
-            state.check_endpoint(&record)?;
+            state.check_slug(&record)?;
         }
+        let template = self.catalog().known_template(&record.template_id)?;
         self.catalog().check_volumes(&record, None)?;
-        self.catalog().commit(vec![Write::PutEndpoint(Box::new(record.clone()))]).await?;
+        let mut recorded = RecordedChange::default();
+        let is = Records { endpoint: &record, template: &template };
+        self.catalog().record_change(&mut recorded, None, is, &record.user_id)?;
+        let mut writes = recorded.take_writes();
+        writes.push(Write::PutEndpoint(Box::new(record.clone())));
+        self.catalog().commit(writes).await?;
         let handle = self.open_endpoint(record, false);
-        self.catalog().state_mut().put_endpoint(handle.clone());
+        {
+            let mut state = self.catalog().state_mut();
+            state.versions.apply(recorded);
+            state.put_endpoint(handle.clone());
+        }
         self.supervise(&handle, Vec::new());
         Ok(handle.record())
     }
 
-    /// Changes an endpoint's record by `change` and returns it. `change` cannot set its id, `no` and `created_at`. If
-    /// the template or the network volumes changed, `version` grows by one, so that the workers are replaced. If
-    /// nothing changed, nothing is written.
+    /// Changes an endpoint's record by `change` and returns it. `by` is the id of the key that changes it. `change`
+    /// cannot set its id, `no` and `created_at`. If the template or the network volumes changed, `version` grows by one,
+    /// so that the workers are replaced. If nothing changed, nothing is written; a wait after crashes ends nevertheless,
+    /// as after a change.
     ///
     /// # Errors
     ///
@@ -56,6 +68,7 @@ impl Engine {
     pub async fn update_endpoint<E: From<CatalogError>>(
         &self,
         id_or_slug: &str,
+        by: &str,
         change: impl FnOnce(&mut Endpoint) -> Result<(), E> + Send,
     ) -> Result<Arc<Endpoint>, E> {
         let _lock = self.catalog().lock().await;
@@ -63,23 +76,57 @@ impl Engine {
         let before = handle.record();
         let mut record = Endpoint::clone(&before);
         change(&mut record)?;
-        // The identity of an endpoint never changes.
-        (record.id, record.no, record.created_at) = (before.id, before.no, before.created_at);
-        record.deleting = false;
+        keep_identity(&mut record, &before);
         if record == *before {
+            // After crashes, an operator who saves the settings again wants the next start now.
+            handle.shared().notify_fleet(FleetEvent::Configured);
             return Ok(before);
+        }
+        if record.template_id != before.template_id {
+            // The variables of another template are the operator's.
+            record.deployed_env.clear();
         }
         if record.template_id != before.template_id || !record.volumes().eq(before.volumes()) {
             record.version += 1;
         }
-        self.catalog().state().check_endpoint(&record)?;
-        self.catalog().check_volumes(&record, Some(&before))?;
-        self.catalog()
-            .commit(vec![Write::PutEndpoint(Box::new(record.clone()))])
-            .await
-            .map_err(CatalogError::from)?;
-        self.publish(&handle, record);
-        self.catalog().state_mut().put_endpoint(handle.clone());
+        Ok(self.commit_endpoint(&handle, record, None, by).await?)
+    }
+
+    /// Commits the changed record of an endpoint, its template if that changed with it, and the version. Then gives the
+    /// record to the endpoint's actor and supervisor, and returns it. The caller holds the lock.
+    pub(super) async fn commit_endpoint(
+        &self,
+        handle: &EndpointHandle,
+        record: Endpoint,
+        changed_template: Option<Arc<Template>>,
+        by: &str,
+    ) -> Result<Arc<Endpoint>, CatalogError> {
+        let catalog = self.catalog();
+        let before = handle.record();
+        let template_before = catalog.known_template(&before.template_id)?;
+        let used = match &changed_template {
+            Some(template) => Arc::clone(template),
+            None => catalog.known_template(&record.template_id)?,
+        };
+        catalog.state().check_slug(&record)?;
+        catalog.check_volumes(&record, Some(&before))?;
+        let mut recorded = RecordedChange::default();
+        let was = Records { endpoint: &before, template: &template_before };
+        let is = Records { endpoint: &record, template: &used };
+        catalog.record_change(&mut recorded, Some(was), is, by)?;
+        let mut writes = recorded.take_writes();
+        if let Some(template) = &changed_template {
+            writes.push(catalog.template_write(template)?);
+        }
+        writes.push(Write::PutEndpoint(Box::new(record.clone())));
+        catalog.commit(writes).await?;
+        if let Some(template) = changed_template {
+            catalog.state_mut().put_template(template);
+        }
+        self.publish(handle, record);
+        let mut state = catalog.state_mut();
+        state.versions.apply(recorded);
+        state.put_endpoint(handle.clone());
         Ok(handle.record())
     }
 
@@ -163,4 +210,10 @@ impl Engine {
             tokio::time::sleep(DRAIN_POLL).await;
         }
     }
+}
+
+/// Undoes a change of what identifies an endpoint.
+pub(super) fn keep_identity(record: &mut Endpoint, before: &Endpoint) {
+    (record.id, record.no, record.created_at) = (before.id, before.no, before.created_at);
+    record.deleting = false;
 }

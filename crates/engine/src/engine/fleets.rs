@@ -1,39 +1,58 @@
 //! The supervisors: one for each endpoint whose provider has a launcher. At the start they adopt the workers that run.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use longshore_launch::{Launcher, RunningWorker, WorkerExit};
+use longshore_launch::{LaunchEvent, Launcher, RegistryLogin, RunningWorker};
 use longshore_model::{EndpointId, Provider};
 use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
 
 use super::Engine;
-use crate::supervisor::{FleetEvent, FleetStatus, SupervisorParts, adopt};
+use crate::supervisor::{FleetEvent, FleetStatus, SupervisorParts, adopt, stop};
 use crate::{EndpointHandle, Workers};
+
+/// The pause before an adoption that failed is tried again.
+const ADOPT_AGAIN_IN: Duration = Duration::from_secs(2);
 
 impl Engine {
     /// Adopts the workers that an earlier server left running, and starts a supervisor for each endpoint whose provider
-    /// has a launcher.
+    /// has a launcher. No worker is started at a provider before the adoption there: a worker of an endpoint could run
+    /// twice. An adoption that fails is tried again in the background, and does not delay the other providers.
     pub(super) async fn start_fleet(&self) {
-        for (provider, launcher) in &self.inner.launchers {
-            self.start_fleet_at(*provider, launcher).await;
+        for (provider, launcher) in self.inner.launchers.clone() {
+            if self.start_fleet_at(provider, &launcher).await {
+                continue;
+            }
+            let engine = self.clone();
+            self.spawn(async move {
+                loop {
+                    sleep(ADOPT_AGAIN_IN).await;
+                    if engine.start_fleet_at(provider, &launcher).await {
+                        return;
+                    }
+                }
+            });
         }
     }
 
-    /// As [`Engine::start_fleet`], for one provider. If the adoption fails, the provider's supervisors start without
-    /// workers.
-    async fn start_fleet_at(&self, provider: Provider, launcher: &Arc<dyn Launcher>) {
-        let exits = launcher.exits();
+    /// As [`Engine::start_fleet`], for one provider. Returns whether the workers could be adopted; nothing is started if
+    /// not.
+    async fn start_fleet_at(&self, provider: Provider, launcher: &Arc<dyn Launcher>) -> bool {
         let known = |id: &EndpointId| self.endpoint(id.as_str()).is_some();
         let (runtime, settings) = (self.inner.services.runtime.as_ref(), &self.inner.workers);
-        let mut adopted = match adopt(launcher, &self.inner.gpu_pool, runtime, settings, known).await {
+        let gpus = &self.inner.gpu_pool;
+        let mut adopted = match adopt(launcher, self.installation(), gpus, runtime, settings, known).await {
             Ok(adopted) => adopted,
             Err(error) => {
-                let provider = provider.as_str();
-                tracing::error!(provider, %error, "workers of an earlier server not adopted");
-                HashMap::new()
+                self.note_not_adopted(provider, &error.to_string());
+                return false;
             }
         };
+        // An endpoint that changes meanwhile must not get a supervisor that does not know its workers.
+        let _lock = self.catalog().lock().await;
+        self.not_adopted().remove(&provider);
         for handle in self.endpoints() {
             let present = adopted.remove(&handle.record().id).unwrap_or_default();
             if handle.record().provider == provider {
@@ -45,16 +64,41 @@ impl Engine {
                 let _ = events.send(FleetEvent::ProviderChanged);
             }
         }
-        if let Some(exits) = exits {
-            self.spawn(forward(self.clone(), provider, exits));
+        for left in adopted.into_values().flatten() {
+            // Its endpoint was deleted during the adoption.
+            let (launcher, grace) = (Arc::clone(launcher), settings.stop_grace(None));
+            self.spawn(async move { stop(&*launcher, &left.worker, grace).await });
+        }
+        if let Some(events) = launcher.events() {
+            self.spawn(forward(self.clone(), provider, events));
+        }
+        true
+    }
+
+    /// Notes why the workers of a provider could not be adopted. Logs the reason if it is a new one.
+    fn note_not_adopted(&self, provider: Provider, reason: &str) {
+        let before = self.not_adopted().insert(provider, Some(reason.to_owned()));
+        if before.flatten().as_deref() != Some(reason) {
+            let provider = provider.as_str();
+            tracing::error!(
+                provider,
+                reason,
+                "workers of an earlier server not adopted, no worker is started"
+            );
         }
     }
 
-    /// Starts the endpoint's supervisor, if its provider has a launcher and no supervisor runs yet.
+    /// The providers whose workers are not adopted yet, each with the reason, if its adoption failed.
+    pub(super) fn not_adopted(&self) -> MutexGuard<'_, BTreeMap<Provider, Option<String>>> {
+        self.inner.not_adopted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the endpoint's supervisor, if its provider has a launcher that has adopted its workers, and no supervisor runs
+    /// yet.
     pub(super) fn supervise(&self, handle: &EndpointHandle, adopted: Vec<RunningWorker>) {
         let provider = handle.record().provider;
         let Some(launcher) = self.inner.launchers.get(&provider) else { return };
-        if handle.shared().has_fleet() {
+        if handle.shared().has_fleet() || self.not_adopted().contains_key(&provider) {
             return;
         }
         let (events, status) = self.spawn_supervisor(handle, provider, launcher, adopted);
@@ -98,8 +142,14 @@ impl Engine {
         adopted: Vec<RunningWorker>,
     ) -> SupervisorParts<Workers> {
         let (engine, endpoint) = (self.clone(), handle.clone());
+        let (secrets, logins) = (self.clone(), self.clone());
         SupervisorParts {
             template: Box::new(move || engine.catalog().template(&endpoint.record().template_id)),
+            secret: Box::new(move |name| secrets.catalog().secret(name).map(|secret| secret.value)),
+            login: Box::new(move |id| {
+                let auth = logins.catalog().registry_auth(&id.parse().ok()?)?;
+                Some(RegistryLogin { username: auth.username, password: auth.password })
+            }),
             endpoint_api: handle.workers().clone(),
             launcher,
             gpu_pool: Arc::clone(&self.inner.gpu_pool),
@@ -112,19 +162,25 @@ impl Engine {
     }
 
     /// The senders to the supervisors. Those of deleted endpoints remain until the last worker has ended.
-    pub(super) fn fleets(&self) -> std::sync::MutexGuard<'_, super::FleetSenders> {
+    pub(super) fn fleets(&self) -> MutexGuard<'_, super::FleetSenders> {
         self.inner.fleets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Sends the exits of a provider's workers to their supervisors, and counts the workers' time.
-async fn forward(engine: Engine, provider: Provider, mut exits: mpsc::UnboundedReceiver<WorkerExit>) {
-    while let Some(exited) = exits.recv().await {
-        engine.inner.gpu_pool.free(&exited.worker);
-        engine.meter_end(&exited);
-        if let Some(fleet) = engine.fleets().get(&(exited.endpoint, provider)) {
+/// Sends the events of a provider's workers to their supervisors, and counts the workers' time.
+async fn forward(engine: Engine, provider: Provider, mut events: mpsc::UnboundedReceiver<LaunchEvent>) {
+    while let Some(event) = events.recv().await {
+        let (endpoint, event) = match event {
+            LaunchEvent::Stage { worker, endpoint, stage } => (endpoint, FleetEvent::Stage { worker, stage }),
+            LaunchEvent::Exited(exited) => {
+                engine.inner.gpu_pool.free(&exited.worker);
+                engine.meter_end(&exited);
+                (exited.endpoint, FleetEvent::Exited(exited))
+            }
+        };
+        if let Some(fleet) = engine.fleets().get(&(endpoint, provider)) {
             // A supervisor that has ended needs no events.
-            let _ = fleet.send(FleetEvent::Exited(exited));
+            let _ = fleet.send(event);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The start of an engine: claims the shards, opens the catalog, and starts the actors and supervisors.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,10 +12,13 @@ use super::{Engine, EngineInner, EngineParts};
 use crate::actor::mailbox::mailbox;
 use crate::actor::request::Request;
 use crate::actor::{Actor, LoadedQueue, load_queue};
+use crate::catalog::json_rows::take_rows;
 use crate::catalog::shard::CatalogShard;
 use crate::code_paths;
+use crate::drain::Drain;
 use crate::endpoint_shared::EndpointShared;
 use crate::gpu_pool::GpuPool;
+use crate::job_feed::FeedSwitch;
 use crate::metering::Meter;
 use crate::owner_use::OwnerUse;
 use crate::payload_budget::PayloadBudget;
@@ -24,9 +27,10 @@ use crate::read_faults::ReadFaults;
 use crate::runtime::Clock;
 use crate::secrets::{self, TOKEN_KEY};
 use crate::services::Services;
+use crate::space::Shortage;
 use crate::store_health::StoreHealth;
 use crate::webhooks::WebhookHandle;
-use crate::{Catalog, EndpointHandle, Keys, StoredJson};
+use crate::{Catalog, EndpointHandle, Keys, Sessions};
 
 /// The stored setting with the address that workers were last started for.
 const WORKERS_URL: &str = "workers_url";
@@ -56,11 +60,16 @@ impl Engine {
         let services = Arc::new(services(parts, health));
         let usage = take_rows(&mut stored, JsonRowKind::Usage);
         let owners = take_rows(&mut stored, JsonRowKind::Owner);
+        let sessions = take_rows(&mut stored, JsonRowKind::ConsoleSession);
+        let codes = take_rows(&mut stored, JsonRowKind::ConsoleCode);
         let keys = std::mem::take(&mut stored.keys);
         let inner = EngineInner {
+            sessions: Sessions::new(Arc::clone(&services), shard.clone(), &sessions, &codes),
             keys: Keys::new(Arc::clone(&services), shard.clone(), keys, &owners),
             catalog: Catalog::new(Arc::clone(&services), shard, launchers.clone(), &mut stored),
+            started_at: services.clock.now(),
             services,
+            not_adopted: Mutex::new(launchers.keys().map(|provider| (*provider, None)).collect()),
             launchers,
             gpu_pool: Arc::new(GpuPool::new(workers.gpus.clone())),
             meter: Meter::new(usage),
@@ -69,6 +78,7 @@ impl Engine {
             fleets: Mutex::default(),
             epochs,
             committers: Mutex::default(),
+            is_stopping: AtomicBool::new(false),
             loading: Arc::new(AtomicUsize::new(stored.endpoints.len())),
             token_key: ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &token_key),
             last_tick: AtomicU64::new(0),
@@ -150,8 +160,12 @@ impl Engine {
             tokio::time::sleep(RETRY_PAUSE).await;
         }
         self.catalog().forget_webhooks(&handle.record().id).await;
-        if let Err(error) = self.catalog().commit(vec![Write::DeleteEndpoint(no)]).await {
-            tracing::warn!(%error, "a deleted endpoint's record remains until the next start");
+        let id = handle.record().id;
+        let mut writes = self.catalog().delete_versions(&id);
+        writes.push(Write::DeleteEndpoint(no));
+        match self.catalog().commit(writes).await {
+            Ok(()) => self.catalog().state_mut().versions.remove(&id),
+            Err(error) => tracing::warn!(%error, "a deleted endpoint's record remains until the next start"),
         }
     }
 }
@@ -177,6 +191,9 @@ fn services(parts: EngineParts, store_health: Arc<StoreHealth>) -> Services {
         vault: parts.vault,
         metrics: Arc::default(),
         store_health,
+        feeds: FeedSwitch::default(),
+        drain: Drain::default(),
+        space: Shortage::default(),
         owner_use: OwnerUse::default(),
         webhooks,
         webhook_log: parts.webhook_log,
@@ -207,15 +224,6 @@ async fn open_secrets(
     // Of two writes of one template, the later one counts and has both changes.
     writes.extend(renamed);
     if writes.is_empty() { Ok(()) } else { shard.commit(writes).await }
-}
-
-/// Removes the JSON rows of a kind from the stored catalog and returns them, oldest first. The catalog in memory has no
-/// rows of this kind.
-fn take_rows(stored: &mut StoredCatalog, kind: JsonRowKind) -> Vec<StoredJson> {
-    let (taken, others): (Vec<_>, _) =
-        std::mem::take(&mut stored.json_rows).into_iter().partition(|row| row.kind == kind);
-    stored.json_rows = others;
-    taken.into_iter().map(|row| StoredJson { id: row.id, json: row.json }).collect()
 }
 
 /// Loads an endpoint's queue. Tries again after each error.

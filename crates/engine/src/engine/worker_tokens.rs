@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use longshore_launch::InstallationId;
 use longshore_model::{Endpoint, EndpointId};
 use ring::hmac;
 
 use super::Engine;
-use crate::WorkerSettings;
-use crate::supervisor::environment::{environment, mint_worker};
+use crate::supervisor::environment::{ServerAccess, environment, mint_worker};
 
 /// The prefix of every worker token.
 const PREFIX: &str = "lsw_";
@@ -31,16 +31,22 @@ impl Engine {
         const_hex::encode(&signing.sign().as_ref()[..16])
     }
 
+    /// The identity of this installation. A copy of the data has the same one.
+    pub(super) fn installation(&self) -> InstallationId {
+        // Worker tokens are HMACs of endpoint ids, which never begin with this prefix.
+        let digest = hmac::sign(&self.inner.token_key, b"installation:");
+        let bytes = digest.as_ref().first_chunk().copied().unwrap_or_default();
+        InstallationId(u128::from_be_bytes(bytes))
+    }
+
     /// The environment variables of an external worker of `endpoint` that reaches this server at `base_url`: a new
     /// worker id, the endpoint's token and the addresses.
     pub fn worker_environment(&self, endpoint: &Endpoint, base_url: &str) -> BTreeMap<String, String> {
-        let settings = WorkerSettings { base_url: base_url.to_owned(), ..self.inner.workers.clone() };
         let token = self.worker_token(&endpoint.id);
+        let server = ServerAccess { url: base_url, token: &token, settings: &self.inner.workers };
         // Eight letters are always a worker id, so `None` does not occur.
         let worker = mint_worker(self.entropy());
-        worker.map_or_else(BTreeMap::new, |worker| {
-            environment(endpoint, &BTreeMap::new(), &settings, &token, &worker)
-        })
+        worker.map_or_else(BTreeMap::new, |worker| environment(endpoint, BTreeMap::new(), &server, &worker))
     }
 
     /// Whether `token` is the worker token of `endpoint`. The comparison takes constant time.

@@ -141,7 +141,7 @@ impl Follower {
                     (self.tail, self.returned) = (tail, None);
                     return Ok(());
                 }
-                Err(EndpointError::Unavailable(_)) if !self.jobs.shared.is_stopping() => {
+                Err(error) if error.is_of_writing() && !self.jobs.shared.is_stopping() => {
                     tokio::time::sleep(REATTACH).await;
                 }
                 Err(error) => return Err(error),

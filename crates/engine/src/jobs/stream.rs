@@ -58,6 +58,16 @@ impl Jobs {
         }
     }
 
+    /// Returns the number of chunks that the job's handler has yielded since its stream began, also of lost attempts.
+    ///
+    /// # Errors
+    ///
+    /// [`EndpointError::Refused`] with [`Refusal::NoSuchJob`](crate::Refusal::NoSuchJob) for an unknown or expired id.
+    pub async fn chunk_count(&self, job: JobId) -> Result<u64, EndpointError> {
+        let (watch, _) = oneshot::channel();
+        Ok(self.look_up_stream(job, watch).await?.1.next)
+    }
+
     /// The job's row and the row of its stream. `watch` is woken by the next chunk or by the job's end.
     async fn look_up_stream(
         &self,

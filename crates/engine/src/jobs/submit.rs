@@ -21,7 +21,7 @@ impl Jobs {
     ///
     /// [`EndpointError::Refused`] with [`Refusal::QueueFull`](crate::Refusal::QueueFull) if the queue has its limit of
     /// jobs, and with [`Refusal::IdempotencyKeyReused`](crate::Refusal::IdempotencyKeyReused) if the stored job of the
-    /// idempotency key was submitted with another body.
+    /// idempotency key was submitted with another body. [`EndpointError::NoSpace`] if the disk is full.
     pub fn submit(
         &self,
         submission: Submission,
@@ -58,6 +58,9 @@ impl Jobs {
         submission: Submission,
         watch: Option<EndWaiter>,
     ) -> Result<Accepted, EndpointError> {
+        if self.shared.services.space.is_set() {
+            return Err(EndpointError::NoSpace);
+        }
         let id = submission.id;
         let submit = Submit {
             id,
@@ -77,7 +80,8 @@ impl Jobs {
         Box::pin(self.submit_large(submit, submission.members, watch)).await
     }
 
-    /// Stores the members as a file before the request. The file is deleted if no job with this id names it.
+    /// Stores the members as a file before the request. The file is deleted if no job with this id can name it. After a
+    /// failed commit it stays until the next start, because a power cut can bring the row back.
     async fn submit_large(
         &self,
         submit: Submit,
@@ -89,7 +93,11 @@ impl Jobs {
         let reference = self.shared.put_blob(name, members).await?;
         let (file, input) = (reference.name.to_string(), Payload::Blob(reference));
         let accepted = self.shared.request(|reply| Request::Submit { submit, input, watch, reply }).await;
-        if !accepted.as_ref().is_ok_and(|accepted| accepted.id == id) {
+        let may_have_row = match &accepted {
+            Ok(accepted) => accepted.id == id,
+            Err(error) => matches!(error, EndpointError::CommitFailed(_)),
+        };
+        if !may_have_row {
             self.shared.delete_blobs(vec![file]);
         }
         accepted

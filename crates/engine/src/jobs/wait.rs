@@ -37,8 +37,9 @@ impl Jobs {
                     Ok(Err(_)) => {}
                     Err(_) => return Box::pin(self.status(job)).await,
                 },
-                Err(EndpointError::Unavailable(_) | EndpointError::Overloaded)
-                    if Instant::now() + REATTACH < until =>
+                Err(error)
+                    if (error.is_of_writing() || matches!(error, EndpointError::Overloaded))
+                        && Instant::now() + REATTACH < until =>
                 {
                     tokio::time::sleep(REATTACH).await;
                 }

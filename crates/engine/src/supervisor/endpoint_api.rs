@@ -16,6 +16,8 @@ pub trait EndpointApi: Send + Sync + 'static {
     fn record(&self) -> Arc<Endpoint>;
     /// Returns the time of the engine's clock.
     fn now(&self) -> Millis;
+    /// Returns whether the server drains: every worker is drained, and none started.
+    fn is_server_draining(&self) -> bool;
     /// Returns the load of the queue and the workers that the queue knows.
     fn fleet_view(&self) -> impl Future<Output = Result<FleetView, EndpointError>> + Send;
     /// Registers a managed worker at the queue, also one that the queue knows from its takes.
@@ -39,6 +41,10 @@ impl EndpointApi for Workers {
 
     fn now(&self) -> Millis {
         self.shared.now()
+    }
+
+    fn is_server_draining(&self) -> bool {
+        self.shared.services.drain.since().is_some()
     }
 
     async fn fleet_view(&self) -> Result<FleetView, EndpointError> {

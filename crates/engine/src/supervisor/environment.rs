@@ -4,46 +4,92 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use longshore_launch::{Limits, WorkerSpec};
-use longshore_model::{CodeHash, ComputeType, Endpoint, Placement, Template, WorkerId};
+use longshore_model::{CodeHash, ComputeType, Endpoint, EnvValue, Placement, Template, WorkerId};
 
-use super::WorkerSettings;
+use super::{LoginLookup, SecretLookup, WorkerSettings};
+
+/// How the workers of an endpoint reach this server.
+pub(crate) struct ServerAccess<'a> {
+    /// The base URL of this server for workers of the launcher.
+    pub(crate) url: &'a str,
+    /// The worker token of the endpoint. A secret.
+    pub(crate) token: &'a str,
+    /// The settings of workers.
+    pub(crate) settings: &'a WorkerSettings,
+}
 
 /// Returns the spec of a worker.
 ///
 /// # Errors
 ///
-/// Why the template cannot be run: its `workdir` names no valid code, or it has no command.
+/// Why the template cannot be run: its `workdir` names no valid code, or it names a secret that `secret` does not find.
 pub(super) fn spec(
     endpoint: &Endpoint,
     template: &Template,
-    settings: &WorkerSettings,
-    token: &str,
+    secret: &SecretLookup,
+    server: &ServerAccess<'_>,
     worker: WorkerId,
     placement: Placement,
 ) -> Result<WorkerSpec, String> {
-    let command: Vec<String> =
-        template.docker_entrypoint.iter().chain(&template.docker_start_cmd).cloned().collect();
     let code = template.workdir.as_deref().and_then(CodeHash::in_workdir).transpose();
     let code = code.map_err(|error| format!("the workdir of template `{}`: {error}", template.name))?;
-    if command.is_empty() && code.is_none() {
-        return Err(format!("template `{}` has no command: set its dockerStartCmd", template.name));
-    }
+    let chosen = chosen_variables(template, secret)?;
     let private_home =
         !template.env.contains_key("HOME") && sdk_is_configured(std::env::home_dir().as_deref());
     Ok(WorkerSpec {
         endpoint: endpoint.id,
         version: endpoint.version,
-        command,
+        image: template.image_name.clone(),
+        registry_login: None,
+        entrypoint: template.docker_entrypoint.clone(),
+        cmd: template.docker_start_cmd.clone(),
         workdir: template.workdir.as_ref().filter(|_| code.is_none()).map(PathBuf::from),
         code,
         volumes: endpoint.volumes().filter_map(|id| id.parse().ok()).collect(),
-        env: environment(endpoint, &template.env, settings, token, &worker),
+        server_url: server.url.to_owned(),
+        env: environment(endpoint, chosen, server, &worker),
         private_home,
         compute_type: endpoint.compute_type,
         worker,
         placement,
         limits: limits(endpoint),
     })
+}
+
+/// Returns the spec with the login for the registry of its image.
+///
+/// # Errors
+///
+/// The template names credentials that do not exist.
+pub(super) fn with_login(
+    spec: WorkerSpec,
+    template: &Template,
+    login: &LoginLookup,
+) -> Result<WorkerSpec, String> {
+    let Some(id) = &template.container_registry_auth_id else { return Ok(spec) };
+    let found = login(id).ok_or_else(|| {
+        format!("`containerRegistryAuthId` of template `{}` names {id}, which does not exist", template.name)
+    })?;
+    Ok(WorkerSpec { registry_login: Some(found), ..spec })
+}
+
+/// Returns the variables of the template's environment, with the values of the secrets that it names.
+///
+/// # Errors
+///
+/// The first variable whose secret does not exist.
+fn chosen_variables(template: &Template, secret: &SecretLookup) -> Result<BTreeMap<String, String>, String> {
+    let valued = |(name, value): (&String, &EnvValue)| {
+        let text = match value {
+            EnvValue::Text(text) => text.clone(),
+            EnvValue::Secret(reference) => secret(&reference.secret).ok_or_else(|| {
+                let (template, secret) = (&template.name, &reference.secret);
+                format!("`env.{name}` of template `{template}` names secret {secret}, which does not exist")
+            })?,
+        };
+        Ok((name.clone(), text))
+    };
+    template.env.iter().map(valued).collect()
 }
 
 /// Returns the limits of each worker of an endpoint.
@@ -72,16 +118,15 @@ pub(crate) fn mint_worker(mut entropy: u128) -> Option<WorkerId> {
 /// variables that the worker needs to reach this server.
 pub(crate) fn environment(
     endpoint: &Endpoint,
-    chosen: &BTreeMap<String, String>,
-    settings: &WorkerSettings,
-    token: &str,
+    chosen: BTreeMap<String, String>,
+    server: &ServerAccess<'_>,
     worker: &WorkerId,
 ) -> BTreeMap<String, String> {
     let gpu = match endpoint.compute_type {
         ComputeType::Gpu => "gpu",
         ComputeType::Cpu => "cpu",
     };
-    let base = format!("{}/v2/{}", settings.base_url, endpoint.id);
+    let base = format!("{}/v2/{}", server.url, endpoint.id);
     let defaults = [
         // The checks need internet access, 4 GB of free memory and more; a worker that fails one exits.
         ("RUNPOD_SKIP_AUTO_SYSTEM_CHECKS", "true".to_owned()),
@@ -96,14 +141,14 @@ pub(crate) fn environment(
         ("RUNPOD_WEBHOOK_POST_OUTPUT", format!("{base}/job-done/$RUNPOD_POD_ID/$ID?gpu={gpu}")),
         ("RUNPOD_WEBHOOK_POST_STREAM", format!("{base}/job-stream/$RUNPOD_POD_ID/$ID?gpu={gpu}")),
         ("RUNPOD_WEBHOOK_PING", format!("{base}/ping/$RUNPOD_POD_ID?gpu={gpu}")),
-        ("RUNPOD_PING_INTERVAL", settings.ping_interval_ms.max(1_000).to_string()),
-        ("RUNPOD_AI_API_KEY", token.to_owned()),
+        ("RUNPOD_PING_INTERVAL", server.settings.ping_interval_ms.max(1_000).to_string()),
+        ("RUNPOD_AI_API_KEY", server.token.to_owned()),
         ("RUNPOD_POD_ID", worker.to_string()),
         ("RUNPOD_POD_HOSTNAME", worker.to_string()),
         ("RUNPOD_ENDPOINT_ID", endpoint.id.to_string()),
     ];
     let mut env = BTreeMap::from(defaults.map(|(name, value)| (name.to_owned(), value)));
-    env.extend(chosen.clone());
+    env.extend(chosen);
     env.extend(required.map(|(name, value)| (name.to_owned(), value)));
     env
 }
@@ -111,6 +156,8 @@ pub(crate) fn environment(
 #[cfg(test)]
 mod tests {
     use super::super::tests::{a_template, an_endpoint};
+    use longshore_model::SecretName;
+
     use super::*;
 
     #[test]
@@ -119,28 +166,37 @@ mod tests {
         for name in ["RUNPOD_SKIP_GPU_CHECK", "RUNPOD_AI_API_KEY", "MODEL"] {
             template.env.insert(name.into(), "theirs".into());
         }
+        template.env.insert("TOKEN".into(), EnvValue::secret("HF_TOKEN".parse().unwrap()));
+        let secrets = |name: &SecretName| Some(format!("the value of {name}"));
         let worker = mint_worker(12_345).unwrap();
         let settings = WorkerSettings { ping_interval_ms: 10, ..WorkerSettings::default() };
-        let spec =
-            spec(&an_endpoint(), &template, &settings, "lsw_token", worker, Placement::default()).unwrap();
-        let base = format!("http://127.0.0.1:8080/v2/{}", spec.endpoint);
+        let server = ServerAccess { url: "http://10.0.0.5:9000", token: "lsw_token", settings: &settings };
+        let spec = spec(&an_endpoint(), &template, &secrets, &server, worker, Placement::default()).unwrap();
+        assert_eq!(spec.server_url, "http://10.0.0.5:9000");
+        let base = format!("{}/v2/{}", spec.server_url, spec.endpoint);
         assert_eq!(spec.env["RUNPOD_SKIP_GPU_CHECK"], "theirs");
         assert_eq!(spec.env["MODEL"], "theirs");
+        assert_eq!(spec.env["TOKEN"], "the value of HF_TOKEN");
         assert_eq!(spec.env["RUNPOD_AI_API_KEY"], "lsw_token");
         assert_eq!(spec.env["RUNPOD_WEBHOOK_GET_JOB"], format!("{base}/job-take/$ID?gpu=gpu"));
         assert_eq!(spec.env["RUNPOD_WEBHOOK_PING"], format!("{base}/ping/$RUNPOD_POD_ID?gpu=gpu"));
         assert_eq!(spec.env["RUNPOD_PING_INTERVAL"], "1000", "a shorter interval would stop the pings");
-        assert_eq!(spec.command, ["python", "handler.py"]);
+        assert_eq!((spec.entrypoint, spec.cmd), (vec!["python".to_owned()], vec!["handler.py".to_owned()]));
+    }
+
+    /// The spec of a worker without secrets.
+    fn plain_spec(template: &Template) -> Result<WorkerSpec, String> {
+        let settings = WorkerSettings::default();
+        let server = ServerAccess { url: "", token: "", settings: &settings };
+        spec(&an_endpoint(), template, &|_| None, &server, mint_worker(0).unwrap(), Placement::default())
     }
 
     #[test]
-    fn a_template_without_a_command_is_an_error_that_says_so() {
-        let template = Template { docker_entrypoint: vec![], docker_start_cmd: vec![], ..a_template() };
-        let worker = mint_worker(0).unwrap();
-        let reason =
-            spec(&an_endpoint(), &template, &WorkerSettings::default(), "", worker, Placement::default())
-                .unwrap_err();
-        assert_eq!(reason, "template `hello` has no command: set its dockerStartCmd");
+    fn a_secret_that_does_not_exist_is_an_error_that_names_it() {
+        let mut template = a_template();
+        template.env.insert("TOKEN".into(), EnvValue::secret("HF_TOKEN".parse().unwrap()));
+        let reason = plain_spec(&template).unwrap_err();
+        assert_eq!(reason, "`env.TOKEN` of template `hello` names secret HF_TOKEN, which does not exist");
     }
 
     #[test]
@@ -149,17 +205,13 @@ mod tests {
         let workdir = Some(format!("code:{hash}"));
         let template =
             Template { docker_entrypoint: vec![], docker_start_cmd: vec![], workdir, ..a_template() };
-        let spec = |template: &Template| {
-            let worker = mint_worker(0).unwrap();
-            spec(&an_endpoint(), template, &WorkerSettings::default(), "", worker, Placement::default())
-        };
-        let run = spec(&template).unwrap();
+        let run = plain_spec(&template).unwrap();
         assert_eq!((run.code, run.workdir), (Some(hash.parse().unwrap()), None));
-        assert!(run.command.is_empty());
+        assert!(run.entrypoint.is_empty() && run.cmd.is_empty());
         let with_command = Template { docker_start_cmd: vec!["python".into()], ..template.clone() };
-        assert_eq!(spec(&with_command).unwrap().command, ["python"]);
+        assert_eq!(plain_spec(&with_command).unwrap().cmd, ["python"]);
         let unknown = Template { workdir: Some("code:x".into()), ..template };
-        assert!(spec(&unknown).unwrap_err().contains("no hash of code"));
+        assert!(plain_spec(&unknown).unwrap_err().contains("no hash of code"));
     }
 
     #[test]

@@ -1,14 +1,20 @@
 //! The managed workers of one endpoint, and what each event changes about them. Nothing here waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use longshore_fleet::{Backoff, FleetLoad, Plan, PlannedWorker, STABLE_UPTIME_MS, ScalingRules, Step, plan};
+use longshore_fleet::{
+    Backoff, CrashKind, FleetFacts, FleetLoad, ManagedWorker, Plan, PlannedWorker, STABLE_UPTIME_MS,
+    ScalingRules, Step, plan,
+};
 use longshore_launch::{RunningWorker, WorkerExit, WorkerSpec};
-use longshore_model::{Millis, Placement, WorkerId, WorkerPhase};
+use longshore_model::{Millis, Placement, StartCause, StartStage, WorkerId, WorkerPhase};
 use tokio::time::Instant;
 
+use super::crash_series::{Crash, CrashSeries};
 use super::start_patience::StartPatience;
+use super::start_times::RecentStarts;
+use super::status::ENDED_KEPT;
 use super::{FleetStatus, WorkerStatus};
 use crate::FleetView;
 
@@ -19,7 +25,7 @@ enum DesiredState {
     Serving,
     /// The worker gets no further job; a later plan stops it.
     Draining,
-    /// The worker is being stopped, or will be as soon as its start is complete.
+    /// The worker is being stopped, or its start is being cancelled.
     Stopping,
 }
 
@@ -34,12 +40,18 @@ struct FleetWorker {
     patience: StartPatience,
     /// The launcher is starting the worker.
     is_starting: bool,
+    /// What the launcher reported last of the start; `None` once the worker runs, and if it reported nothing.
+    stage: Option<StartStage>,
     /// The queue knows the worker as a managed one.
     is_registered: bool,
     /// When the first take of the worker was observed; `None` before.
     ready_since: Option<Millis>,
     /// The number of running jobs at the last pass.
     running: u32,
+    /// When the idle worker is drained if it gets no job before, by the last plan.
+    idle_end: Option<Millis>,
+    /// The number of jobs that the worker had ended at the last pass.
+    jobs_done: u64,
     /// The worker has finished a job and kept running.
     has_served: bool,
     desired: DesiredState,
@@ -54,12 +66,27 @@ impl FleetWorker {
             placement,
             patience,
             is_starting: false,
+            stage: None,
             is_registered: false,
             ready_since: None,
             running: 0,
+            idle_end: None,
+            jobs_done: 0,
             has_served: false,
             desired: DesiredState::Serving,
             is_drained: false,
+        }
+    }
+
+    fn status(&self, id: &WorkerId) -> WorkerStatus {
+        WorkerStatus {
+            id: id.clone(),
+            version: self.version,
+            placement: self.placement.clone(),
+            stage: self.stage,
+            ready_at: self.ready_since.filter(|_| !self.patience.is_adopted()),
+            jobs_done: self.jobs_done,
+            is_ending: self.desired != DesiredState::Serving,
         }
     }
 }
@@ -86,6 +113,14 @@ pub(super) struct FleetState {
     unreplaced: u32,
     /// [`FleetStatus::last_crash`].
     last_crash: Option<Arc<str>>,
+    crashes: CrashSeries,
+    recent_starts: RecentStarts,
+    /// Since when a worker waits for GPUs; `None` if none does.
+    throttled_since: Option<Millis>,
+    /// [`FleetStatus::ended`].
+    ended: VecDeque<WorkerStatus>,
+    /// Why the next worker is started, by the last plan.
+    start_cause: Option<StartCause>,
     /// The endpoint is deleted or has another provider: every worker is stopped, and none started.
     is_closing: bool,
 }
@@ -109,13 +144,31 @@ impl FleetState {
     pub(super) fn set_started(&mut self, worker: &WorkerId) -> bool {
         self.workers.get_mut(worker).is_some_and(|entry| {
             entry.is_starting = false;
+            entry.stage = None;
+            entry.patience.begin();
             entry.desired == DesiredState::Stopping
         })
     }
 
+    /// Notes the stage of a start in progress.
+    pub(super) fn set_stage(&mut self, worker: &WorkerId, stage: StartStage) {
+        if let Some(entry) = self.workers.get_mut(worker).filter(|entry| entry.is_starting) {
+            entry.stage = Some(stage);
+            if stage == StartStage::Starting {
+                entry.patience.begin();
+            }
+        }
+    }
+
+    /// Removes a worker whose start failed. Returns whether the start was cancelled because the worker is being stopped.
+    pub(super) fn remove_unstarted(&mut self, worker: &WorkerId) -> bool {
+        self.workers.remove(worker).is_some_and(|entry| entry.desired == DesiredState::Stopping)
+    }
+
     /// Returns the serving workers whose first take is overdue, each with the reason to replace it.
     pub(super) fn overdue(&self, now: Instant) -> Vec<(WorkerId, String)> {
-        let overdue = self.before_first_take().filter(|(_, w)| w.patience.ends_at() <= now);
+        let is_overdue = |w: &FleetWorker| w.patience.ends_at().is_some_and(|at| at <= now);
+        let overdue = self.before_first_take().filter(|(_, w)| is_overdue(w));
         overdue.map(|(id, w)| (id.clone(), w.patience.reason(id))).collect()
     }
 
@@ -124,7 +177,7 @@ impl FleetState {
     pub(super) fn next_late(&self, now: Instant) -> Option<Instant> {
         let moments =
             self.before_first_take().flat_map(|(_, w)| [w.patience.late_at(), w.patience.ends_at()]);
-        moments.filter(|at| *at > now).min()
+        moments.flatten().filter(|at| *at > now).min()
     }
 
     /// The serving workers that have not sent their first take.
@@ -132,7 +185,7 @@ impl FleetState {
         self.workers.iter().filter(|(_, w)| w.desired == DesiredState::Serving && w.ready_since.is_none())
     }
 
-    /// Removes a worker whose exit will not be reported: its start failed, or the supervisor gets no more events.
+    /// Removes a worker whose exit will not be reported, because the events have ended.
     pub(super) fn remove(&mut self, worker: &WorkerId) {
         self.workers.remove(worker);
     }
@@ -179,13 +232,13 @@ impl FleetState {
         }
     }
 
-    /// Marks a worker as being stopped. Returns whether the launcher must stop it now: not if it is being stopped
-    /// already, is being started, or is unknown.
+    /// Marks a worker as being stopped. Returns whether the launcher must stop it now: not if it is being stopped already
+    /// or is unknown.
     pub(super) fn stop(&mut self, worker: &WorkerId) -> bool {
         let entry = self.workers.get_mut(worker).filter(|w| w.desired != DesiredState::Stopping);
         entry.is_some_and(|entry| {
             entry.desired = DesiredState::Stopping;
-            !entry.is_starting
+            true
         })
     }
 
@@ -212,20 +265,62 @@ impl FleetState {
     /// Ends the wait after crashes, because the command may have changed.
     pub(super) fn reset_backoff(&mut self) {
         self.backoff.forget();
+        self.crashes.forget();
     }
 
     /// Counts a failed start as a crash.
-    pub(super) fn record_failed_start(&mut self, now: Millis, reason: &str) {
-        self.backoff.crashed(now, 0);
+    pub(super) fn record_failed_start(&mut self, now: Millis, worker: Option<&WorkerId>, reason: &str) {
+        self.record_crash(
+            now,
+            0,
+            reason,
+            Crash::before_start(worker, CrashKind::NotStarted(reason.to_owned())),
+        );
+    }
+
+    /// Counts a crash. `ran_ms` lengthens the wait before the next start unless it is long.
+    fn record_crash(&mut self, now: Millis, ran_ms: u64, reason: &str, crash: Crash) {
+        self.backoff.crashed(now, ran_ms);
         self.last_crash = Some(reason.into());
+        self.crashes.add(now, self.backoff.wait_until(now).unwrap_or(now), crash);
+    }
+
+    /// Notes at a pass whether a worker waits for GPUs.
+    pub(super) fn set_throttled(&mut self, now: Millis, is_throttled: bool) {
+        self.throttled_since = is_throttled.then(|| self.throttled_since.unwrap_or(now));
+    }
+
+    /// What the supervisor knows about why jobs wait.
+    pub(super) fn facts(&self) -> FleetFacts {
+        let workers = self.workers.values().map(|worker| ManagedWorker {
+            version: worker.version,
+            started_at: worker.placement.started_at,
+            is_ready: worker.ready_since.is_some(),
+            is_leaving: worker.desired != DesiredState::Serving,
+            is_busy: worker.running > 0,
+            idle_end_at: worker.idle_end,
+        });
+        FleetFacts {
+            workers: workers.collect(),
+            crash: self.crashes.facts(),
+            throttled_since: self.throttled_since,
+            starts: self.recent_starts.times(),
+        }
     }
 
     /// Counts the replacement of a worker as a crash if the worker never sent a take: the next one will likely fail
     /// too.
     pub(super) fn record_replacement(&mut self, now: Millis, worker: &WorkerId, reason: &str) {
-        if self.workers.get(worker).is_some_and(|entry| entry.ready_since.is_none()) {
-            self.record_failed_start(now, reason);
-        }
+        let Some(entry) = self.workers.get(worker).filter(|entry| entry.ready_since.is_none()) else {
+            return;
+        };
+        let is_overdue = entry.patience.ends_at().is_some_and(|at| at <= Instant::now());
+        let kind = if is_overdue {
+            CrashKind::NeverReady(entry.patience.duration_ms())
+        } else {
+            CrashKind::NotStarted(reason.to_owned())
+        };
+        self.record_crash(now, 0, reason, Crash::before_start(Some(worker), kind));
     }
 
     /// Removes a worker that exited and returns it for the queue. An exit that was unexpected counts as a crash, unless
@@ -233,6 +328,10 @@ impl FleetState {
     /// server.
     pub(super) fn record_exit(&mut self, now: Millis, exited: &WorkerExit) -> LostWorker {
         let entry = self.workers.remove(&exited.worker);
+        if let Some(entry) = &entry {
+            self.ended.push_back(entry.status(&exited.worker));
+            self.ended.drain(..self.ended.len().saturating_sub(ENDED_KEPT));
+        }
         let desired = entry.as_ref().map_or(DesiredState::Serving, |w| w.desired);
         let was_ready = entry.as_ref().is_some_and(|w| w.ready_since.is_some());
         let has_served = entry.as_ref().is_some_and(|w| w.has_served);
@@ -240,12 +339,13 @@ impl FleetState {
         let was_stopped = exited.expected || desired == DesiredState::Stopping;
         let took_no_job = entry.is_some() && is_clean && !was_ready && !was_stopped;
         let reason = describe(exited, if took_no_job { START_HINT } else { "" });
+        self.crashes.add_log(exited);
         // A drained worker may exit by itself.
         let is_expected = was_stopped || (is_clean && desired != DesiredState::Serving);
         if entry.is_some() && !is_expected && !(is_clean && was_ready) {
             // A worker that served jobs shows that the command works: more likely a job caused the crash.
-            self.backoff.crashed(now, if has_served { STABLE_UPTIME_MS } else { exited.ran_ms });
-            self.last_crash = Some(reason.as_str().into());
+            let ran_ms = if has_served { STABLE_UPTIME_MS } else { exited.ran_ms };
+            self.record_crash(now, ran_ms, &reason, Crash::of_exit(exited, was_ready));
         }
         LostWorker { worker: exited.worker.clone(), counts_retry: !was_stopped, is_expected, reason }
     }
@@ -268,7 +368,15 @@ impl FleetState {
         };
         let fleet = self.fleet(view);
         let mut plan = plan(now, &rules, &load, &fleet, &self.backoff, self.unreplaced);
+        self.start_cause = Some(match () {
+            () if self.unreplaced.max(plan.unreplaced) > 0 => StartCause::NewVersion,
+            () if load.queued_normal > 0 => StartCause::QueuedJobs,
+            () => StartCause::WorkersMin,
+        });
         self.unreplaced = plan.unreplaced;
+        for (id, worker) in &mut self.workers {
+            worker.idle_end = plan.idle_ends.iter().find(|(idle, _)| idle == id).map(|(_, at)| *at);
+        }
         // These workers are being stopped already.
         plan.steps.retain(|step| match step {
             Step::Stop(id) => self.workers.get(id).is_some_and(|w| w.desired != DesiredState::Stopping),
@@ -280,6 +388,7 @@ impl FleetState {
             unhealthy: plan.unhealthy,
             last_crash: self.last_crash.clone(),
             workers: self.statuses(),
+            ended: self.ended.iter().cloned().collect(),
             ..FleetStatus::default()
         };
         (plan, status)
@@ -293,13 +402,18 @@ impl FleetState {
             let is_ready = matches!(seen.phase, WorkerPhase::Idle | WorkerPhase::Running);
             if is_ready && entry.ready_since.is_none() {
                 entry.ready_since = Some(now);
+                if !entry.patience.is_of_adoption() {
+                    self.recent_starts.add(now.since(entry.placement.started_at));
+                }
             }
             entry.has_served |= is_ready && seen.running < entry.running;
             entry.running = seen.running;
+            entry.jobs_done = seen.jobs_done;
             let uptime_ms = entry.ready_since.map_or(0, |since| now.since(since));
             if entry.has_served || uptime_ms >= STABLE_UPTIME_MS {
                 self.backoff.lived(STABLE_UPTIME_MS);
                 self.last_crash = None;
+                self.crashes.forget();
             }
         }
     }
@@ -310,13 +424,13 @@ impl FleetState {
     }
 
     /// Returns the status of every worker, by id.
-    fn statuses(&self) -> Arc<[WorkerStatus]> {
-        let statuses = self.workers.iter().map(|(id, entry)| WorkerStatus {
-            id: id.clone(),
-            version: entry.version,
-            placement: entry.placement.clone(),
-        });
-        statuses.collect()
+    pub(super) fn statuses(&self) -> Arc<[WorkerStatus]> {
+        self.workers.iter().map(|(id, entry)| entry.status(id)).collect()
+    }
+
+    /// Returns why the next worker is started; `None` before the first plan.
+    pub(super) fn start_cause(&self) -> Option<StartCause> {
+        self.start_cause
     }
 
     /// Returns the workers as the planner sees them: the managed ones, then the external ones.
@@ -330,7 +444,7 @@ impl FleetState {
                 DesiredState::Draining | DesiredState::Stopping => WorkerPhase::Draining,
             };
             let (running, idle_ms) = seen.map_or((0, 0), |w| (w.running, w.idle_ms));
-            let is_late = entry.ready_since.is_none() && entry.patience.late_at() <= now;
+            let is_late = entry.ready_since.is_none() && entry.patience.late_at().is_some_and(|at| at <= now);
             PlannedWorker { id: id.clone(), version: Some(entry.version), phase, running, idle_ms, is_late }
         });
         let external =

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::environment::{limits, mint_worker, spec};
+use super::environment::{ServerAccess, limits, mint_worker, spec, with_login};
 use super::fleet_state::{FleetState, LostWorker};
 use super::start_patience::StartPatience;
 use super::{EndpointApi, FleetEvent, FleetStatus, SupervisorParts};
@@ -58,9 +58,14 @@ impl<P: EndpointApi> Supervisor<P> {
     pub(super) fn new(mut parts: SupervisorParts<P>, publish: watch::Sender<FleetStatus>) -> Self {
         let mut fleet = FleetState::default();
         if !planted(Bug::AdoptedForgotten) {
-            let patience = StartPatience::of_adoption(&parts.endpoint_api.record(), parts.moved);
-            parts.adopted.drain(..).for_each(|present| fleet.add(present, patience));
+            let endpoint = parts.endpoint_api.record();
+            for present in std::mem::take(&mut parts.adopted) {
+                let patience = StartPatience::of_adoption(&endpoint, parts.has_moved(&present));
+                fleet.add(present, patience);
+            }
         }
+        // A drain waits for these workers before the first pass, too.
+        publish.send_modify(|status| status.workers = fleet.statuses());
         Self {
             gpu_waiter: GpuWaiter::new(Arc::clone(&parts.gpu_pool), parts.endpoint_api.record().id),
             parts,
@@ -146,8 +151,13 @@ impl<P: EndpointApi> Supervisor<P> {
                 return now + RETRY_IN;
             }
             FleetEvent::Refresh { worker } => self.fleet.drain(&worker),
+            FleetEvent::Stop { worker } => self.stop(worker, self.stop_grace()),
+            FleetEvent::Stage { worker, stage } => {
+                self.fleet.set_stage(&worker, stage);
+                return self.reconciled_at.map_or(now, |at| now.max(at + RECONCILE_INTERVAL_MIN));
+            }
             FleetEvent::Exited(exited) => self.exited(&exited),
-            FleetEvent::Configured => self.fleet.reset_backoff(),
+            FleetEvent::Configured | FleetEvent::TryNow => self.fleet.reset_backoff(),
             FleetEvent::Deleted { drain } => self.close(drain),
             FleetEvent::ProviderChanged => {
                 self.is_detached = true;
@@ -200,15 +210,17 @@ impl<P: EndpointApi> Supervisor<P> {
         let view = self.parts.endpoint_api.fleet_view().await;
         let Some(view) = self.reply(view)? else { return Ok(PassResult::Idle(None)) };
         let now = self.parts.endpoint_api.now();
-        let rules = ScalingRules::from(&*self.parts.endpoint_api.record());
+        let rules = self.scaling_rules();
         let (plan, mut status) = self.fleet.plan(now, rules, &view);
         let next_late_in = self.replace_overdue();
         let results = self.take_steps(plan.steps);
         if results.throttled == 0 {
             self.gpu_waiter.leave();
         }
+        self.fleet.set_throttled(now, results.throttled > 0);
         status.throttled = results.throttled;
         status.throttled_because = results.because;
+        status.facts = Arc::new(self.fleet.facts());
         self.publish(status);
         if results.acted {
             return Ok(PassResult::Acted);
@@ -217,6 +229,16 @@ impl<P: EndpointApi> Supervisor<P> {
         let probation = self.fleet.is_on_probation().then_some(Duration::from_millis(STABLE_UPTIME_MS));
         let placement = (results.throttled > 0).then_some(PLACEMENT_RETRY_IN);
         Ok(PassResult::Idle([planned, probation, placement, next_late_in].into_iter().flatten().min()))
+    }
+
+    /// Returns the rules of the next plan: those of the endpoint, without any worker while the server drains.
+    fn scaling_rules(&self) -> ScalingRules {
+        let rules = ScalingRules::from(&*self.parts.endpoint_api.record());
+        if self.parts.endpoint_api.is_server_draining() {
+            ScalingRules { workers_max: 0, ..rules }
+        } else {
+            rules
+        }
     }
 
     /// Takes the steps of a plan, up to the first start that fails.
@@ -233,7 +255,7 @@ impl<P: EndpointApi> Supervisor<P> {
                         results.because = Some(reason.into());
                     }
                     Err(NotStarted::Failed(reason)) => {
-                        self.not_started(&reason);
+                        self.not_started(None, &reason);
                         results.acted = true;
                         break;
                     }
@@ -367,7 +389,9 @@ impl<P: EndpointApi> Supervisor<P> {
 
     /// Places the next worker and returns its spec. A worker without a valid spec holds no GPU.
     fn next_spec(&self) -> Result<WorkerSpec, NotStarted> {
-        let SupervisorParts { endpoint_api, template, settings, token, runtime, .. } = &self.parts;
+        let SupervisorParts { endpoint_api, template, secret, login, settings, token, runtime, .. } =
+            &self.parts;
+        let server = ServerAccess { url: self.parts.server_url(), token, settings };
         let endpoint = endpoint_api.record();
         let failed = NotStarted::Failed;
         let template =
@@ -378,8 +402,10 @@ impl<P: EndpointApi> Supervisor<P> {
         let placed = self.gpu_waiter.place(now, &endpoint, &worker);
         let gpus = placed.map_err(|shortage| NotStarted::Throttled(shortage.reason().to_owned()))?;
         let unenforced_limits = self.parts.launcher.unenforced(&limits(&endpoint));
-        let placement = Placement { started_at: now, gpus, unenforced_limits };
-        spec(&endpoint, &template, settings, token, worker.clone(), placement).map_err(|reason| {
+        let cause = self.fleet.start_cause();
+        let placement = Placement { started_at: now, gpus, unenforced_limits, cause };
+        let made = spec(&endpoint, &template, &**secret, &server, worker.clone(), placement);
+        made.and_then(|spec| with_login(spec, &template, &**login)).map_err(|reason| {
             self.gpu_waiter.free(&worker);
             failed(reason)
         })
@@ -396,28 +422,32 @@ impl<P: EndpointApi> Supervisor<P> {
                 }
             }
             Err(error) => {
-                self.fleet.remove(&worker);
+                let is_cancelled = self.fleet.remove_unstarted(&worker);
                 self.gpu_waiter.free(&worker);
-                self.not_started(&error.to_string());
+                if is_cancelled {
+                    tracing::info!(%worker, "worker start cancelled");
+                } else {
+                    self.not_started(Some(&worker), &error.to_string());
+                }
             }
         }
     }
 
     /// Handles a start that failed.
-    fn not_started(&mut self, reason: &str) {
+    fn not_started(&mut self, worker: Option<&WorkerId>, reason: &str) {
         let endpoint = self.parts.endpoint_api.record().id;
         tracing::warn!(%endpoint, %reason, "worker start failed");
-        self.fleet.record_failed_start(self.parts.endpoint_api.now(), reason);
+        self.fleet.record_failed_start(self.parts.endpoint_api.now(), worker, reason);
     }
 
-    /// Stops a worker; one that is being started, as soon as it runs.
+    /// Stops a worker, or cancels its start.
     fn stop(&mut self, worker: WorkerId, grace: Duration) {
         if self.fleet.stop(&worker) {
             self.stop_running(worker, grace);
         }
     }
 
-    /// Stops a running worker in the background; its exit arrives as an event.
+    /// Stops a worker in the background; its exit, or the end of its start, arrives as an event.
     fn stop_running(&mut self, worker: WorkerId, grace: Duration) {
         let launcher = Arc::clone(&self.parts.launcher);
         self.stops.spawn(async move {
@@ -455,7 +485,7 @@ enum PassResult {
 }
 
 /// Stops a worker and waits for its exit. A failure is logged.
-pub(super) async fn stop(launcher: &dyn Launcher, worker: &WorkerId, grace: Duration) {
+pub(crate) async fn stop(launcher: &dyn Launcher, worker: &WorkerId, grace: Duration) {
     if let Err(error) = launcher.stop(worker, grace).await {
         tracing::error!(%worker, %error, "worker stop failed");
     }

@@ -9,38 +9,58 @@ use tokio::time::Instant;
 /// reach.
 const MOVED_PATIENCE_MAX: Duration = Duration::from_mins(1);
 
-/// The wait for the first take of a worker. The endpoint's setting at its begin counts.
+/// The wait for the first take of a worker. The endpoint's setting at the begin of the start counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StartPatience {
-    /// When the worker was started or adopted.
-    since: Instant,
+    /// When the worker was started or adopted; `None` while the launcher still prepares it, for example pulls its image.
+    since: Option<Instant>,
     /// How long the first take is waited for.
     duration: Duration,
     is_adopted: bool,
 }
 
 impl StartPatience {
-    /// Begins the wait for a worker that is started now.
+    /// The wait for a worker whose start begins now. [`StartPatience::begin`] begins it.
     pub(super) fn of_start(endpoint: &Endpoint) -> Self {
-        let duration = Duration::from_millis(endpoint.start_patience_ms);
-        Self { since: Instant::now(), duration, is_adopted: false }
+        Self { since: None, duration: Duration::from_millis(endpoint.start_patience_ms), is_adopted: false }
     }
 
     /// Begins the wait for a worker that is adopted now. If the server has `moved`, it lasts at most 60 s.
     pub(super) fn of_adoption(endpoint: &Endpoint, moved: bool) -> Self {
-        let patience = Self::of_start(endpoint);
-        let duration = if moved { patience.duration.min(MOVED_PATIENCE_MAX) } else { patience.duration };
-        Self { duration, is_adopted: true, ..patience }
+        let Self { duration, .. } = Self::of_start(endpoint);
+        let duration = if moved { duration.min(MOVED_PATIENCE_MAX) } else { duration };
+        Self { since: Some(Instant::now()), duration, is_adopted: true }
     }
 
-    /// Returns when the worker is late, after half of the wait. From then on other workers may be started in its place.
-    pub(super) fn late_at(&self) -> Instant {
-        self.since + self.duration / 2
+    /// Begins the wait, if it has not begun: the worker runs, or is about to.
+    pub(super) fn begin(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
     }
 
-    /// Returns when the wait ends and the worker is replaced.
-    pub(super) fn ends_at(&self) -> Instant {
-        self.since + self.duration
+    /// Returns whether an earlier server started the worker.
+    pub(super) fn is_adopted(&self) -> bool {
+        self.is_adopted
+    }
+
+    /// Returns when the worker is late, after half of the wait; `None` before the wait has begun. From then on other workers
+    /// may be started in its place.
+    pub(super) fn late_at(&self) -> Option<Instant> {
+        self.since.map(|since| since + self.duration / 2)
+    }
+
+    /// Returns when the wait ends and the worker is replaced; `None` before the wait has begun.
+    pub(super) fn ends_at(&self) -> Option<Instant> {
+        self.since.map(|since| since + self.duration)
+    }
+
+    /// Returns how long the first take is waited for, in ms.
+    pub(super) fn duration_ms(&self) -> u64 {
+        self.duration.as_millis() as u64
+    }
+
+    /// Returns whether the worker was adopted, so that the begin of its start is not the begin of the wait.
+    pub(super) fn is_of_adoption(&self) -> bool {
+        self.is_adopted
     }
 
     /// Returns why the worker is replaced at the end of the wait.

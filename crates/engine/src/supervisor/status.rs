@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use longshore_model::{Placement, WorkerId};
+use longshore_fleet::FleetFacts;
+use longshore_model::{Millis, Placement, StartStage, WorkerId};
 
 /// The status of an endpoint's managed workers, as far as the queue does not know it. Shown by `/health` and the
 /// management API.
@@ -21,7 +22,14 @@ pub struct FleetStatus {
     pub throttled_because: Option<Arc<str>>,
     /// The managed workers, also those being started or stopped, by id.
     pub workers: Arc<[WorkerStatus]>,
+    /// What the supervisor knows about why jobs wait. Its workers are those of `workers`, in the same order.
+    pub facts: Arc<FleetFacts>,
+    /// The managed workers that ended last, the oldest first, at most [`ENDED_KEPT`]. Empty after a restart.
+    pub ended: Arc<[WorkerStatus]>,
 }
+
+/// How many ended workers a supervisor remembers: as many as the launcher keeps logs of.
+pub(super) const ENDED_KEPT: usize = 10;
 
 /// The status of one managed worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +38,14 @@ pub struct WorkerStatus {
     pub id: WorkerId,
     /// The endpoint's version that the worker was started for.
     pub version: u32,
-    /// The GPUs of the worker, and when it was started.
+    /// The GPUs of the worker, and when and why it was started.
     pub placement: Placement,
+    /// What the launcher reported last of a start in progress; `None` once the worker runs, and if it reported nothing.
+    pub stage: Option<StartStage>,
+    /// When the worker sent its first take. `None` before, and for a worker of an earlier server, of which it is unknown.
+    pub ready_at: Option<Millis>,
+    /// The number of jobs that the worker ended, as of the last pass.
+    pub jobs_done: u64,
+    /// Whether the worker is being drained or stopped.
+    pub is_ending: bool,
 }

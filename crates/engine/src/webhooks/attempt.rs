@@ -221,10 +221,12 @@ fn unreadable(error: EndpointError) -> AttemptOutcome {
     match error {
         // The job or its endpoint is deleted, and with it the pending call.
         EndpointError::Refused(_) | EndpointError::Deleted => AttemptOutcome::NotPending,
-        EndpointError::Unavailable(text) | EndpointError::Unreadable(text) => {
-            AttemptOutcome::Unreadable(text)
+        EndpointError::Unavailable(text)
+        | EndpointError::CommitFailed(text)
+        | EndpointError::Unreadable(text) => AttemptOutcome::Unreadable(text),
+        EndpointError::NoRoom | EndpointError::NoSpace | EndpointError::Overloaded => {
+            AttemptOutcome::Unreadable(error.to_string())
         }
-        EndpointError::NoRoom | EndpointError::Overloaded => AttemptOutcome::Unreadable(error.to_string()),
         EndpointError::Damaged(_) => AttemptOutcome::Impossible(
             "stored data of the job is damaged on the server's disk; the server's log names the file"
                 .to_owned(),

@@ -460,7 +460,9 @@ impl<H: WebhookSource> QueuedCall<H> {
 async fn record<F: Future<Output = Result<(), EndpointError>>>(write: impl Fn() -> F) {
     let mut pause = RECORD_PAUSE;
     // After another error the job is deleted, and with it the pending call.
-    while let Err(EndpointError::Unavailable(reason)) = write().await {
+    while let Err(reason) = write().await
+        && reason.is_of_writing()
+    {
         tracing::warn!(%reason, "webhook result not written, retrying");
         tokio::time::sleep(pause).await;
         pause = RECORD_PAUSE_MAX.min(pause * 2);

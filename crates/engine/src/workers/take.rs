@@ -119,7 +119,7 @@ impl Workers {
             for _ in 0..REPEATS_MAX {
                 let jobs = jobs.clone();
                 match shared.request(|reply| Request::Undelivered { jobs, reply }).await {
-                    Err(EndpointError::Unavailable(_)) if !shared.is_stopping() => {}
+                    Err(error) if error.is_of_writing() && !shared.is_stopping() => {}
                     _ => return,
                 }
                 tokio::time::sleep(REPEAT).await;

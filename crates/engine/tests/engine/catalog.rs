@@ -17,13 +17,17 @@ async fn names_are_unique_and_a_template_in_use_cannot_be_deleted() {
     let before = demo.record().version;
     engine
         .catalog()
-        .update_template(&used, accept(|template: &mut Template| template.readme = "x".to_owned()))
+        .update_template(&used, "key-1", accept(|template: &mut Template| template.readme = "x".to_owned()))
         .await
         .unwrap();
     assert_eq!(demo.record().version, before);
     engine
         .catalog()
-        .update_template(&used, accept(|template: &mut Template| template.image_name = "x".to_owned()))
+        .update_template(
+            &used,
+            "key-1",
+            accept(|template: &mut Template| template.image_name = "x".to_owned()),
+        )
         .await
         .unwrap();
     assert_eq!(demo.record().version, before + 1);
@@ -41,13 +45,14 @@ async fn an_update_without_a_change_writes_nothing() {
     disks.store.set_broken(true);
     // Every commit fails, so an update that succeeds wrote nothing.
     let same = engine
-        .update_endpoint("demo", accept(|endpoint: &mut Endpoint| endpoint.workers_max += 0))
+        .update_endpoint("demo", "key-1", accept(|endpoint: &mut Endpoint| endpoint.workers_max += 0))
         .await
         .unwrap();
     assert_eq!(same, before);
-    engine.catalog().update_template(&used, accept(|_: &mut Template| ())).await.unwrap();
-    let refused =
-        engine.update_endpoint("demo", accept(|endpoint: &mut Endpoint| endpoint.workers_max += 1)).await;
+    engine.catalog().update_template(&used, "key-1", accept(|_: &mut Template| ())).await.unwrap();
+    let refused = engine
+        .update_endpoint("demo", "key-1", accept(|endpoint: &mut Endpoint| endpoint.workers_max += 1))
+        .await;
     assert!(matches!(refused, Err(CatalogError::Store(_))), "{refused:?}");
     assert_eq!(demo.record(), before);
 }
@@ -79,10 +84,16 @@ async fn a_deleted_endpoint_is_unknown_immediately_and_its_rows_are_removed() {
 #[tokio::test]
 async fn a_paused_endpoint_accepts_jobs_and_delivers_none() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
-    engine.update_endpoint("demo", accept(|endpoint: &mut Endpoint| endpoint.workers_max = 0)).await.unwrap();
+    engine
+        .update_endpoint("demo", "key-1", accept(|endpoint: &mut Endpoint| endpoint.workers_max = 0))
+        .await
+        .unwrap();
     demo.jobs().submit(job(&engine, "{}")).await.unwrap();
     assert!(take(&demo, "w1", 0).await.is_empty());
-    engine.update_endpoint("demo", accept(|endpoint: &mut Endpoint| endpoint.workers_max = 1)).await.unwrap();
+    engine
+        .update_endpoint("demo", "key-1", accept(|endpoint: &mut Endpoint| endpoint.workers_max = 1))
+        .await
+        .unwrap();
     assert_eq!(take(&demo, "w1", 60_000).await.len(), 1);
 }
 

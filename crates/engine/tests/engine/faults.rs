@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use longshore_blobs::Blobs as _;
 use longshore_engine::{
     Accepted, CatalogError, EndpointError, EndpointHandle, Outcome, Submission, TakeRequest,
 };
@@ -25,11 +26,31 @@ async fn a_submit_whose_commit_fails_is_an_error_and_leaves_no_job() {
     disks.store.set_broken(true);
     let lost = job(&engine, "{}");
     let id = lost.id;
-    assert!(matches!(demo.jobs().submit(lost).await, Err(EndpointError::Unavailable(_))));
+    assert!(matches!(
+        demo.jobs().submit(lost).await,
+        Err(EndpointError::Unavailable(_) | EndpointError::CommitFailed(_))
+    ));
     disks.store.set_broken(false);
     until_writable(&demo, kept).await;
     assert!(matches!(demo.jobs().status(id).await, Err(EndpointError::Refused(_))));
     assert_eq!(take(&demo, "w1", 60_000).await[0].row.id, kept);
+}
+
+/// The row may be on the disk and reappear after a power cut. Then its input must be there.
+#[tokio::test]
+async fn the_file_of_a_large_input_outlives_a_failed_commit_until_the_next_start() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let kept = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
+    disks.store.set_broken(true);
+    let lost = demo.jobs().submit(job(&engine, &format!("\"{}\"", "x".repeat(5000)))).await;
+    assert!(matches!(lost, Err(EndpointError::CommitFailed(_))), "{lost:?}");
+    disks.store.set_broken(false);
+    until_writable(&demo, kept).await;
+    assert_eq!(disks.blobs.list("1").await.unwrap().len(), 1);
+    drop((engine, demo));
+    let _restarted = disks.start().await;
+    eventually(async || disks.blobs.list("1").await.unwrap().is_empty()).await;
 }
 
 #[tokio::test]
@@ -42,8 +63,14 @@ async fn a_rejection_that_depends_on_a_failed_commit_is_not_returned() {
     };
     disks.store.set_broken(true);
     let (first, second) = tokio::join!(demo.jobs().submit(keyed("1", 1)), demo.jobs().submit(keyed("2", 2)));
-    assert!(matches!(first, Err(EndpointError::Unavailable(_))), "{first:?}");
-    assert!(matches!(second, Err(EndpointError::Unavailable(_))), "there is no first job: {second:?}");
+    assert!(
+        matches!(first, Err(EndpointError::Unavailable(_) | EndpointError::CommitFailed(_))),
+        "{first:?}"
+    );
+    assert!(
+        matches!(second, Err(EndpointError::Unavailable(_) | EndpointError::CommitFailed(_))),
+        "there is no first job: {second:?}"
+    );
 }
 
 #[tokio::test]
@@ -53,7 +80,10 @@ async fn reads_are_served_while_commits_fail() {
     let kept = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_broken(true);
     for _ in 0..5 {
-        assert!(matches!(demo.jobs().submit(job(&engine, "{}")).await, Err(EndpointError::Unavailable(_))));
+        assert!(matches!(
+            demo.jobs().submit(job(&engine, "{}")).await,
+            Err(EndpointError::Unavailable(_) | EndpointError::CommitFailed(_))
+        ));
         assert_eq!(demo.jobs().status(kept).await.unwrap().row.state, JobState::InQueue);
         let seen = demo.jobs().wait(kept, Duration::from_millis(1)).await.unwrap();
         assert_eq!(seen.row.state, JobState::InQueue);
@@ -74,7 +104,10 @@ async fn a_wait_survives_a_failed_commit() {
     let id = take(&demo, "w1", 60_000).await[0].row.id;
     disks.store.set_broken(true);
     let refused = demo.jobs().cancel(id).await;
-    assert!(matches!(refused, Err(EndpointError::Unavailable(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(EndpointError::Unavailable(_) | EndpointError::CommitFailed(_))),
+        "{refused:?}"
+    );
     disks.store.set_broken(false);
     until_writable(&demo, id).await;
     assert_eq!(
@@ -96,7 +129,7 @@ async fn a_parked_take_gets_the_job_of_a_take_whose_commit_failed() {
         let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 600_000 };
         assert!(matches!(
             demo.workers().take(worker("w1"), request).await,
-            Err(EndpointError::Unavailable(_))
+            Err(EndpointError::Unavailable(_) | EndpointError::CommitFailed(_))
         ));
         disks.store.set_broken(false);
     };
@@ -150,7 +183,10 @@ async fn a_result_whose_commit_failed_is_never_shown() {
         async move { demo.workers().report(worker("w1"), id, Outcome::Completed { output }).await }
     });
     let refused = finish.await.unwrap();
-    assert!(matches!(refused, Err(EndpointError::Unavailable(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(EndpointError::Unavailable(_) | EndpointError::CommitFailed(_))),
+        "{refused:?}"
+    );
     for query in queries {
         if let Ok(seen) = query.await.unwrap() {
             assert_eq!((seen.row.state, seen.output), (JobState::InProgress, None));
@@ -199,7 +235,10 @@ async fn a_commit_after_a_failed_one_of_its_chain_fails_too() {
     disks.store.set_held(false);
     for refused in [first, second] {
         let refused = refused.await.unwrap();
-        assert!(matches!(refused, Err(EndpointError::Unavailable(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(EndpointError::Unavailable(_) | EndpointError::CommitFailed(_))),
+            "{refused:?}"
+        );
     }
     until_writable(&demo, kept).await;
     let stored = disks.store.jobs(EndpointNo(1), 0, 9).await.unwrap();
@@ -212,7 +251,10 @@ async fn a_fault_of_the_store_is_known_until_it_can_write_again() {
     let (engine, demo) = one_endpoint(&disks).await;
     assert_eq!(engine.store_fault().await, None);
     disks.store.set_broken(true);
-    assert!(matches!(demo.jobs().submit(job(&engine, "{}")).await, Err(EndpointError::Unavailable(_))));
+    assert!(matches!(
+        demo.jobs().submit(job(&engine, "{}")).await,
+        Err(EndpointError::Unavailable(_) | EndpointError::CommitFailed(_))
+    ));
     let fault = engine.store_fault().await.unwrap();
     assert!(fault.contains("the disk is full"), "{fault}");
     disks.store.set_broken(false);

@@ -81,6 +81,7 @@ async fn worker_time_is_metered_over_restarts() {
         version: 1,
         is_stopping: false,
         placement: Placement { started_at, ..Placement::default() },
+        server_url: None,
     };
     // The server is killed, and another one starts.
     drop((engine, demo));
@@ -153,6 +154,7 @@ async fn an_adopted_worker_finishes_its_job() {
         version: demo.record().version,
         is_stopping: false,
         placement: Placement::default(),
+        server_url: None,
     };
     let launcher = Arc::new(MemoryLauncher::with_living(vec![adopted]));
     let engine = start(&disks, &launcher).await;
@@ -181,7 +183,7 @@ async fn exits_are_reported_after_the_provider_changed_back_and_forth() {
     take(&demo, old.as_str(), 1_000).await;
     for provider in [Provider::External, Provider::Process] {
         engine
-            .update_endpoint("demo", accept(|record: &mut Endpoint| record.provider = provider))
+            .update_endpoint("demo", "key-1", accept(|record: &mut Endpoint| record.provider = provider))
             .await
             .unwrap();
     }
@@ -193,4 +195,18 @@ async fn exits_are_reported_after_the_provider_changed_back_and_forth() {
     assert_eq!(take(&demo, new.as_str(), 1_000).await[0].row.id, second);
     launcher.exit(&new, None, Some(9), 1_000);
     eventually(async || demo.jobs().status(second).await.unwrap().row.state == JobState::InQueue).await;
+}
+
+#[tokio::test]
+async fn no_worker_is_started_before_the_adoption_at_its_provider() {
+    let (disks, launcher) = (Disks::new(), Arc::<MemoryLauncher>::default());
+    launcher.refuse(Some("the daemon does not answer"));
+    let (engine, demo) = with_workers(&disks, &launcher, |record| record.workers_min = 1).await;
+    demo.jobs().submit(job(&engine, "{}")).await.unwrap();
+    assert_eq!(launcher.started().len(), 0);
+    let explanation = engine.explain(&demo, None, &|_| true).await.unwrap();
+    let text = format!("{explanation:?}");
+    assert!(text.contains("ProviderUnavailable") && text.contains("the daemon does not answer"), "{text}");
+    launcher.refuse(None);
+    first_worker(&launcher).await;
 }

@@ -242,6 +242,7 @@ pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
         version: 1,
         created_at: Millis(0),
         user_id: String::new(),
+        deployed_env: Vec::new(),
         deleting: false,
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use longshore_blobs::Blobs;
-use longshore_engine::{EndpointError, JobFilter, Outcome, Refusal};
+use longshore_engine::{EndpointError, JobConditions, JobFilter, Outcome, Refusal};
 use longshore_model::{EndpointNo, JobState};
 use longshore_store::Store as _;
 
@@ -153,10 +153,14 @@ async fn a_purge_cancels_queued_jobs_and_a_list_pages_through_them() {
     }
     assert_eq!(demo.jobs().purge().await.unwrap(), 600);
     assert_eq!(demo.jobs().health().await.unwrap().in_queue, 0);
-    let mut filter = JobFilter { state: Some(JobState::Cancelled), limit: 250, before: None };
+    let mut filter = JobFilter {
+        conditions: JobConditions { states: vec![JobState::Cancelled], ..JobConditions::default() },
+        limit: 250,
+        before: None,
+    };
     let mut seen = 0;
     loop {
-        let page = demo.jobs().list(filter).await.unwrap();
+        let page = demo.jobs().list(filter.clone()).await.unwrap();
         seen += page.jobs.len();
         filter.before = page.cursor;
         if page.cursor.is_none() {

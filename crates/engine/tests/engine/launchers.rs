@@ -34,7 +34,10 @@ async fn with_one_worker(engine: &Engine, slug: &str, provider: Provider) -> End
 }
 
 async fn change_provider(engine: &Engine, slug: &str, provider: Provider) {
-    engine.update_endpoint(slug, accept(|record: &mut Endpoint| record.provider = provider)).await.unwrap();
+    engine
+        .update_endpoint(slug, "key-1", accept(|record: &mut Endpoint| record.provider = provider))
+        .await
+        .unwrap();
 }
 
 /// A worker that an earlier server started for an endpoint.
@@ -45,6 +48,7 @@ fn running_worker(endpoint: &Endpoint, worker: &str) -> RunningWorker {
         version: endpoint.version,
         is_stopping: false,
         placement: Placement::default(),
+        server_url: None,
     }
 }
 

@@ -14,4 +14,5 @@ mod reads;
 mod restart;
 mod secrets;
 mod streams;
+mod versions;
 mod webhooks;

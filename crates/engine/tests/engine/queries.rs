@@ -4,7 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_engine::{EndpointError, EndpointHandle, JobFilter, JobSnapshot, Outcome, StreamFrom};
+use longshore_engine::{
+    EndpointError, EndpointHandle, JobConditions, JobFilter, JobSnapshot, Outcome, StreamFrom,
+};
 use longshore_model::{JobId, JobState};
 use longshore_queue::Refusal;
 
@@ -56,7 +58,7 @@ async fn a_job_that_is_deleted_during_a_query_is_not_shown_without_its_output() 
         demo.jobs().purge().await.unwrap();
     });
     assert!(matches!(seen.await, Err(EndpointError::Refused(Refusal::NoSuchJob))));
-    let everything = JobFilter { state: None, limit: 10, before: None };
+    let everything = JobFilter { conditions: JobConditions::default(), limit: 10, before: None };
     assert!(demo.jobs().list(everything).await.unwrap().jobs.is_empty());
 }
 

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use longshore_blobs::Blobs as _;
-use longshore_engine::{EndpointError, EndpointHandle, Engine, JobFilter, StreamFrom, TakeRequest, TakenJob};
+use longshore_engine::{
+    EndpointError, EndpointHandle, Engine, JobConditions, JobFilter, StreamFrom, TakeRequest, TakenJob,
+};
 use longshore_model::{JobId, JobKey, JobState};
 use longshore_store::StoreError;
 
@@ -177,7 +179,11 @@ async fn an_unreadable_output_is_an_error_and_no_empty_output() {
     assert!(matches!(demo.jobs().wait(small, DEADLINE).await, Err(EndpointError::Unreadable(_))));
     let stream = demo.jobs().read_stream(small, StreamFrom::Offset(0), Duration::ZERO).await;
     assert!(matches!(stream, Err(EndpointError::Unreadable(_))), "{stream:?}");
-    let page = demo.jobs().list(JobFilter { state: None, limit: 9, before: None }).await.unwrap();
+    let page = demo
+        .jobs()
+        .list(JobFilter { conditions: JobConditions::default(), limit: 9, before: None })
+        .await
+        .unwrap();
     assert_eq!(page.jobs.len(), 2, "a list shows the other job");
     assert!(page.jobs[1].error.as_deref().unwrap().contains("cannot be read"), "{page:?}");
     disks.store.set_unreadable(bad, Some(StoreError::Corrupt("byte 7".to_owned())));

@@ -14,10 +14,17 @@ pub(crate) struct Entry {
     pub(crate) id: u64,
     /// The time of the event, RFC 3339.
     pub(crate) at: String,
-    /// `change`, or `newAddress` for the first use of a key from an address.
+    /// `change`; `newAddress` for the first use of a key from an address; `session` for a sign-in or sign-out at the console.
     pub(crate) event: String,
-    /// The key of the request.
-    pub(crate) key: KeyRef,
+    /// The key of the request; absent for a refused sign-in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<KeyRef>,
+    /// `console` if a session of the console sent the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) via: Option<String>,
+    /// The first 8 characters of the session's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
     /// The address of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) address: Option<String>,
@@ -39,7 +46,7 @@ pub(crate) struct Entry {
     /// The status of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
-    /// `done`, `refused` or `failed`.
+    /// `done`, `refused` or `failed`; of a session also `opened` or `ended`.
     pub(crate) outcome: String,
 }
 
@@ -59,21 +66,46 @@ impl KeyRef {
 }
 
 impl Entry {
-    /// The entry for the first use of a key from an address.
-    pub(crate) fn new_address(at: Millis, key: &ApiKey, address: Option<String>) -> Self {
+    /// An entry of an event that is no change.
+    fn event(at: Millis, event: &str, outcome: &str) -> Self {
         Self {
             id: 0,
             at: rfc3339(at),
-            event: "newAddress".to_owned(),
-            key: KeyRef::is(key),
-            address,
+            event: event.to_owned(),
+            key: None,
+            via: None,
+            session: None,
+            address: None,
             request_id: None,
             method: None,
             path: None,
             resource: None,
             fields: Vec::new(),
             status: None,
-            outcome: "done".to_owned(),
+            outcome: outcome.to_owned(),
         }
     }
+
+    /// The entry for the first use of a key from an address.
+    pub(crate) fn new_address(at: Millis, key: &ApiKey, address: Option<String>) -> Self {
+        Self { key: Some(KeyRef::is(key)), address, ..Self::event(at, "newAddress", "done") }
+    }
+
+    /// The entry for a session that was opened or ended (`outcome`), with the key that did it.
+    pub(crate) fn session(at: Millis, key: &ApiKey, session: &str, outcome: &str) -> Self {
+        let session = session.get(..8).map(str::to_owned);
+        Self { key: Some(KeyRef::is(key)), session, ..Self::event(at, SESSION, outcome) }
+    }
+
+    /// The entry for a refused sign-in.
+    pub(crate) fn refused_sign_in(at: Millis) -> Self {
+        Self::event(at, SESSION, "refused")
+    }
+
+    /// The same entry with the address of the client.
+    pub(crate) fn with_address(self, address: Option<String>) -> Self {
+        Self { address, ..self }
+    }
 }
+
+const SESSION: &str = "session";

@@ -39,7 +39,7 @@ impl Filter {
         };
         self.before.is_none_or(|before| entry.id < before)
             && self.resource.as_ref().is_none_or(about)
-            && self.key.as_ref().is_none_or(|key| entry.key.id == *key)
+            && self.key.as_ref().is_none_or(|key| entry.key.as_ref().is_some_and(|by| by.id == *key))
     }
 
     fn is_too_old(&self, entry: &Entry) -> bool {

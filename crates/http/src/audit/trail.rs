@@ -21,6 +21,8 @@ pub(crate) struct Trail {
     pub(crate) key: Option<KeyRef>,
     /// The names of the fields that the request sent.
     pub(crate) fields: Vec<String>,
+    /// The first 8 characters of the session's id, if the console sent the request.
+    pub(crate) session: Option<String>,
 }
 
 /// Runs `task` and returns its result with the trail that it noted.
@@ -32,6 +34,11 @@ pub(crate) async fn with_trail<T>(task: impl Future<Output = T>) -> (T, Trail) {
 pub(crate) fn note_key(key: &ApiKey) {
     // A request that is not audited has no trail.
     let _ = TRAIL.try_with(|trail| trail.borrow_mut().key = Some(KeyRef::is(key)));
+}
+
+/// Notes the session of a request, by its id.
+pub(crate) fn note_session(id: &str) {
+    let _ = TRAIL.try_with(|trail| trail.borrow_mut().session = id.get(..8).map(str::to_owned));
 }
 
 /// Notes the names of the fields that a request sent.

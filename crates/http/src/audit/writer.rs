@@ -1,10 +1,11 @@
 //! The writer of the audit log: one thread that appends waiting entries and syncs them together.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use longshore_model::Millis;
@@ -16,6 +17,8 @@ use super::query::{AuditPage, Filter, find};
 
 /// The number of entries that may wait to be written. Further entries are lost and reported in the server's log.
 const WAITING_MAX: usize = 10_000;
+/// The number of entries in memory, for readers of events.
+const RECENT_MAX: usize = 100;
 /// How long a response waits until its entry is written.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
@@ -29,7 +32,11 @@ struct WriterShared {
     folder: PathBuf,
     limits: RotationLimits,
     entries: SyncSender<Waiting>,
+    recent: Arc<RecentEntries>,
 }
+
+/// The entries that were written last, oldest first.
+type RecentEntries = Mutex<VecDeque<Entry>>;
 
 /// An entry to be written, the time of its event in ms, and the channel that reports the write.
 struct Waiting {
@@ -50,8 +57,12 @@ impl AuditLog {
         let files = RotatedFiles::open(folder, limits)?;
         let (entries, waiting) = sync_channel(WAITING_MAX);
         // The thread ends when the last clone of the log is dropped.
-        std::thread::Builder::new().name("audit".to_owned()).spawn(move || write(files, &waiting))?;
-        Ok(Self { shared: Arc::new(WriterShared { folder: folder.to_owned(), limits, entries }) })
+        let recent = Arc::<RecentEntries>::default();
+        let written = Arc::clone(&recent);
+        std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || write(files, &waiting, &written))?;
+        Ok(Self { shared: Arc::new(WriterShared { folder: folder.to_owned(), limits, entries, recent }) })
     }
 
     /// Writes an entry and waits until it is synced, for at most one second.
@@ -76,6 +87,12 @@ impl AuditLog {
         }
     }
 
+    /// The entries with a larger id than `after`, oldest first, of the last 100 that this server wrote.
+    pub(crate) fn recent(&self, after: u64) -> Vec<Entry> {
+        let recent = self.shared.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.iter().filter(|entry| entry.id > after).cloned().collect()
+    }
+
     /// The entries that meet the conditions, newest first. Reads files, so the call blocks.
     pub(crate) fn find(&self, filter: &Filter) -> io::Result<AuditPage> {
         find(&self.shared.folder, self.shared.limits.files_max, filter)
@@ -88,12 +105,12 @@ impl fmt::Debug for AuditLog {
     }
 }
 
-fn write(mut files: RotatedFiles, waiting: &Receiver<Waiting>) {
+fn write(mut files: RotatedFiles, waiting: &Receiver<Waiting>, recent: &RecentEntries) {
     while let Ok(first) = waiting.recv() {
         let batch: Vec<Waiting> = std::iter::once(first).chain(waiting.try_iter()).collect();
         let mut lines = Vec::new();
-        let mut replies = Vec::new();
-        for Waiting { mut entry, at, written } in batch {
+        let (mut replies, mut written) = (Vec::new(), Vec::new());
+        for Waiting { mut entry, at, written: reply } in batch {
             // From the time, or the next number if the clock went back.
             entry.id = (at.0 << 10).max(files.last_id + 1);
             files.last_id = entry.id;
@@ -101,14 +118,21 @@ fn write(mut files: RotatedFiles, waiting: &Receiver<Waiting>) {
             if serde_json::to_writer(&mut lines, &entry).is_ok() {
                 lines.push(b'\n');
             }
-            replies.extend(written);
+            replies.extend(reply);
+            written.push(entry);
         }
         if let Err(error) = files.append(&lines) {
             tracing::error!(%error, "audit log write failed, entries lost");
         }
-        for written in replies {
+        {
+            let mut recent = recent.lock().unwrap_or_else(PoisonError::into_inner);
+            recent.extend(written);
+            let surplus = recent.len().saturating_sub(RECENT_MAX);
+            recent.drain(..surplus);
+        }
+        for reply in replies {
             // A closed channel is no error: the response did not wait longer.
-            let _ = written.send(());
+            let _ = reply.send(());
         }
     }
 }

@@ -11,6 +11,8 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
+use crate::sessions::CONSOLE_HEADER;
+
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
 /// The allowed headers if a preflight does not name the headers that the page wants to send.
 const HEADERS: HeaderValue = HeaderValue::from_static("authorization, content-type");
@@ -55,15 +57,20 @@ impl Cors {
         Self { origin: origins.admitted(headers), varies: matches!(origins, Origins::These(_)) }
     }
 
-    /// The response to a preflight; `None` for any other request and for other origins.
+    /// The response to a preflight; `None` for any other request, for other origins, and for the header with which the
+    /// console's page proves that it is of this server.
     pub(super) fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Response> {
         let asks = method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         if !asks || self.origin.is_none() {
             return None;
         }
+        let wanted = headers.get(ACCESS_CONTROL_REQUEST_HEADERS);
+        if wanted.is_some_and(names_console_header) {
+            return None;
+        }
         let mut response = StatusCode::NO_CONTENT.into_response();
         // Client libraries send many headers of their own; the server allows all of them.
-        let wanted = headers.get(ACCESS_CONTROL_REQUEST_HEADERS).cloned().unwrap_or(HEADERS);
+        let wanted = wanted.cloned().unwrap_or(HEADERS);
         for (name, value) in [
             (ACCESS_CONTROL_ALLOW_METHODS, METHODS),
             (ACCESS_CONTROL_ALLOW_HEADERS, wanted),
@@ -84,4 +91,9 @@ impl Cors {
             headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
         }
     }
+}
+
+fn names_console_header(wanted: &HeaderValue) -> bool {
+    let mut names = wanted.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    names.any(|name| name.eq_ignore_ascii_case(CONSOLE_HEADER.as_str().as_bytes()))
 }

@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use longshore_engine::{EndpointHandle, TrackedKey};
+use longshore_engine::{EndpointHandle, OpenSession, TrackedKey};
 use longshore_model::{ApiKey, EndpointId, KeyId, KeyScope, Millis, Permission};
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::HttpState;
 use crate::audit::{Entry, note_key};
-use crate::gate::peer::Peer;
+use crate::gate::caller::{Caller, key_of};
+use crate::gate::client;
 use crate::wire::api_error::ApiError;
 
 /// The id of the operator's key, whose text the operator chose.
@@ -35,27 +36,35 @@ pub(crate) fn credential(headers: &HeaderMap) -> Option<&[u8]> {
     (!bare.is_empty()).then_some(bare)
 }
 
-/// Returns the key that a request carries, if the key is known, active and within its rate. Does not check any
+/// Returns the key that a request carries, or whose session it has, if the key is known, active and within its rate. Does not check any
 /// permission. Must be called once per request, because each call counts against the key's rate.
-fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Arc<TrackedKey>, ApiError> {
-    let text = credential(headers).ok_or_else(ApiError::unauthorized)?;
-    let key = look_up(state, text).ok_or_else(ApiError::unauthorized)?;
+fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let found = match credential(headers) {
+        Some(text) => look_up(state, text).map(|key| Caller { key, session: None }),
+        None => Caller::of_session(state, headers),
+    };
+    let key = found.ok_or_else(ApiError::unauthorized)?;
     if !key.is_alive(now_for(&key, state)) {
         return Err(ApiError::unauthorized());
     }
-    let caller = Peer::current().map(|peer| peer.caller);
-    if key.touch(caller.as_ref()) {
-        let address = caller.map(|caller| caller.address.to_string());
+    let address = client::address(state, headers);
+    if key.touch(address.as_ref()) {
+        let address = address.map(|client| client.address.to_string());
         tracing::info!(key = %key.id, address, "key used from a new address");
         if let Some(log) = state.audit() {
             let now = state.engine().now();
             log.note(now, Entry::new_address(now, &key, address));
         }
     }
-    if let Some(rate) = key.rate_limit {
+    if let Some(rate) = key.rate_limit.filter(|_| key.session.is_none()) {
         state.limiter().admit_key(&key.id, rate)?;
     }
     Ok(key)
+}
+
+/// The key with this text, if it is active.
+pub(crate) fn active_key(state: &HttpState, text: &[u8]) -> Option<Arc<TrackedKey>> {
+    look_up(state, text).filter(|key| key.is_alive(state.engine().now()))
 }
 
 /// The key with this text; `None` if the server stores no such key.
@@ -76,7 +85,7 @@ pub(crate) fn authorize(
     state: &HttpState,
     headers: &HeaderMap,
     permission: Permission,
-) -> Result<Arc<TrackedKey>, ApiError> {
+) -> Result<Caller, ApiError> {
     authorize_if(state, headers, |key| key.permits(permission, None, now_for(key, state)))
 }
 
@@ -90,15 +99,20 @@ pub(crate) fn authorize_somewhere(
     state: &HttpState,
     headers: &HeaderMap,
     permission: Permission,
-) -> Result<Arc<TrackedKey>, ApiError> {
+) -> Result<Caller, ApiError> {
     authorize_if(state, headers, |key| key.has_scope_for(permission))
+}
+
+/// Returns the key of a request. The key needs no particular permission.
+pub(crate) fn authorize_any(state: &HttpState, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    authorize_if(state, headers, |_| true)
 }
 
 fn authorize_if(
     state: &HttpState,
     headers: &HeaderMap,
     permits: impl FnOnce(&TrackedKey) -> bool,
-) -> Result<Arc<TrackedKey>, ApiError> {
+) -> Result<Caller, ApiError> {
     let key = live_key(state, headers)?;
     note_key(&key);
     if permits(&key) { Ok(key) } else { Err(ApiError::unauthorized()) }
@@ -112,7 +126,7 @@ pub(crate) fn authorize_endpoint(
     headers: &HeaderMap,
     permission: Permission,
     id_or_slug: &str,
-) -> Result<(Arc<TrackedKey>, EndpointHandle), ApiError> {
+) -> Result<(Caller, EndpointHandle), ApiError> {
     let key = live_key(state, headers)?;
     if permission == Permission::WriteCatalog {
         note_key(&key);
@@ -128,23 +142,71 @@ pub(crate) fn authorize_endpoint(
 }
 
 /// The permission of a key for an endpoint, from when a long response began. Checked again before each part of the
-/// response, so that the response ends once the key is revoked, disabled or expired.
+/// response, so that the response ends once the key is revoked, disabled or expired, or the session is over.
 pub(crate) struct OngoingAccess {
-    key: String,
+    key: OngoingKey,
     permission: Permission,
     endpoint: EndpointId,
 }
 
 impl OngoingAccess {
-    pub(crate) fn of(key: &TrackedKey, permission: Permission, endpoint: EndpointId) -> Self {
-        Self { key: key.id.clone(), permission, endpoint }
+    pub(crate) fn of(caller: &Caller, permission: Permission, endpoint: EndpointId) -> Self {
+        Self { key: OngoingKey::of(caller), permission, endpoint }
     }
 
     /// Whether the key still has the permission.
     pub(crate) fn holds(&self, state: &HttpState) -> bool {
-        let key = state.engine().keys().get(&self.key);
+        let key = self.key.key(state);
         key.is_some_and(|key| key.permits(self.permission, Some(&self.endpoint), now_for(&key, state)))
     }
+}
+
+/// The key of a long response that is about several endpoints. It is looked up again before each part of the response.
+pub(crate) struct OngoingKey {
+    key: String,
+    session: Option<Arc<OpenSession>>,
+}
+
+impl OngoingKey {
+    pub(crate) fn of(caller: &Caller) -> Self {
+        Self { key: caller.id.clone(), session: caller.session.clone() }
+    }
+
+    /// The key as it is now; `None` if it was revoked, disabled or has expired, or the session is over.
+    pub(crate) fn key(&self, state: &HttpState) -> Option<Arc<TrackedKey>> {
+        let key = match &self.session {
+            None => state.engine().keys().get(&self.key),
+            Some(session) => key_of(state, session).filter(|_| is_still_open(state, session)),
+        };
+        key.filter(|key| key.is_alive(now_for(key, state)))
+    }
+}
+
+/// Returns the id of the endpoint with this id or slug, if the key may read its settings or its jobs.
+///
+/// # Errors
+///
+/// 401 if the key may do neither, also for an endpoint that does not exist if the key names its endpoints; else 404.
+pub(crate) fn readable_endpoint(
+    state: &HttpState,
+    key: &ApiKey,
+    id_or_slug: &str,
+) -> Result<EndpointId, ApiError> {
+    let endpoint = state.engine().endpoint(id_or_slug);
+    let unlisted = || id_or_slug.parse().unwrap_or_else(|_| EndpointId::mint(0));
+    let id = endpoint.as_ref().map_or_else(unlisted, EndpointHandle::id);
+    let now = now_for(key, state);
+    let may = |permission| key.permits(permission, Some(&id), now);
+    if !may(Permission::ReadCatalog) && !may(Permission::ReadJobs) {
+        return Err(ApiError::unauthorized());
+    }
+    endpoint.map(|endpoint| endpoint.id()).ok_or_else(ApiError::no_such_endpoint)
+}
+
+/// Whether a session was not ended and is not over.
+fn is_still_open(state: &HttpState, session: &OpenSession) -> bool {
+    let (engine, limits) = (state.engine(), &state.console().session_limits);
+    engine.sessions().by_hash(&session.hash).is_some_and(|session| session.is_open(limits, engine.now()))
 }
 
 /// Checks that a request carries the worker token of the endpoint with this id or slug, and returns the endpoint.

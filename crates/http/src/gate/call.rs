@@ -2,19 +2,19 @@
 //! the body is read.
 
 use std::future::ready;
-use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use http::{HeaderMap, Uri};
-use longshore_engine::{EndpointHandle, TrackedKey};
-use longshore_model::{JobId, Permission, Submitter};
+use longshore_engine::EndpointHandle;
+use longshore_model::{EndpointId, JobId, Permission, Submitter};
 
 use crate::HttpState;
 use crate::gate::auth;
 use crate::gate::auth::OngoingAccess;
+use crate::gate::caller::Caller;
 use crate::gate::rate_limits::LimitedRoute;
 use crate::wire::BoxResponse;
 use crate::wire::api_error::ApiError;
@@ -61,10 +61,7 @@ impl Gate {
             Ok(found) => found,
             Err(failure) => return Box::pin(ready(failure.into_response())),
         };
-        let permit = self.route.map(|route| {
-            let running = endpoint.running_workers();
-            state.limiter().admit(key.owner, endpoint.no(), route, running)
-        });
+        let permit = self.route.map(|route| key.admit(&state, &endpoint, route));
         let permit = match permit.transpose() {
             Ok(permit) => permit,
             Err(exceeded) => return Box::pin(ready(exceeded.into_response())),
@@ -88,7 +85,7 @@ pub(crate) struct Call {
     pub(crate) endpoint: EndpointHandle,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body,
-    key: Arc<TrackedKey>,
+    key: Caller,
     job: Option<JobId>,
     uri: Uri,
 }
@@ -133,10 +130,14 @@ impl Call {
         OngoingAccess::of(&self.key, permission, self.endpoint.id())
     }
 
+    /// Returns whether the key has a permission for an endpoint, which may be another one than that of the path.
+    pub(crate) fn permits(&self) -> impl Fn(Permission, &EndpointId) -> bool + Send + Sync + use<> {
+        let (key, now) = (self.key.clone(), auth::now_for(&self.key, &self.state));
+        move |permission, endpoint| key.permits(permission, Some(endpoint), now)
+    }
+
     /// Checks a further permission of the key.
     pub(crate) fn require(&self, permission: Permission) -> Result<(), ApiError> {
-        let now = auth::now_for(&self.key, &self.state);
-        let permits = self.key.permits(permission, Some(&self.endpoint.id()), now);
-        if permits { Ok(()) } else { Err(ApiError::unauthorized()) }
+        if self.permits()(permission, &self.endpoint.id()) { Ok(()) } else { Err(ApiError::unauthorized()) }
     }
 }

@@ -298,6 +298,11 @@ pub(crate) struct RequestPermit {
 }
 
 impl RequestPermit {
+    /// A permit that counts nothing.
+    pub(super) fn uncounted() -> Self {
+        Self { held: None }
+    }
+
     /// Ends the request and adds the state of its limit to the response.
     pub(crate) fn close(self, mut response: Response) -> Response {
         if let Some((_, limit_status)) = &self.held {
@@ -343,10 +348,16 @@ enum Reason {
 }
 
 impl LimitExceeded {
-    fn of_rate(name: &'static str, rate: u32, wait_ms: u64) -> Self {
+    pub(super) fn of_rate(name: &'static str, rate: u32, wait_ms: u64) -> Self {
         let reset_s = wait_ms.div_ceil(1_000);
         let limit_status = LimitStatus { name, rate, window_s: WINDOW_MS / 1_000, left: 0, reset_s };
         Self { limit_status, reason: Reason::Rate, retry_after_s: reset_s.max(1) }
+    }
+
+    /// Too many requests without a response. `rate` is the limit in 10 s, for the headers.
+    pub(super) fn of_concurrency(name: &'static str, rate: u32) -> Self {
+        let limit_status = LimitStatus { name, rate, window_s: WINDOW_MS / 1_000, left: 0, reset_s: 1 };
+        Self { limit_status, reason: Reason::Concurrency, retry_after_s: 1 }
     }
 }
 

@@ -7,6 +7,7 @@ use super::query_text::SelectedField;
 use super::rest::{ManagementClient, segment};
 use super::{FieldError, Resolved, command_line};
 use crate::gate::auth;
+use crate::management::MASK;
 
 pub(super) async fn resolve(rest: &ManagementClient, selected: &SelectedField) -> Resolved {
     match selected.name.as_str() {
@@ -100,7 +101,7 @@ fn pod(record: &Value) -> Value {
     let gpu = &record["gpu"];
     let names = record["env"].as_object().into_iter().flatten();
     let env: Value =
-        names.map(|(name, value)| json!(format!("{name}={}", value.as_str().unwrap_or("")))).collect();
+        names.map(|(name, value)| json!(format!("{name}={}", value.as_str().unwrap_or(MASK)))).collect();
     for (name, value) in [
         ("dockerArgs", docker_args(record)),
         ("env", env),
@@ -127,8 +128,13 @@ fn joined(list: &Value) -> Value {
     json!(items.collect::<Vec<_>>().join(","))
 }
 
+/// Lists the variables of an environment. Clients expect a text as each value, so the name of a secret is a field beside
+/// it.
 fn pairs(members: &Value) -> Value {
-    let pair = |(key, value): (&String, &Value)| json!({ "key": key, "value": value });
+    let pair = |(key, value): (&String, &Value)| match value {
+        Value::Object(reference) => json!({ "key": key, "value": MASK, "secret": reference["secret"] }),
+        value => json!({ "key": key, "value": value }),
+    };
     members.as_object().into_iter().flatten().map(pair).collect()
 }
 

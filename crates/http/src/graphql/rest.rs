@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, Method, Request};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE};
+use axum::http::{HeaderMap, HeaderName, Method, Request};
 use axum::middleware::from_fn_with_state;
 use longshore_engine::TrackedKey;
 use serde_json::Value;
@@ -13,7 +13,8 @@ use tower::ServiceExt as _;
 
 use super::{FieldError, Resolved};
 use crate::HttpState;
-use crate::management::audit_trail;
+use crate::management::{audit_trail, full_disk};
+use crate::sessions::CONSOLE_HEADER;
 use crate::wire::request_id::RequestId;
 
 /// Longest response of the management API, in bytes. The longest ones are lists.
@@ -25,7 +26,8 @@ pub(super) struct ManagementClient {
     /// The client's key.
     pub(super) key: Arc<TrackedKey>,
     router: Router,
-    credential: Option<HeaderValue>,
+    /// The headers with the client's key or session.
+    credential: HeaderMap,
     request_id: Option<RequestId>,
 }
 
@@ -40,9 +42,10 @@ impl ManagementClient {
         // Each change is an entry of its own in the audit log.
         let router = groups
             .fold(Router::new(), Router::merge)
+            .layer(from_fn_with_state(state.clone(), full_disk::refuse))
             .layer(from_fn_with_state(state.clone(), audit_trail::watch))
             .with_state(state.clone());
-        Self { router, credential: headers.get(AUTHORIZATION).cloned(), request_id, state, key }
+        Self { router, credential: credential(headers), request_id, state, key }
     }
 
     pub(super) async fn get(&self, path: &str) -> Resolved {
@@ -66,8 +69,8 @@ impl ManagementClient {
         let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
         let mut request =
             Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
-        if let Some(credential) = &self.credential {
-            request = request.header(AUTHORIZATION, credential);
+        for (name, value) in &self.credential {
+            request = request.header(name, value);
         }
         let failed = |what: &str| FieldError::new(format!("the management API {what}"));
         if let Some(request_id) = &self.request_id {
@@ -86,6 +89,13 @@ impl ManagementClient {
         let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
         Err(FieldError { message: text("error"), code: text("code"), unauthorized: status.as_u16() == 401 })
     }
+}
+
+/// The headers of a request with its key or its session.
+fn credential(headers: &HeaderMap) -> HeaderMap {
+    let is_credential = |name: &HeaderName| [AUTHORIZATION, COOKIE, CONSOLE_HEADER].contains(name);
+    let sent = headers.iter().filter(|(name, _)| is_credential(name));
+    sent.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// An id as one segment of a path, with all other characters escaped.

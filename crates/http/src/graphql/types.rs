@@ -23,7 +23,8 @@ pub(super) enum FieldType {
 
 use FieldType::{Leaf, Of};
 
-const PAIR: Type = Type { name: "EnvironmentVariable", fields: &[("key", Leaf), ("value", Leaf)] };
+const PAIR: Type =
+    Type { name: "EnvironmentVariable", fields: &[("key", Leaf), ("value", Leaf), ("secret", Leaf)] };
 
 const VOLUME: Type = Type {
     name: "NetworkVolume",

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName};
 use longshore_engine::{EndpointError, FollowEvent, Follower, JobSnapshot, StreamChunk};
 use longshore_model::Permission;
 use longshore_planted::{Bug, planted};
@@ -17,12 +16,10 @@ use crate::gate::auth::OngoingAccess;
 use crate::gate::call::Call;
 use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
-use crate::wire::sse::{self, COMMENT, KEEP_ALIVE, Next, on_one_line};
+use crate::wire::sse::{self, COMMENT, KEEP_ALIVE, Next, last_event_id, on_one_line};
 
 /// Longest wait for the first event before the response begins.
 const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(2);
-
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The response: events for chunks with their offset as `id`, `event: status` for each change of the job's state, and
 /// finally `event: done` with the job. A reader that was disconnected sends `Last-Event-ID` to go on. Damaged data is
@@ -41,15 +38,6 @@ pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, 
     let access = call.ongoing_access(Permission::ReadJobs);
     let following = Following { follower, access, state: call.state, first, has_ended: false };
     Ok(sse::answer(following, Following::next))
-}
-
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
-    // Browsers omit the header without an id; other clients send it empty.
-    let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
-    let digits = value.as_bytes().iter().all(u8::is_ascii_digit);
-    let number = value.to_str().ok().filter(|_| digits).and_then(|text| text.parse().ok());
-    let refusal = || ApiError::bad_request("bad_parameter", "`Last-Event-ID` must be the `id` of an event");
-    number.map(Some).ok_or_else(refusal)
 }
 
 /// A response in progress.

@@ -68,17 +68,60 @@ pub(super) const STREAM: &[Parameter] = &[
 pub(super) const EVENTS: &str = "The answer is an array, or an object if the endpoint's `streamShape` says so. With `Accept: text/event-stream` the job is followed to its end: every chunk is an \
     event with its offset as `id`, `event: status` has the record whenever the job stands otherwise, and `event: done` \
     has it in the end. `event: error` is the last one where what is next is damaged.";
-/// The parameters of `/requests`.
-pub(super) const REQUESTS: &[Parameter] = &[
-    query("status", ParameterKind::Made(states), "only jobs in this state"),
+/// What `/requests` answers.
+pub(super) const ABOUT_REQUESTS: &str = "Without an `output` or `error` of more than 4 KiB: `/status` has those. A page \
+    compares at most 10 000 jobs with the conditions, and with `q` reads at most 64 MiB or for 1 s; `searched` of `of` jobs \
+    were compared for it. A page can be empty although a later one is not: go on with `cursor` until it is null.";
+/// The parameters of lists of jobs.
+pub(crate) const CONDITIONS: &[Parameter] = &[
+    query("status", ParameterKind::Form("^[A-Z_]+(,[A-Z_]+)*$"), "only jobs in these states, between commas"),
+    query("since", ParameterKind::Time, "only jobs submitted then or later"),
+    query("until", ParameterKind::Time, "only jobs submitted earlier"),
+    query("worker", ParameterKind::Text, "only jobs whose present or last worker has this id"),
+    query("key", ParameterKind::Text, "only jobs that the API key with this id submitted"),
+    query("id", ParameterKind::Text, "only jobs whose id begins or ends with this text"),
+    query("minDelayMs", ANY_MS, "only jobs that waited for this time at least"),
+    query("minExecutionMs", ANY_MS, "only jobs that ran for this time at least"),
+    query("retried", ParameterKind::Flag, "only jobs that were retried automatically"),
     limit("how many jobs at most"),
     query("cursor", ParameterKind::Made(job_id), "the `cursor` of the page before"),
 ];
+/// The further parameters of `/requests`.
+pub(super) const REQUESTS: &[Parameter] = &[
+    query(
+        "q",
+        ParameterKind::Text,
+        "only jobs with this text in their id, input, output or error, in any case",
+    ),
+    query("counts", ParameterKind::Flag, "also the numbers of queued and running jobs"),
+];
+const ANY_MS: ParameterKind = ParameterKind::Integer { min: 0, max: u64::MAX, default: None };
+
+fn page_members(item: &str) -> [(&'static str, Value); 5] {
+    [
+        ("requests", array_of(&reference(item))),
+        ("cursor", json!({ "type": "string", "nullable": true })),
+        ("searched", count()),
+        ("of", count()),
+        ("complete", json!({ "type": "boolean", "description": "no later page has a job" })),
+    ]
+}
+
+/// The schemas of the list of all endpoints' jobs.
+pub(crate) fn all_requests() -> Vec<(&'static str, Value)> {
+    let job = [job(), job_times(), job_submitter(), vec![("endpointId", text())]].concat();
+    let unanswered = json!({ "type": "integer", "description": "endpoints that are left out" });
+    let page = [&page_members("JobOfEndpoint")[..], &[("unanswered", unanswered)]].concat();
+    vec![
+        ("JobOfEndpoint", object(&job, &["id", "status", "createdAt", "owner", "endpointId"])),
+        ("AllRequestPage", object(&page, &page.iter().map(|(name, _)| *name).collect::<Vec<_>>())),
+    ]
+}
 
 /// Every schema of the job interface.
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
-    let nullable_text = json!({ "type": "string", "nullable": true });
-    let page = [("requests", array_of(&reference("ListedJob"))), ("cursor", nullable_text)];
+    let numbers = object(&[("IN_QUEUE", count()), ("IN_PROGRESS", count())], &["IN_QUEUE", "IN_PROGRESS"]);
+    let page = [&page_members("ListedJob")[..], &[("counts", numbers)]].concat();
     let health = [
         ("jobs", counts(&["completed", "failed", "inProgress", "inQueue", "retried"])),
         ("workers", counts(&["idle", "initializing", "ready", "running", "throttled", "unhealthy"])),
@@ -91,7 +134,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
             "ListedJob",
             object(&[job(), job_times(), job_submitter()].concat(), &["id", "status", "createdAt", "owner"]),
         ),
-        ("RequestPage", object(&page, &["requests", "cursor"])),
+        ("RequestPage", object(&page, &["requests", "cursor", "searched", "of", "complete"])),
         (
             "StreamChunk",
             with_example(
@@ -190,7 +233,7 @@ pub(super) fn job_id() -> Value {
 }
 
 /// The states of a job.
-fn states() -> Value {
+pub(super) fn states() -> Value {
     let mut names: Vec<_> = JobState::ALL.iter().map(|state| state.as_str()).collect();
     names.sort_unstable();
     json!({ "type": "string", "enum": names })

@@ -9,7 +9,7 @@ use longshore_model::limits::{
 };
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{envelope, idempotency, job_response};
+use super::{idempotency, job_response};
 use crate::gate::call::Call;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::{self, ReadBody};
@@ -57,7 +57,7 @@ async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphore
     let id = call.state.engine().mint_job(sync);
     let engine = call.state.engine();
     let seal = |config: &str| engine.sealed_s3_config(id, config).map_err(|_| ApiError::internal());
-    let envelope = envelope::parse(&bytes, seal, |url| engine.may_call_webhook(url))?;
+    let envelope = longshore_envelope::parse(&bytes, seal, |url| engine.may_call_webhook(url))?;
     let submission = Submission {
         id,
         members: envelope.members,

@@ -96,7 +96,7 @@ fn event_of(state: JobState) -> Option<&'static str> {
     WebhookEvent::of(state).map(WebhookEvent::as_str)
 }
 
-fn view(delivery: &Delivery) -> Value {
+pub(super) fn view(delivery: &Delivery) -> Value {
     let attempts: Vec<Value> = delivery.attempts.iter().map(attempt).collect();
     json!({
         "id": delivery.id,

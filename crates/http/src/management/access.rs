@@ -1,17 +1,16 @@
 //! Which keys may use the management API: the scope `manage` permits changes, `read` permits every GET.
 
-use std::sync::Arc;
-
 use http::HeaderMap;
-use longshore_engine::{EndpointHandle, TrackedKey};
+use longshore_engine::EndpointHandle;
 use longshore_model::Permission;
 
 use crate::HttpState;
 use crate::gate::auth;
+use crate::gate::caller::Caller;
 use crate::wire::api_error::ApiError;
 
 /// Checks that a request may change the whole catalog.
-pub(super) fn may_manage(state: &HttpState, headers: &HeaderMap) -> Result<Arc<TrackedKey>, ApiError> {
+pub(super) fn may_manage(state: &HttpState, headers: &HeaderMap) -> Result<Caller, ApiError> {
     auth::authorize(state, headers, Permission::WriteCatalog)
 }
 
@@ -20,7 +19,7 @@ pub(super) fn may_manage_endpoint(
     state: &HttpState,
     headers: &HeaderMap,
     id_or_slug: &str,
-) -> Result<(Arc<TrackedKey>, EndpointHandle), ApiError> {
+) -> Result<(Caller, EndpointHandle), ApiError> {
     auth::authorize_endpoint(state, headers, Permission::WriteCatalog, id_or_slug)
 }
 
@@ -35,6 +34,6 @@ pub(super) fn may_read_endpoint(
     state: &HttpState,
     headers: &HeaderMap,
     id_or_slug: &str,
-) -> Result<(Arc<TrackedKey>, EndpointHandle), ApiError> {
+) -> Result<(Caller, EndpointHandle), ApiError> {
     auth::authorize_endpoint(state, headers, Permission::ReadCatalog, id_or_slug)
 }

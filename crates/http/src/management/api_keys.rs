@@ -277,6 +277,11 @@ fn endpoint_ids(state: &HttpState, place: usize, names: &[&str]) -> Result<Vec<E
     Ok(ids)
 }
 
+/// The scopes of a key as they are shown.
+pub(super) fn shown_scopes(key: &ApiKey) -> Vec<Value> {
+    key.scopes.iter().map(scope_view).collect()
+}
+
 /// A key as clients read it: without the hash, and without the fields that are not set.
 fn view(engine: &Engine, key: &TrackedKey) -> Value {
     let now = engine.now();
@@ -284,7 +289,7 @@ fn view(engine: &Engine, key: &TrackedKey) -> Value {
         "id": key.id,
         "name": key.name,
         "owner": engine.keys().owner_name(key.owner),
-        "scopes": key.scopes.iter().map(scope_view).collect::<Vec<_>>(),
+        "scopes": shown_scopes(key),
         "createdAt": rfc3339(key.created_at),
         "disabled": key.disabled,
     });

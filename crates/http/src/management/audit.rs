@@ -46,8 +46,10 @@ pub(super) fn group() -> Group {
         &[
             ("id", json!({ "type": "integer", "format": "int64" })),
             ("at", time()),
-            ("event", json!({ "type": "string", "enum": ["change", "newAddress"] })),
+            ("event", json!({ "type": "string", "enum": ["change", "newAddress", "session"] })),
             ("key", key),
+            ("via", json!({ "type": "string", "enum": ["console"] })),
+            ("session", text()),
             ("address", text()),
             ("requestId", text()),
             ("method", text()),
@@ -55,15 +57,18 @@ pub(super) fn group() -> Group {
             ("resource", text()),
             ("fields", json!({ "type": "array", "items": { "type": "string" } })),
             ("status", json!({ "type": "integer" })),
-            ("outcome", json!({ "type": "string", "enum": ["done", "refused", "failed"] })),
+            (
+                "outcome",
+                json!({ "type": "string", "enum": ["done", "refused", "failed", "opened", "ended"] }),
+            ),
         ],
-        &["id", "at", "event", "key", "outcome"],
+        &["id", "at", "event", "outcome"],
     );
     let operations = vec![
         Operation::get("ListAuditEntries", "/v1/audit", list)
             .summary("who changed what, newest first")
-            .about("Changes under `/v1` by keys of this server, done or refused, and the first use of each key from an \
-                    address. Names of fields, never their values.")
+            .about("Changes under `/v1` by keys of this server, done or refused, the first use of each key from an \
+                    address, and sign-ins at the console. Names of fields, never their values.")
             .gives_many("AuditEntry")
             .with(PARAMETERS),
     ];

@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 
 use crate::HttpState;
 use crate::audit::{Entry, with_trail};
-use crate::gate::peer::Peer;
+use crate::gate::client;
 use crate::wire::request_id::RequestId;
 use crate::wire::rfc3339::rfc3339;
 
@@ -21,6 +21,7 @@ pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next
         && (path.starts_with("/v1/") || is_graphql(path));
     let Some(log) = state.audit().filter(|_| changes) else { return next.run(request).await };
     let (path, method) = (path.to_owned(), request.method().to_string());
+    let address = client::address(&state, request.headers()).map(|client| client.address.to_string());
     let request_id = request.extensions().get::<RequestId>().map(ToString::to_string);
     let (response, trail) = with_trail(next.run(request)).await;
     let Some(key) = trail.key else { return response };
@@ -34,8 +35,10 @@ pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next
         id: 0,
         at: rfc3339(at),
         event: "change".to_owned(),
-        key,
-        address: Peer::current().map(|peer| peer.caller.address.to_string()),
+        key: Some(key),
+        via: trail.session.is_some().then(|| "console".to_owned()),
+        session: trail.session,
+        address,
         request_id,
         method: Some(method),
         resource: Some(resource(&path, made)),

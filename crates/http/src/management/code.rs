@@ -1,5 +1,6 @@
 //! `/v1/code`: uploaded archives of folders with handlers, which templates run.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -11,13 +12,13 @@ use longshore_model::{CodeHash, Template};
 use serde_json::{Value, json};
 
 use super::JsonResult;
-use super::access::{may_manage, may_read};
+use super::access::{may_manage, may_manage_endpoint, may_read};
 use super::workers::blocking;
 use crate::HttpState;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
 use crate::openapi::schema::{array_of, count, object, text, time};
 use crate::openapi::{Group, Operation};
-use crate::services::files::{CodeError, CodeVersion, FileService};
+use crate::services::files::{CodeError, CodeUpload, CodeVersion, FileService};
 use crate::wire::api_error::ApiError;
 use crate::wire::body;
 use crate::wire::query::Query;
@@ -26,6 +27,14 @@ use crate::wire::rfc3339::rfc3339;
 const PATTERN: &str = "^[a-z0-9][a-z0-9-]{1,62}$";
 const NAME: &[Parameter] =
     &[query("name", ParameterKind::Form(PATTERN), "the name that all versions of the code share").required()];
+const OWNER: &[Parameter] = &[
+    query("name", ParameterKind::Form(PATTERN), "the name that all versions of the code share"),
+    query(
+        "endpoint",
+        ParameterKind::Text,
+        "instead of `name`: the id or slug of the endpoint that the code is for; a key that manages it may send its code",
+    ),
+];
 
 /// The operations on code.
 pub(super) fn group() -> Group {
@@ -42,7 +51,8 @@ pub(super) fn group() -> Group {
             )
             .takes_bytes("application/gzip")
             .gives("CodeVersion")
-            .with(NAME),
+            .with(OWNER)
+            .refuses(404),
     ];
     let version = object(
         &[
@@ -69,11 +79,34 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> J
 }
 
 async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, body: Body) -> JsonResult {
-    let key = may_manage(&state, &headers)?;
-    let name = name(&Query::of(&uri)?)?;
+    let query = Query::of(&uri);
+    let endpoint = query.as_ref().ok().and_then(|query| query.get("endpoint"));
+    let (key, endpoint) = match endpoint {
+        Some(endpoint) => {
+            let (key, endpoint) = may_manage_endpoint(&state, &headers, endpoint)?;
+            (key, Some(endpoint.id()))
+        }
+        None => (may_manage(&state, &headers)?, None),
+    };
+    let query = query?;
+    let (name, may_be_under_another_name) = match endpoint {
+        Some(_) if query.get("name").is_some() => {
+            return Err(ApiError::bad_request("bad_parameter", "send either `name` or `endpoint`, not both"));
+        }
+        Some(endpoint) => (endpoint.to_string(), true),
+        None => (name(&query)?, false),
+    };
     let archive = body::read(body, CODE_BODY_BYTES_MAX, state.budget()).await?;
-    let (files, bytes) = (Arc::clone(state.files()), archive.bytes.clone());
-    let version = blocking(move || files.keep_code(&name, bytes)).await?.map_err(|error| match error {
+    let (files, bytes, sender) = (Arc::clone(state.files()), archive.bytes.clone(), key.id.clone());
+    let keep = move || {
+        files.keep_code(CodeUpload {
+            name: &name,
+            may_be_under_another_name,
+            archive: bytes,
+            sender: &sender,
+        })
+    };
+    let version = blocking(keep).await?.map_err(|error| match error {
         CodeError::Unusable(text) => ApiError::bad_request("bad_archive", text),
         CodeError::Unavailable(text) => {
             tracing::warn!(error = %text, "code not stored");
@@ -84,14 +117,13 @@ async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, bo
     Ok(view(&version).into())
 }
 
-/// Starts removing code that no template has used for a day. The server calls this periodically, but not at startup:
+/// Starts removing code that no template and no version of an endpoint has used for a day. The server calls this periodically, but not at startup:
 /// templates may start to use code in the next moment.
 pub fn forget_unused_code(engine: &Engine, files: &dyn FileService) {
     let engine = engine.clone();
-    files.forget_code(Box::new(move |code| {
-        let workdir = code.workdir();
-        engine.catalog().templates().iter().any(|template| template.workdir.as_ref() == Some(&workdir))
-    }));
+    // Read once, when the first code is looked at. A request that names code later restarts the code's day.
+    let used = LazyCell::new(move || engine.catalog().code_in_use());
+    files.forget_code(Box::new(move |code| used.contains(code)));
 }
 
 /// Refuses a `workdir` that names code which the server does not have. The `workdir` that `before` has is not checked

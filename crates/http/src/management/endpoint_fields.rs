@@ -1,10 +1,10 @@
 //! The fields of an endpoint.
 
+use longshore_envelope::is_webhook;
 use longshore_model::limits::{EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_MIN, RETENTION_MS_MAX};
 
 use super::fields::{Field, FieldKind, Resource};
 use super::template_fields::TEMPLATE_FIELDS;
-use crate::jobs::is_webhook;
 
 /// The most workers of one endpoint.
 const WORKERS_MAX: u64 = 10_000;
@@ -14,8 +14,8 @@ const EXECUTION_MS: FieldKind =
     FieldKind::Integer { min: EXECUTION_TIMEOUT_MS_MIN, max: EXECUTION_TIMEOUT_MS_MAX };
 /// Milliseconds, up to one hour.
 const STOP_GRACE_MS: FieldKind = FieldKind::Integer { min: 0, max: 3_600_000 };
-/// Milliseconds, from one second up to one day.
-const START_PATIENCE_MS: FieldKind = FieldKind::Integer { min: 1_000, max: 86_400_000 };
+/// Milliseconds, from ten seconds up to one day.
+const START_PATIENCE_MS: FieldKind = FieldKind::Integer { min: 10_000, max: 86_400_000 };
 /// 16 MiB, in bytes: a Python interpreter does not start with less.
 const MEMORY_BYTES_MIN: u64 = 16_777_216;
 /// 2^53 - 1 bytes: the largest integer that every JSON parser reads exactly.
@@ -167,9 +167,15 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
         "while `workersMax` is 0: the numbers of workers before",
     )
     .read_only(),
+    Field::new(
+        "deployedEnv",
+        FieldKind::Texts,
+        "the variables of `env` that the last deploy set; the next deploy removes those that it does not name",
+    )
+    .on_create(),
     Field::new("createdAt", SHORT_TEXT, "when it was created, RFC 3339").read_only(),
     Field::new("userId", SHORT_TEXT, "the key that created it").read_only(),
-    Field::new("env", FieldKind::SecretTexts, "its template's environment; every value reads `***`")
+    Field::new("env", FieldKind::Environment, "its template's environment; every text reads `***`")
         .read_only(),
     Field::new("instanceIds", FieldKind::Texts, "always empty").read_only(),
     Field::new("workers", FieldKind::Objects, "its workers, with `?includeWorkers=true`").read_only(),

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use longshore_engine::{EndpointHandle, Engine};
+use longshore_envelope::{EnvelopeError, web_address};
 use longshore_model::{Endpoint, Provider, SharedWith, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
@@ -18,11 +19,11 @@ use super::etag::{ETag, IfMatch};
 use super::fields::{Verb, read_members};
 use super::from_fields::{Creation, EXAMPLE, changed_endpoint, new_endpoint, new_template};
 use super::operations::{operations, schemas};
-use super::references::{hide_others, may_name, resolve_endpoints};
+use super::references::{SentCode, hide_others, may_name, resolve_endpoints};
+use super::secrets::check_secrets;
 use super::views::Extras;
 use super::{JsonResult, PathId, pods, read_body, templates, to_the_end, views};
 use crate::HttpState;
-use crate::jobs::{web_address, webhook_never_allowed};
 use crate::openapi::page::Page;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
 use crate::openapi::schema::{object, text, texts_by_name};
@@ -101,6 +102,7 @@ async fn create(
     // The endpoint is checked before the template is stored, so that a refused request stores nothing.
     let endpoint = new_endpoint(members, &template, creation())?;
     if inline {
+        check_secrets(&state, &template, None)?;
         check_code(&state, &template, None).await?;
     }
     let own = inline.then(|| Template::clone(&template));
@@ -112,16 +114,18 @@ async fn create(
 
 /// Refuses a webhook at an address that the server never calls. A stored webhook is not checked: the settings can
 /// change.
-fn check_webhook(state: &HttpState, members: &Map<String, Value>) -> Result<(), ApiError> {
+pub(super) fn check_webhook(state: &HttpState, members: &Map<String, Value>) -> Result<(), ApiError> {
     let url = members.get("webhook").and_then(Value::as_str).and_then(web_address);
     match url {
-        Some(url) if !state.engine().may_call_webhook(&url) => Err(webhook_never_allowed()),
+        Some(url) if !state.engine().may_call_webhook(&url) => {
+            Err(EnvelopeError::webhook_never_allowed().into())
+        }
         _ => Ok(()),
     }
 }
 
 /// Refuses a provider whose workers this server cannot start. An endpoint keeps the `present` provider that it has.
-fn check_provider(
+pub(super) fn check_provider(
     engine: &Engine,
     members: &Map<String, Value>,
     present: Option<Provider>,
@@ -132,9 +136,14 @@ fn check_provider(
         return Ok(());
     }
     let started = if sent == Provider::Process.as_str() { "processes" } else { "containers" };
+    let remedy = if sent == Provider::Docker.as_str() {
+        ", because it has found no Docker daemon; set `socket` in [docker] of its settings"
+    } else {
+        ""
+    };
     let known: Vec<String> = providers.iter().map(|provider| format!("`{}`", provider.as_str())).collect();
     Err(bad_field(format!(
-        "`provider` is {sent:?}, and this server starts no {started}; use {}",
+        "`provider` is {sent:?}, and this server starts no {started}{remedy}; use {}",
         known.join(" or ")
     )))
 }
@@ -228,8 +237,19 @@ async fn view(state: &HttpState, endpoint: &EndpointHandle, query: &Query) -> Va
     shown(state, &record, template.as_deref(), extras)
 }
 
+/// An endpoint as events show it: as the operation that reads one.
+pub(super) fn for_events(state: &HttpState, record: &Endpoint) -> Value {
+    let template = state.engine().catalog().template(&record.template_id);
+    shown(state, record, template.as_deref(), Extras::default())
+}
+
 /// An endpoint with the server's values for the settings that the endpoint leaves open.
-fn shown(state: &HttpState, endpoint: &Endpoint, used: Option<&Template>, extras: Extras<'_>) -> Value {
+pub(super) fn shown(
+    state: &HttpState,
+    endpoint: &Endpoint,
+    used: Option<&Template>,
+    extras: Extras<'_>,
+) -> Value {
     let mut view = views::endpoint(endpoint, used, extras);
     view["stopGraceMs"] = json!(state.engine().stop_grace_ms(endpoint));
     view["streamShape"] = json!(state.stream_shape_of(endpoint));
@@ -244,7 +264,7 @@ async fn update(
 ) -> Result<Response, ApiError> {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
-    may_name(&state, &key, ENDPOINT_FIELDS, &members)?;
+    may_name(&state, &key, ENDPOINT_FIELDS, &members, &SentCode::default())?;
     check_webhook(&state, &members)?;
     let present = endpoint.record();
     check_provider(state.engine(), &members, Some(present.provider))?;
@@ -254,19 +274,19 @@ async fn update(
         state.engine().catalog().template(&present.template_id).ok_or_else(ApiError::internal)?
     };
     changed_endpoint(&present, members.clone(), &template)?;
-    let (used, by) = (Arc::clone(&template), Arc::clone(&key));
+    let (used, by) = (Arc::clone(&template), Arc::clone(&key.key));
     let expected = IfMatch::of(&headers);
     let stored = to_the_end(&state, |state| async move {
         // Checked again on the stored record: another request may have changed it meanwhile.
         let engine = state.engine();
         let change = |endpoint: &mut Endpoint| {
-            may_name(&state, &by, ENDPOINT_FIELDS, &members)?;
+            may_name(&state, &by, ENDPOINT_FIELDS, &members, &SentCode::default())?;
             expected.check(engine, endpoint)?;
             check_provider(engine, &members, Some(endpoint.provider))?;
             *endpoint = changed_endpoint(endpoint, members, &used)?;
             Ok(())
         };
-        engine.update_endpoint(present.id.as_str(), change).await
+        engine.update_endpoint(present.id.as_str(), &by.id, change).await
     })
     .await?;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint changed");

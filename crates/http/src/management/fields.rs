@@ -1,7 +1,9 @@
 //! The fields of the management API's resources as data. One table per resource has the name, type, limits and default
 //! of every field. Requests are checked against the table, and the API's document is built from the table.
 
-use longshore_model::{SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN, is_slug};
+use longshore_model::{
+    SECRET_NAME_PATTERN, SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN, SecretName, is_slug,
+};
 use serde_json::{Map, Value};
 
 use crate::audit::note_fields;
@@ -56,8 +58,8 @@ pub(crate) enum FieldKind {
     Texts,
     /// A secret string of at most `chars_max` characters. Errors never contain the value.
     Secret { chars_max: usize },
-    /// An object with strings as values, all of them secrets. Errors never contain a value.
-    SecretTexts,
+    /// An environment: an object whose values are strings or name secrets. Errors never contain a value.
+    Environment,
     /// An object with these fields.
     Object(&'static [Field]),
     /// A list of objects, read-only for clients.
@@ -82,6 +84,8 @@ pub(crate) enum Resource {
     RegistryAuth,
     /// Deployed code, as `code:` and the hash. Other texts name no resource.
     Code,
+    /// A secret, by the name, as a value of an environment.
+    Secret,
     /// Endpoints that a resource is shared with.
     Endpoint,
 }
@@ -95,6 +99,8 @@ pub(crate) enum Access {
     Create,
     /// The client sets the field at creation only. Responses do not have the field.
     WriteOnly,
+    /// The client sets the field, at creation and later. Responses do not have the field.
+    Hidden,
     /// The server sets the field.
     Read,
 }
@@ -128,6 +134,11 @@ impl Field {
     /// The same field, which clients may set at creation only and never read.
     pub const fn write_only(self) -> Self {
         Self { access: Access::WriteOnly, ..self }
+    }
+
+    /// The same field, which clients may set at any time and never read.
+    pub const fn hidden(self) -> Self {
+        Self { access: Access::Hidden, ..self }
     }
 
     /// The same field, which clients only read.
@@ -220,7 +231,7 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
         (FieldKind::Texts, Value::Array(items)) => {
             items.iter().all(|item| item.as_str().is_some_and(|item| !item.contains('\0')))
         }
-        (FieldKind::SecretTexts, Value::Object(entries)) => return check_environment(entries, path),
+        (FieldKind::Environment, Value::Object(entries)) => return check_environment(entries, path),
         (FieldKind::Object(fields), Value::Object(members)) => {
             return check_members(fields, members, verb, path);
         }
@@ -242,7 +253,7 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
     Err(refused(match field.kind {
         // A value of the wrong type may contain a secret, so errors do not show it.
         FieldKind::Secret { .. }
-        | FieldKind::SecretTexts
+        | FieldKind::Environment
         | FieldKind::Object(_)
         | FieldKind::ObjectsOf(_) => {
             format!("`{path}` must be {allowed}{or_null}")
@@ -261,14 +272,27 @@ fn check_objects(fields: &[Field], items: &[Value], verb: Verb, path: &str) -> R
 /// Refuses names that an environment cannot have, which would keep workers from starting.
 fn check_environment(entries: &Map<String, Value>, path: &str) -> Result<(), ApiError> {
     let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
-    let is_value = |value: &Value| value.as_str().is_some_and(|value| !value.contains('\0'));
-    match entries.iter().find(|(name, value)| !is_name(name) || !is_value(value)) {
-        None => Ok(()),
-        Some((name, _)) if !is_name(name) => Err(refused(format!(
+    entries.iter().try_for_each(|(name, value)| match value {
+        _ if !is_name(name) => Err(refused(format!(
             "`{path}` has the name {name:?}; a name must not be empty or hold `=` or NUL"
         ))),
-        Some((name, _)) => Err(refused(format!("`{path}.{name}` must be a string without NUL"))),
+        Value::String(text) if !text.contains('\0') => Ok(()),
+        Value::Object(members) => check_secret_name(members, &format!("{path}.{name}")),
+        _ => Err(refused(format!(
+            "`{path}.{name}` must be a string without NUL, or name a secret: {{\"secret\": \"NAME\"}}"
+        ))),
+    })
+}
+
+/// Refuses an object in an environment that does not name a secret.
+fn check_secret_name(members: &Map<String, Value>, path: &str) -> Result<(), ApiError> {
+    let name = members.get("secret").filter(|_| members.len() == 1);
+    if name.and_then(Value::as_str).is_some_and(|name| name.parse::<SecretName>().is_ok()) {
+        return Ok(());
     }
+    Err(refused(format!(
+        "`{path}` must name a secret: {{\"secret\": \"NAME\"}}, with a name of the form {SECRET_NAME_PATTERN}"
+    )))
 }
 
 fn allowed(kind: FieldKind) -> String {
@@ -289,7 +313,7 @@ fn allowed(kind: FieldKind) -> String {
         FieldKind::Word(words) => format!("one of {}", listed(words)),
         FieldKind::Words(words) => format!("a list of {}", listed(words)),
         FieldKind::Texts => "a list of strings without NUL".to_owned(),
-        FieldKind::SecretTexts => "an object with strings as values".to_owned(),
+        FieldKind::Environment => "an object with strings as values".to_owned(),
         FieldKind::Object(_) => "an object".to_owned(),
         FieldKind::Objects | FieldKind::ObjectsOf(_) => "a list of objects".to_owned(),
         FieldKind::Time => "a moment such as \"2030-01-31T12:00:00Z\"".to_owned(),
@@ -336,7 +360,7 @@ mod tests {
         Field::new("mode", FieldKind::Word(&["A", "B"]), ""),
         Field::new("modes", FieldKind::Words(&["A", "B"]), ""),
         Field::new("list", FieldKind::Texts, ""),
-        Field::new("env", FieldKind::SecretTexts, ""),
+        Field::new("env", FieldKind::Environment, ""),
         Field::new("inner", FieldKind::Object(INNER), "").on_create(),
         Field::new("items", FieldKind::ObjectsOf(INNER), ""),
         Field::new("at", FieldKind::Time, ""),
@@ -351,7 +375,7 @@ mod tests {
     #[test]
     fn fit_members_are_read_as_they_are() {
         let body = r#"{"name": "äöüßé", "count": 9, "slug": null, "mode": "A", "modes": ["B", "A"],
-                       "list": [], "env": {"A": ""}, "inner": {"deep": true}}"#;
+                       "list": [], "env": {"A": "", "B": {"secret": "TOKEN"}}, "inner": {"deep": true}}"#;
         assert_eq!(read_members(FIELDS, body.as_bytes(), Verb::Create).unwrap().len(), 8);
     }
 
@@ -373,6 +397,9 @@ mod tests {
             (r#"{"modes": ["C"]}"#, r#"a list of \"A\", \"B\""#),
             (r#"{"list": [1]}"#, "a list of strings"),
             (r#"{"env": {"A": 1}}"#, "`env.A` must be a string"),
+            (r#"{"env": {"A": {}}}"#, "`env.A` must name a secret"),
+            (r#"{"env": {"A": {"secret": "no name"}}}"#, "with a name of the form ^"),
+            (r#"{"env": {"A": {"secret": "T", "more": 1}}}"#, "`env.A` must name a secret"),
             (r#"{"env": {"A=B": "x"}}"#, "must not be empty or hold `=`"),
             (r#"{"inner": {"dep": true}}"#, "`inner.dep` is not a field; the nearest known field is `deep`"),
             (r#"{"inner": {"deep": 1}}"#, "`inner.deep` is 1; it must be true or false"),
@@ -397,6 +424,8 @@ mod tests {
     fn no_refusal_shows_an_environment_value() {
         for body in [
             r#"{"env": {"A": ["hush"]}}"#,
+            r#"{"env": {"A": {"value": "hush"}}}"#,
+            r#"{"env": {"A": {"secret": "hush hush"}}}"#,
             r#"{"env": ["hush"]}"#,
             r#"{"env": {"A": "hush", "": ""}}"#,
             r#"{"inner": [{"env": "hush"}]}"#,

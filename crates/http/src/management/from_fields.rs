@@ -2,7 +2,8 @@
 //! record.
 
 use longshore_model::{
-    CodeHash, Endpoint, EndpointId, EndpointNo, Millis, PausedFrom, Template, TemplateId, is_reserved_slug,
+    CodeHash, Endpoint, EndpointId, EndpointNo, EnvValue, Millis, PausedFrom, Template, TemplateId,
+    is_reserved_slug,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,7 +15,7 @@ use super::template_fields::TEMPLATE_FIELDS;
 use crate::wire::api_error::ApiError;
 
 /// The text that responses have in place of a secret. A client may send the text back to keep the secret.
-pub(super) const MASK: &str = "***";
+pub(crate) const MASK: &str = "***";
 
 /// The values of a new record that the server chooses.
 #[derive(Clone, Copy)]
@@ -172,7 +173,7 @@ fn default_provider(template: &Template) -> &'static str {
 }
 
 /// Whether workers have a command line. Deployed code has its own.
-fn has_command(template: &Template) -> bool {
+pub(super) fn has_command(template: &Template) -> bool {
     let runs_code =
         template.workdir.as_deref().is_some_and(|workdir| CodeHash::in_workdir(workdir).is_some());
     runs_code || !template.docker_entrypoint.is_empty() || !template.docker_start_cmd.is_empty()
@@ -181,7 +182,7 @@ fn has_command(template: &Template) -> bool {
 /// Replaces every [`MASK`] in the environment by the value that is stored under the same name.
 fn restore_masked(template: &mut Template, kept: Option<&Template>) -> Result<(), ApiError> {
     for (name, value) in &mut template.env {
-        if value == MASK {
+        if matches!(value, EnvValue::Text(text) if text == MASK) {
             let kept = kept.and_then(|kept| kept.env.get(name));
             let kept = kept.ok_or_else(|| {
                 ApiError::bad_request(
@@ -348,11 +349,12 @@ mod tests {
 
     #[test]
     fn a_mask_sent_back_keeps_the_secret() {
-        let kept = template(json!({"name": "t", "env": {"TOKEN": "hush", "OLD": "x"}}));
-        let sent = members(json!({"env": {"TOKEN": MASK, "NEW": "y"}}));
+        let reference = json!({"secret": "HF_TOKEN"});
+        let kept = template(json!({"name": "t", "env": {"TOKEN": "hush", "HF": reference, "OLD": "x"}}));
+        let sent = members(json!({"env": {"TOKEN": MASK, "HF": MASK, "NEW": "y"}}));
         let changed = changed_template(&kept, sent).unwrap();
-        let env: Vec<_> = changed.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(env, [("NEW", "y"), ("TOKEN", "hush")]);
+        let env = json!({"HF": reference, "NEW": "y", "TOKEN": "hush"});
+        assert_eq!(serde_json::to_value(&changed.env).unwrap(), env);
         changed_template(&kept, members(json!({"env": {"UNKNOWN": MASK}}))).unwrap_err();
         new_template(members(json!({"name": "t", "env": {"A": MASK}})), CREATION).unwrap_err();
     }

@@ -48,9 +48,12 @@ fn fitting(kind: FieldKind) -> BoxedStrategy<Value> {
         FieldKind::Word(known) => words(known).prop_map(Value::from).boxed(),
         FieldKind::Words(known) => prop::collection::vec(words(known), 0..3).prop_map(Value::from).boxed(),
         FieldKind::Texts => prop::collection::vec("[^\\x00]{0,8}", 0..3).prop_map(Value::from).boxed(),
-        FieldKind::SecretTexts => prop::collection::hash_map("[^=\\x00]{1,6}", Just(SECRET), 0..3)
-            .prop_map(|entries| entries.into_iter().map(|(name, value)| (name, json!(value))).collect())
-            .boxed(),
+        FieldKind::Environment => {
+            let value = prop_oneof![Just(json!(SECRET)), Just(json!({ "secret": "HF_TOKEN" }))];
+            prop::collection::hash_map("[^=\\x00]{1,6}", value, 0..3)
+                .prop_map(|entries| entries.into_iter().collect())
+                .boxed()
+        }
         FieldKind::Object(fields) => body(fields, Verb::Create).boxed(),
         FieldKind::Objects => Just(json!([])).boxed(),
         FieldKind::ObjectsOf(fields) => {
@@ -84,7 +87,7 @@ fn foreign(kind: FieldKind) -> impl Strategy<Value = Value> {
 
 fn is_settable(field: &Field, verb: Verb) -> bool {
     match field.access {
-        Access::Write => true,
+        Access::Write | Access::Hidden => true,
         Access::Create | Access::WriteOnly => verb == Verb::Create,
         Access::Read => false,
     }
@@ -134,7 +137,7 @@ proptest! {
             let shown = format!("{failure:?}");
             prop_assert_eq!(failure.status().as_u16(), 400);
             prop_assert!(shown.contains(field.name), "{} is not named: {shown}", field.name);
-            let has_secrets = matches!(field.kind, FieldKind::SecretTexts | FieldKind::Object(_));
+            let has_secrets = matches!(field.kind, FieldKind::Environment | FieldKind::Object(_));
             prop_assert!(shown.len() < 2_000 && !(has_secrets && shown.contains(SECRET)), "{shown}");
         }
     }

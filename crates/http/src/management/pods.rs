@@ -1,13 +1,16 @@
 //! `/v1/pods`: the workers, in the form in which the official clients read pods. Read-only: the server starts and
 //! stops workers itself.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
-use longshore_engine::{EndpointHandle, WorkerStatus, WorkerView};
-use longshore_model::{ComputeType, Endpoint, Gpu, Template, WorkerPhase};
+use longshore_engine::{EndpointHandle, WorkerStatus, WorkerUsage, WorkerView};
+use longshore_model::{
+    ComputeType, Endpoint, Gpu, Millis, Placement, StartCause, StartStage, Template, WorkerId, WorkerPhase,
+};
 use serde_json::{Map, Value, json};
 
 use super::access::may_read;
@@ -16,8 +19,9 @@ use super::{PathId, views};
 use crate::HttpState;
 use crate::openapi::page::Page;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
-use crate::openapi::schema::{array_of, count, object, text, texts_by_name, time};
+use crate::openapi::schema::{array_of, count, environment, object, text, time};
 use crate::openapi::{Group, Operation};
+use crate::services::files::EndedWorker;
 use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
 
@@ -56,6 +60,7 @@ pub(super) fn group() -> Group {
         "type": "string",
         "description": "the limits of its endpoint (`memoryBytes`, `vcpus`) that are not enforced for it, and why",
     });
+    let (started_because, exit) = start_and_end();
     let pod = object(
         &[
             ("id", text()),
@@ -66,6 +71,7 @@ pub(super) fn group() -> Group {
             ("desiredStatus", text()),
             ("status", status),
             ("reason", text()),
+            ("stage", stage()),
             ("version", count()),
             ("jobsInProgress", count()),
             ("idleMs", count()),
@@ -73,7 +79,18 @@ pub(super) fn group() -> Group {
             ("costPerHr", number()),
             ("adjustedCostPerHr", number()),
             ("lastStartedAt", time()),
-            ("env", texts_by_name()),
+            ("startedAt", time()),
+            ("readyAt", time()),
+            ("startMs", count()),
+            ("startedBecause", started_because),
+            ("endedAt", time()),
+            ("exit", exit),
+            ("jobs", array_of(&text())),
+            ("jobsDone", count()),
+            ("lastHeardAt", time()),
+            ("rssBytes", count()),
+            ("cpuRatio", cpu_ratio()),
+            ("env", environment()),
             ("dockerEntrypoint", array_of(&text())),
             ("dockerStartCmd", array_of(&text())),
             ("containerDiskInGb", count()),
@@ -93,6 +110,39 @@ pub(super) fn group() -> Group {
         operations,
         schemas: vec![("Pod", pod)],
     }
+}
+
+/// The schema of what happens at a worker's start.
+fn stage() -> Value {
+    json!({
+        "type": "string",
+        "description": "what happens to a worker that is being started, such as `pulling 41 of 109 MB`",
+    })
+}
+
+/// The schema of the processors that a worker uses.
+fn cpu_ratio() -> Value {
+    json!({
+        "type": "number", "minimum": 0,
+        "description": "the processors that it used on average since it was last asked for",
+    })
+}
+
+/// The schemas of why a worker was started and of how it ended.
+fn start_and_end() -> (Value, Value) {
+    let causes = StartCause::ALL.map(StartCause::as_str);
+    let started_because = json!({ "type": "string", "enum": causes, "description": "why it was started" });
+    let nullable = |kind: &str| json!({ "type": kind, "nullable": true });
+    let exit = object(
+        &[
+            ("code", nullable("integer")),
+            ("signal", nullable("integer")),
+            ("because", nullable("string")),
+            ("stopped", json!({ "type": "boolean", "description": "whether the server was stopping it" })),
+        ],
+        &["code", "signal", "because", "stopped"],
+    );
+    (started_because, exit)
 }
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
@@ -168,7 +218,8 @@ pub(super) async fn of_endpoint(state: &HttpState, endpoint: &EndpointHandle) ->
     let status = endpoint.workers().fleet_status();
     let record = endpoint.record();
     let template = state.engine().catalog().template(&record.template_id);
-    let of = Common { state, record: &record, template: template.as_ref() };
+    let usage = state.engine().worker_usage(&record).await;
+    let of = Common { state, record: &record, template: template.as_ref(), usage };
     let managed = |worker: &WorkerView| status.workers.iter().find(|managed| managed.id == worker.id);
     let registered = view.workers.iter().map(|worker| of.registered(worker, managed(worker)));
     let starting =
@@ -178,11 +229,36 @@ pub(super) async fn of_endpoint(state: &HttpState, endpoint: &EndpointHandle) ->
     registered.chain(starting).chain(throttled).map(Value::Object).collect()
 }
 
+/// The workers of one endpoint as events show them: without what is the same for all of them.
+pub(super) async fn for_events(state: &HttpState, endpoint: &EndpointHandle) -> Vec<Value> {
+    let mut workers = of_endpoint(state, endpoint).await;
+    for worker in workers.iter_mut().filter_map(Value::as_object_mut) {
+        worker.retain(|name, _| {
+            !["env", "dockerEntrypoint", "dockerStartCmd", "ports"].contains(&name.as_str())
+        });
+    }
+    workers
+}
+
+/// The ended workers of one endpoint whose logs are stored, oldest first.
+pub(super) fn ended_of_endpoint(
+    state: &HttpState,
+    endpoint: &EndpointHandle,
+    ended: &[EndedWorker],
+) -> Vec<Value> {
+    let (status, record) = (endpoint.workers().fleet_status(), endpoint.record());
+    let of = Common { state, record: &record, template: None, usage: HashMap::new() };
+    let last = |ended: &EndedWorker| status.ended.iter().find(|last| last.id.as_str() == ended.id);
+    ended.iter().map(|ended| Value::Object(of.ended(ended, last(ended)))).collect()
+}
+
 /// The values that all workers of one endpoint share.
 struct Common<'a> {
     state: &'a HttpState,
     record: &'a Endpoint,
     template: Option<&'a Arc<Template>>,
+    /// What the running workers use of their computer, as far as their launcher knows.
+    usage: HashMap<WorkerId, WorkerUsage>,
 }
 
 impl Common<'_> {
@@ -197,6 +273,9 @@ impl Common<'_> {
         let mut pod = self.pod(worker.id.as_str(), status);
         pod.insert("jobsInProgress".to_owned(), json!(worker.running));
         pod.insert("idleMs".to_owned(), json!(worker.idle_ms));
+        pod.insert("jobs".to_owned(), json!(worker.jobs));
+        pod.insert("jobsDone".to_owned(), json!(worker.jobs_done));
+        pod.insert("lastHeardAt".to_owned(), views::time(worker.last_contact));
         if let Some(managed) = managed {
             self.place(&mut pod, managed);
         }
@@ -205,7 +284,8 @@ impl Common<'_> {
 
     /// A worker that the server has started and that has sent no request yet.
     fn starting(&self, managed: &WorkerStatus) -> Map<String, Value> {
-        let mut pod = self.pod(managed.id.as_str(), "INITIALIZING");
+        let status = if managed.is_ending { "DRAINING" } else { "INITIALIZING" };
+        let mut pod = self.pod(managed.id.as_str(), status);
         self.place(&mut pod, managed);
         pod
     }
@@ -218,13 +298,36 @@ impl Common<'_> {
         pod
     }
 
+    /// A worker that has ended. `last` is its last status, if this server ran it.
+    fn ended(&self, ended: &EndedWorker, last: Option<&WorkerStatus>) -> Map<String, Value> {
+        let mut pod = Map::new();
+        let mut set = |name: &str, value: Value| pod.insert(name.to_owned(), value);
+        set("id", json!(ended.id));
+        set("endpointId", json!(self.record.id));
+        set("desiredStatus", json!("EXITED"));
+        set("status", json!("EXITED"));
+        set(
+            "exit",
+            json!({ "code": ended.code, "signal": ended.signal, "because": ended.because, "stopped": ended.was_stopped }),
+        );
+        // Workers that an older version started have no version.
+        if ended.version > 0 {
+            set("version", json!(ended.version));
+        }
+        if ended.ended_at.0 > 0 {
+            set("endedAt", views::time(ended.ended_at));
+        }
+        if let Some(last) = last {
+            set("jobsDone", json!(last.jobs_done));
+        }
+        set_placement(&mut pod, &ended.placement);
+        set_readiness(&mut pod, &ended.placement, last.and_then(|last| last.ready_at));
+        pod
+    }
+
     /// Adds the placement of a managed worker and its price.
     fn place(&self, pod: &mut Map<String, Value>, managed: &WorkerStatus) {
         let gpus: &[Gpu] = &managed.placement.gpus;
-        if let Some(first) = gpus.first() {
-            let gpu = json!({ "id": first.type_id, "displayName": first.type_id, "count": gpus.len() });
-            pod.insert("gpu".to_owned(), gpu);
-        }
         let type_id = gpus.first().map(|gpu| gpu.type_id.as_str());
         let cost = self.state.prices().per_hour(type_id, gpus.len());
         pod.insert("costPerHr".to_owned(), json!(cost));
@@ -233,9 +336,14 @@ impl Common<'_> {
         if let Some(text) = &managed.placement.unenforced_limits {
             pod.insert("unenforcedLimits".to_owned(), json!(text));
         }
-        // Workers that an older version started have no start time.
-        if managed.placement.started_at.0 > 0 {
-            pod.insert("lastStartedAt".to_owned(), views::time(managed.placement.started_at));
+        if let Some(stage) = managed.stage {
+            pod.insert("stage".to_owned(), json!(stage_text(stage)));
+        }
+        set_placement(pod, &managed.placement);
+        set_readiness(pod, &managed.placement, managed.ready_at);
+        if let Some(usage) = self.usage.get(&managed.id) {
+            pod.insert("rssBytes".to_owned(), json!(usage.rss_bytes));
+            pod.insert("cpuRatio".to_owned(), json!((usage.cpu_ratio * 1_000.0).round() / 1_000.0));
         }
     }
 
@@ -262,5 +370,42 @@ impl Common<'_> {
             set("ports", json!(template.ports));
         }
         pod
+    }
+}
+
+/// Adds the GPUs of a worker, and when and why it was started.
+fn set_placement(pod: &mut Map<String, Value>, placement: &Placement) {
+    if let Some(first) = placement.gpus.first() {
+        let count = placement.gpus.len();
+        let gpu = json!({ "id": first.type_id, "displayName": first.type_id, "count": count });
+        pod.insert("gpu".to_owned(), gpu);
+    }
+    // Workers that an older version started have no start time.
+    if placement.started_at.0 > 0 {
+        pod.insert("lastStartedAt".to_owned(), views::time(placement.started_at));
+        pod.insert("startedAt".to_owned(), views::time(placement.started_at));
+    }
+    if let Some(cause) = placement.cause {
+        pod.insert("startedBecause".to_owned(), json!(cause.as_str()));
+    }
+}
+
+/// Adds when a worker sent its first take, and how long its start took.
+fn set_readiness(pod: &mut Map<String, Value>, placement: &Placement, ready_at: Option<Millis>) {
+    let Some(ready_at) = ready_at else { return };
+    pod.insert("readyAt".to_owned(), views::time(ready_at));
+    if placement.started_at.0 > 0 {
+        pod.insert("startMs".to_owned(), json!(ready_at.since(placement.started_at)));
+    }
+}
+
+/// What a launcher does for a worker, with the progress of a pull.
+fn stage_text(stage: StartStage) -> String {
+    match stage {
+        StartStage::Pulling { done_bytes, total_bytes } if total_bytes > 0 => {
+            let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+            format!("pulling {} of {} MB", megabytes(done_bytes), megabytes(total_bytes))
+        }
+        stage => stage.as_str().to_owned(),
     }
 }

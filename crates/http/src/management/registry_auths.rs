@@ -1,16 +1,19 @@
 //! `/v1/containerregistryauth`: credentials for registries of container images. Requests set the password; no response
 //! has it.
 
-use longshore_model::RegistryAuth;
-use serde_json::{Value, json};
+use longshore_engine::TrackedKey;
+use longshore_model::{RegistryAuth, RegistryAuthId};
+use serde_json::{Map, Value, json};
 
 use super::fields::Field;
-use super::from_fields::EXAMPLE;
+use super::from_fields::{Creation, EXAMPLE, new_record};
 use super::operations::{operations, schemas};
 use super::registry_auth_fields::REGISTRY_AUTH_FIELDS;
 use super::shared_resource::{SharedResource, create, delete, get, list, update};
 use super::views;
+use crate::HttpState;
 use crate::openapi::Group;
+use crate::wire::api_error::ApiError;
 
 /// The operations on credentials for registries.
 pub(super) fn group() -> Group {
@@ -36,7 +39,7 @@ pub(super) fn group() -> Group {
     ];
     let create = json!({ "name": "hub", "username": "ada", "password": "a token of the registry" });
     let made = RegistryAuth::new(create.as_object().cloned().unwrap_or_default(), EXAMPLE);
-    let read = made.map_or(Value::Null, |auth| auth.view());
+    let read = made.map_or(Value::Null, |auth| views::registry_auth(&auth));
     let schemas = schemas!(
         "ContainerRegistryAuth",
         REGISTRY_AUTH_FIELDS,
@@ -54,7 +57,12 @@ impl SharedResource for RegistryAuth {
     const FIELDS: &'static [Field] = REGISTRY_AUTH_FIELDS;
     const REQUIRED: &'static [&'static str] = &["name", "username", "password"];
 
-    fn view(&self) -> Value {
+    fn view(&self, _state: &HttpState, _key: &TrackedKey) -> Value {
         views::registry_auth(self)
+    }
+
+    fn new(members: Map<String, Value>, creation: Creation<'_>) -> Result<Self, ApiError> {
+        let id = RegistryAuthId::mint(creation.entropy);
+        new_record(Self::FIELDS, Self::REQUIRED, id, members, creation.at)
     }
 }

@@ -4,14 +4,14 @@ use longshore_model::{SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN};
 use serde_json::{Map, Value, json};
 
 use super::fields::{Access, Field, FieldKind, Verb};
-use crate::openapi::schema::{reference, texts_by_name};
+use crate::openapi::schema::{environment, reference};
 
 /// The pattern of texts without NUL, as arguments and environment of a process must be.
 const WITHOUT_NUL: &str = r"^[^\x00]*$";
 
 /// The schema of a resource as clients read it.
 pub(super) fn read(fields: &[Field]) -> Value {
-    let shown = || fields.iter().filter(|field| field.access != Access::WriteOnly);
+    let shown = || fields.iter().filter(|field| !matches!(field.access, Access::WriteOnly | Access::Hidden));
     let properties = shown().map(|field| (field.name.to_owned(), schema(field, None)));
     // Responses leave out unset fields, and objects that the request does not ask for.
     let is_optional =
@@ -23,7 +23,7 @@ pub(super) fn read(fields: &[Field]) -> Value {
 /// The schema of a resource as clients send it with `verb`. The `required` fields must be sent.
 pub(super) fn sent(fields: &[Field], verb: Verb, required: &[&str]) -> Value {
     let settable = fields.iter().filter(|field| match field.access {
-        Access::Write => true,
+        Access::Write | Access::Hidden => true,
         Access::Create | Access::WriteOnly => verb == Verb::Create,
         Access::Read => false,
     });
@@ -58,7 +58,7 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
         FieldKind::Word(words) => json!({ "type": "string", "enum": words }),
         FieldKind::Words(words) => json!({ "type": "array", "items": { "type": "string", "enum": words } }),
         FieldKind::Texts => json!({ "type": "array", "items": { "type": "string", "pattern": WITHOUT_NUL } }),
-        FieldKind::SecretTexts => texts_by_name(),
+        FieldKind::Environment => environment(),
         FieldKind::Objects => json!({ "type": "array", "items": reference("Pod") }),
         FieldKind::ObjectsOf(fields) => {
             let item = if verb.is_none() { read(fields) } else { sent(fields, Verb::Create, &[]) };
@@ -73,7 +73,7 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
         FieldKind::Object(fields) if field.access == Access::Read => read(fields),
         // The only such field is the template of an endpoint. A `$ref` may have no siblings.
         FieldKind::Object(_) if verb.is_none() => return reference("Template"),
-        FieldKind::Object(fields) => sent(fields, Verb::Create, &[]),
+        FieldKind::Object(fields) => sent(fields, verb.unwrap_or(Verb::Create), &[]),
     };
     schema["description"] = json!(field.about);
     if verb.is_some() && field.nullable {

@@ -18,9 +18,10 @@ pub(crate) const TEMPLATE_FIELDS: &[Field] = &[
         .nullable(),
     Field::new(
         "env",
-        FieldKind::SecretTexts,
-        "environment of the workers; every value reads `***`, and `***` sent for a known name keeps its value",
+        FieldKind::Environment,
+        "environment of the workers: texts, and `{\"secret\": \"NAME\"}` for the value of a secret; every text reads `***`, and `***` sent for a known name keeps its value",
     )
+    .names(Resource::Secret)
     .default("{}"),
     Field::new("category", FieldKind::Word(&["NVIDIA", "AMD", "CPU"]), "the hardware").default(r#""NVIDIA""#),
     Field::new("containerDiskInGb", GIGABYTES, "container disk").default("50"),

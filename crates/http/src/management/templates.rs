@@ -11,6 +11,7 @@ use super::fields::Field;
 use super::from_fields::{Creation, EXAMPLE, changed_template, new_template};
 use super::operations::{operations, schemas};
 use super::references::{may_change_template, templates_to_change};
+use super::secrets::check_secrets;
 use super::shared_resource::{SharedResource, create, delete, get, list, update};
 use super::stored_record::StoredRecord as _;
 use super::template_fields::TEMPLATE_FIELDS;
@@ -63,7 +64,7 @@ pub(super) fn group() -> Group {
         TEMPLATE_FIELDS,
         Template::REQUIRED,
         {
-            read: example().map_or(Value::Null, |template| template.view()),
+            read: example().map_or(Value::Null, |template| views::template(&template)),
             create: example_input().into(),
             update: json!({ "readme": "Says hello." }),
         },
@@ -98,7 +99,7 @@ impl SharedResource for Template {
     const FIELDS: &'static [Field] = TEMPLATE_FIELDS;
     const REQUIRED: &'static [&'static str] = &["name"];
 
-    fn view(&self) -> Value {
+    fn view(&self, _state: &HttpState, _key: &TrackedKey) -> Value {
         views::template(self)
     }
 
@@ -129,6 +130,7 @@ impl SharedResource for Template {
     }
 
     async fn check(&self, state: &HttpState, before: Option<&Self>) -> Result<(), ApiError> {
+        check_secrets(state, self, before)?;
         check_code(state, self, before).await
     }
 }

@@ -1,13 +1,13 @@
 //! Records as clients read them: without internal numbers, secrets and unset fields, and with times in RFC 3339.
 
-use longshore_model::{Endpoint, Millis, NetworkVolume, RegistryAuth, Template};
+use longshore_model::{Endpoint, EnvValue, Millis, NetworkVolume, RegistryAuth, Template};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::from_fields::MASK;
 use crate::wire::rfc3339::rfc3339;
 
-/// A template, with the values of the environment masked.
+/// A template, with the texts of the environment masked.
 pub(super) fn template(template: &Template) -> Value {
     let mut view = members(template);
     view.insert("env".to_owned(), masked_env(template));
@@ -57,9 +57,13 @@ pub(super) fn endpoint(endpoint: &Endpoint, used: Option<&Template>, extras: Ext
     Value::Object(view)
 }
 
-/// The environment of a template with every value masked.
+/// The environment of a template with every text masked. The names of secrets are shown.
 pub(super) fn masked_env(template: &Template) -> Value {
-    template.env.keys().map(|name| (name.clone(), json!(MASK))).collect::<Map<_, _>>().into()
+    let shown = |value: &EnvValue| match value {
+        EnvValue::Text(_) => json!(MASK),
+        EnvValue::Secret(reference) => json!(reference),
+    };
+    template.env.iter().map(|(name, value)| (name.clone(), shown(value))).collect::<Map<_, _>>().into()
 }
 
 /// A time as RFC 3339 text.

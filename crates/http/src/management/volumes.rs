@@ -1,15 +1,18 @@
 //! `/v1/networkvolumes`: directories that the workers of several endpoints share.
 
-use longshore_model::NetworkVolume;
-use serde_json::{Value, json};
+use longshore_engine::TrackedKey;
+use longshore_model::{NetworkVolume, VolumeId};
+use serde_json::{Map, Value, json};
 
 use super::fields::Field;
-use super::from_fields::EXAMPLE;
+use super::from_fields::{Creation, EXAMPLE, new_record};
 use super::operations::{operations, schemas};
 use super::shared_resource::{SharedResource, create, delete, get, list, update};
 use super::views;
 use super::volume_fields::VOLUME_FIELDS;
+use crate::HttpState;
 use crate::openapi::Group;
+use crate::wire::api_error::ApiError;
 
 /// The operations on network volumes.
 pub(super) fn group() -> Group {
@@ -33,7 +36,7 @@ pub(super) fn group() -> Group {
     ];
     let create = json!({ "name": "weights", "size": 200, "dataCenterId": "cellar" });
     let made = NetworkVolume::new(create.as_object().cloned().unwrap_or_default(), EXAMPLE);
-    let read = made.map_or(Value::Null, |volume| volume.view());
+    let read = made.map_or(Value::Null, |volume| views::volume(&volume));
     let schemas = schemas!(
         "NetworkVolume",
         VOLUME_FIELDS,
@@ -51,7 +54,12 @@ impl SharedResource for NetworkVolume {
     const FIELDS: &'static [Field] = VOLUME_FIELDS;
     const REQUIRED: &'static [&'static str] = &["name", "size"];
 
-    fn view(&self) -> Value {
+    fn view(&self, _state: &HttpState, _key: &TrackedKey) -> Value {
         views::volume(self)
+    }
+
+    fn new(members: Map<String, Value>, creation: Creation<'_>) -> Result<Self, ApiError> {
+        let id = VolumeId::mint(creation.entropy);
+        new_record(Self::FIELDS, Self::REQUIRED, id, members, creation.at)
     }
 }

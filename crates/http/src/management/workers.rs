@@ -10,7 +10,7 @@ use http::header::CONTENT_TYPE;
 use longshore_engine::Workers;
 use longshore_model::Permission::ReadCatalog;
 use longshore_model::{EndpointId, WorkerId};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::access::may_read_endpoint;
 use super::log_tail::{LogBody, LogTail};
@@ -67,11 +67,7 @@ async fn list(
     if ended {
         let (files, of) = (Arc::clone(state.files()), endpoint.id());
         let ended = blocking(move || files.ended_workers(&of)).await?;
-        workers.extend(
-            ended.into_iter().map(
-                |id| json!({ "id": id, "endpointId": of, "desiredStatus": "EXITED", "status": "EXITED" }),
-            ),
-        );
+        workers.extend(pods::ended_of_endpoint(&state, &endpoint, &ended));
     }
     Ok(Value::Array(workers).into())
 }
@@ -124,7 +120,7 @@ fn text_of(body: Body) -> Response {
     ([(CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response()
 }
 
-fn no_such_worker() -> ApiError {
+pub(super) fn no_such_worker() -> ApiError {
     ApiError::new(
         http::StatusCode::NOT_FOUND,
         "worker_not_found",

@@ -1,5 +1,6 @@
 //! The families of metrics, for every endpoint or for the process.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,6 +116,24 @@ fn endpoints(page: &mut Exposition, numbers: &[MeasuredEndpoint]) {
         .map(|(condition, number)| (condition, u64::from(number)))
         .into()
     });
+    worker_gpus(page, numbers);
+}
+
+/// Renders how many GPUs the managed workers of every endpoint have. An endpoint without such workers has no sample.
+fn worker_gpus(page: &mut Exposition, numbers: &[MeasuredEndpoint]) {
+    let name = "longshore_worker_gpus";
+    page.family_of_endpoints(name, MetricType::Gauge, "GPUs of the workers, by type");
+    for (place, MeasuredEndpoint { record, handle, .. }) in numbers.iter().enumerate() {
+        let status = handle.workers().fleet_status();
+        let mut by_type: BTreeMap<&str, u64> = BTreeMap::new();
+        for gpu in status.workers.iter().flat_map(|worker| &worker.placement.gpus) {
+            *by_type.entry(gpu.type_id.as_str()).or_default() += 1;
+        }
+        page.endpoint(place);
+        for (type_id, number) in by_type {
+            page.sample(name, &[("endpoint", record.id.as_str()), ("type", type_id)], number);
+        }
+    }
 }
 
 /// Values of a label with their numbers.

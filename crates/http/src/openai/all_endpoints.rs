@@ -50,8 +50,7 @@ async fn to_model(state: HttpState, request: Request) -> Answered {
     let Some(endpoint) = models::find(&usable(&state, &key), &name) else {
         return Ok(OpenAiError::no_such_model(&name).into_response());
     };
-    let running = endpoint.running_workers();
-    let admitted = state.limiter().admit(key.owner, endpoint.no(), LimitedRoute::Openai, running);
+    let admitted = key.admit(&state, &endpoint, LimitedRoute::Openai);
     let permit = match admitted {
         Ok(permit) => permit,
         Err(exceeded) => return Ok(exceeded.into_response()),

@@ -30,8 +30,7 @@ async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_b
     let (endpoint, route) = path.map_or_else(Default::default, |Path(path)| path);
     let found = auth::authorize_endpoint(&state, request.headers(), Permission::WriteJobs, &endpoint);
     let (key, endpoint) = found?;
-    let running = endpoint.running_workers();
-    let admitted = state.limiter().admit(key.owner, endpoint.no(), LimitedRoute::Openai, running);
+    let admitted = key.admit(&state, &endpoint, LimitedRoute::Openai);
     let permit = match admitted {
         Ok(permit) => permit,
         Err(exceeded) => return Ok(exceeded.into_response()),

@@ -4,6 +4,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::Uri;
 use longshore_engine::{Submission, write_json_string};
+use longshore_envelope::{EnvelopeError, too_deep_at};
 use longshore_model::Submitter;
 use longshore_model::limits::RUNSYNC_BODY_BYTES_MAX;
 use serde::Deserialize;
@@ -13,7 +14,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::HttpState;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::{self, ReadBody};
-use crate::wire::json_depth::too_deep_at;
 
 /// A request that becomes a job.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl OpenAiRequest {
             return Ok(Self::without_body(uri));
         }
         if let Some(at) = too_deep_at(&bytes) {
-            return Err(ApiError::nested_too_deep(at));
+            return Err(EnvelopeError::nested_too_deep(at).into());
         }
         let not_json = |_| not_an_object();
         let whole: &RawValue = serde_json::from_slice(&bytes).map_err(not_json)?;

@@ -1,5 +1,6 @@
 //! Functions that build JSON schemas for the API's document.
 
+use longshore_model::SECRET_NAME_PATTERN;
 use serde_json::{Map, Value, json};
 
 /// The schema of an object with these properties, some of them `required`.
@@ -31,6 +32,14 @@ pub(crate) fn time() -> Value {
 /// The schema of an object with strings as values.
 pub(crate) fn texts_by_name() -> Value {
     json!({ "type": "object", "additionalProperties": { "type": "string" } })
+}
+
+/// The schema of an environment: an object whose values are strings or name secrets.
+pub(crate) fn environment() -> Value {
+    let name = json!({ "type": "string", "pattern": SECRET_NAME_PATTERN });
+    let mut secret = object(&[("secret", name)], &["secret"]);
+    secret["additionalProperties"] = json!(false);
+    json!({ "type": "object", "additionalProperties": { "oneOf": [text(), secret] } })
 }
 
 /// The schema of an array.

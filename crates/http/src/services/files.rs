@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use longshore_model::{CodeHash, EndpointId, Millis, WorkerId};
+use longshore_model::{CodeHash, EndpointId, Millis, Placement, WorkerId};
 
 /// The log file of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,27 @@ pub struct WorkerLog {
     pub path: PathBuf,
     /// Whether the worker lives. Only then can the log grow.
     pub live: bool,
+}
+
+/// A worker that has ended, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndedWorker {
+    /// The id of the worker, as text.
+    pub id: String,
+    /// The endpoint's version that the worker was started for; 0 if unknown.
+    pub version: u32,
+    /// When and why the worker was started, and its GPUs.
+    pub placement: Placement,
+    /// When the worker ended; 0 if unknown.
+    pub ended_at: Millis,
+    /// The exit code; `None` after a signal, and if it is unknown.
+    pub code: Option<i32>,
+    /// The number of the signal that ended the worker; `None` if no signal did, and if it is unknown.
+    pub signal: Option<i32>,
+    /// A further cause, for people; `None` if unknown.
+    pub because: Option<String>,
+    /// Whether the server was stopping the worker.
+    pub was_stopped: bool,
 }
 
 /// One version of deployed code: an archive of a folder with a handler.
@@ -30,7 +51,19 @@ pub struct CodeVersion {
     pub created_at: Millis,
 }
 
-/// Whether a template runs the code with this hash.
+/// The archive of a folder that a client sends.
+pub struct CodeUpload<'a> {
+    /// The name under which the code is stored.
+    pub name: &'a str,
+    /// Whether code that is stored under another name already is repaired there and not stored twice.
+    pub may_be_under_another_name: bool,
+    /// The bytes of a gzipped tar.
+    pub archive: Bytes,
+    /// The id of the key that sends it.
+    pub sender: &'a str,
+}
+
+/// Whether a template or a version of an endpoint runs the code with this hash.
 pub type IsUsed = Box<dyn Fn(&CodeHash) -> bool + Send>;
 
 /// Why code was not stored.
@@ -51,7 +84,7 @@ pub trait FileService: Send + Sync {
     fn worker_log(&self, endpoint: &EndpointId, worker: &WorkerId) -> Option<WorkerLog>;
 
     /// The ended workers of an endpoint whose logs are stored, oldest first.
-    fn ended_workers(&self, endpoint: &EndpointId) -> Vec<WorkerId>;
+    fn ended_workers(&self, endpoint: &EndpointId) -> Vec<EndedWorker>;
 
     /// Stores the archive of a folder, a gzipped tar. Storing the same archive again returns the same version and repairs
     /// its files if they were changed.
@@ -59,7 +92,10 @@ pub trait FileService: Send + Sync {
     /// # Errors
     ///
     /// [`CodeError`]: the archive is invalid or cannot be stored.
-    fn keep_code(&self, name: &str, archive: Bytes) -> Result<CodeVersion, CodeError>;
+    fn keep_code(&self, upload: CodeUpload<'_>) -> Result<CodeVersion, CodeError>;
+
+    /// Whether the key with this id has sent the code. Of the keys that sent the same code, only the newest 16 are known.
+    fn was_sent_by(&self, code: &CodeHash, key: &str) -> bool;
 
     /// The versions of the code with this name, newest first.
     fn code_versions(&self, name: &str) -> Vec<CodeVersion>;
@@ -80,11 +116,15 @@ impl FileService for NoFiles {
         None
     }
 
-    fn ended_workers(&self, _endpoint: &EndpointId) -> Vec<WorkerId> {
+    fn ended_workers(&self, _endpoint: &EndpointId) -> Vec<EndedWorker> {
         Vec::new()
     }
 
-    fn keep_code(&self, _name: &str, _archive: Bytes) -> Result<CodeVersion, CodeError> {
+    fn was_sent_by(&self, _code: &CodeHash, _key: &str) -> bool {
+        false
+    }
+
+    fn keep_code(&self, _upload: CodeUpload<'_>) -> Result<CodeVersion, CodeError> {
         Err(CodeError::Unavailable("this server keeps no code".to_owned()))
     }
 

@@ -88,14 +88,22 @@ impl Direct {
         let engine = Engine::start(parts).await.unwrap();
         engine.keys().put(admin_key(ADMIN, Millis(0))).await.unwrap();
         let settings = HttpSettings { rate_limits: RateLimits::Off, ..HttpSettings::default() };
-        let edge = router(HttpState::with_files(engine.clone(), &settings, Arc::new(FakeFiles)));
+        let edge = router(HttpState::with_files(engine.clone(), &settings, Arc::<FakeFiles>::default()));
         Self { engine, edge, endpoint: EndpointId::mint(0), other: EndpointId::mint(0) }
     }
 
     pub(super) async fn send(&self, request: Request<Body>) -> Reply {
+        let is_management = request.uri().path().starts_with("/v1");
         let response = self.edge.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
+        let (parts, mut body) = response.into_parts();
+        let is_events = parts.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        let body = if is_management && is_events {
+            // The events of the server do not end.
+            let first = body.frame().await.map(|frame| frame.unwrap().into_data().unwrap());
+            first.unwrap_or_default()
+        } else {
+            body.collect().await.unwrap().to_bytes()
+        };
         Reply { status: parts.status, headers: parts.headers, body }
     }
 
@@ -113,7 +121,7 @@ impl Direct {
     /// All stored data that clients can see.
     pub(super) async fn content(&self) -> Vec<Bytes> {
         let mut content = Vec::new();
-        for path in ["/v1/templates", "/v1/endpoints?includeWorkers=true"] {
+        for path in ["/v1/templates", "/v1/secrets", "/v1/endpoints?includeWorkers=true"] {
             content.push(self.ask("GET", path, "").await.body);
         }
         for endpoint in self.engine.endpoints() {

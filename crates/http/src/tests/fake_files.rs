@@ -1,36 +1,45 @@
 //! A `FileService` for tests that accepts all code and stores nothing.
 
-use bytes::Bytes;
-use longshore_model::{CodeHash, EndpointId, Millis, WorkerId};
+use std::sync::Mutex;
 
-use crate::{CodeError, CodeVersion, FileService, IsUsed, WorkerLog};
+use longshore_model::{CodeHash, EndpointId, Millis, Placement, WorkerId};
 
-pub(super) struct FakeFiles;
+use crate::{CodeError, CodeUpload, CodeVersion, EndedWorker, FileService, IsUsed, WorkerLog};
+
+#[derive(Default)]
+pub(super) struct FakeFiles {
+    /// The keys that have sent code.
+    senders: Mutex<Vec<String>>,
+}
+
+/// The hash of all code that clients send.
+pub(super) const SENT: &str = "0000000000000000000000000000000000000000000000000000000000000009";
 
 impl FileService for FakeFiles {
     fn worker_log(&self, _endpoint: &EndpointId, _worker: &WorkerId) -> Option<WorkerLog> {
         None
     }
 
-    fn ended_workers(&self, _endpoint: &EndpointId) -> Vec<WorkerId> {
-        vec!["w-ended".parse().unwrap()]
+    fn ended_workers(&self, _endpoint: &EndpointId) -> Vec<EndedWorker> {
+        let placement = Placement { started_at: Millis(1_000), ..Placement::default() };
+        let ended = EndedWorker { id: "w-ended".to_owned(), version: 3, placement, ..EndedWorker::default() };
+        vec![EndedWorker { ended_at: Millis(3_500), signal: Some(9), ..ended }]
     }
 
-    fn keep_code(&self, name: &str, archive: Bytes) -> Result<CodeVersion, CodeError> {
-        if archive.is_empty() {
+    fn keep_code(&self, upload: CodeUpload<'_>) -> Result<CodeVersion, CodeError> {
+        if upload.archive.is_empty() {
             return Err(CodeError::Unusable("the archive is empty".to_owned()));
         }
-        Ok(CodeVersion {
-            name: name.to_owned(),
-            hash: "0".repeat(64).parse().unwrap(),
-            files: 1,
-            bytes: archive.len() as u64,
-            created_at: Millis(0),
-        })
+        self.senders.lock().unwrap().push(upload.sender.to_owned());
+        Ok(version(upload.name, upload.archive.len() as u64))
+    }
+
+    fn was_sent_by(&self, code: &CodeHash, key: &str) -> bool {
+        code.as_str() == SENT && self.senders.lock().unwrap().iter().any(|sender| sender == key)
     }
 
     fn code_versions(&self, name: &str) -> Vec<CodeVersion> {
-        self.keep_code(name, Bytes::from_static(b"x")).into_iter().collect()
+        vec![version(name, 1)]
     }
 
     fn has_code(&self, code: &CodeHash) -> bool {
@@ -38,4 +47,8 @@ impl FileService for FakeFiles {
     }
 
     fn forget_code(&self, _: IsUsed) {}
+}
+
+fn version(name: &str, bytes: u64) -> CodeVersion {
+    CodeVersion { name: name.to_owned(), hash: SENT.parse().unwrap(), files: 1, bytes, created_at: Millis(0) }
 }

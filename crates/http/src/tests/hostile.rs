@@ -229,7 +229,9 @@ fn is_well_formed(sent: &HostileRequest, reply: &Reply) {
             .unwrap_or_else(|error| panic!("{sent:?}: {error}: {reply:?}"));
     } else {
         let is_ping = sent.path.contains("/ping/") && reply.body.is_empty();
-        let is_text = ["/metrics", "/v1/docs", "/logs"].iter().any(|text| sent.path.contains(text));
+        let is_text = ["/metrics", "/v1/docs", "/v1/events", "/logs", "/console"]
+            .iter()
+            .any(|text| sent.path.contains(text));
         assert!(is_ping || is_text, "{sent:?}: {reply:?}");
     }
     let text = String::from_utf8_lossy(&reply.body);

@@ -75,7 +75,7 @@ async fn a_start_names_endpoints_with_a_reserved_slug_and_they_go_on() {
         endpoint.slug = Some("serverless".to_owned());
         Ok::<_, longshore_engine::CatalogError>(())
     };
-    direct.engine.update_endpoint("old", rename).await.unwrap();
+    direct.engine.update_endpoint("old", "key-1", rename).await.unwrap();
     drop(direct);
     let log = Log::default();
     let writer = log.clone();
@@ -106,7 +106,7 @@ async fn a_start_names_endpoints_whose_provider_has_no_launcher_and_they_go_on()
         endpoint.provider = longshore_model::Provider::Docker;
         Ok::<_, longshore_engine::CatalogError>(())
     };
-    direct.engine.update_endpoint("old", change).await.unwrap();
+    direct.engine.update_endpoint("old", "key-1", change).await.unwrap();
     drop(direct);
     let log = Log::default();
     let writer = log.clone();

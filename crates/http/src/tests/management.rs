@@ -183,15 +183,16 @@ async fn refusals_name_the_field_and_change_nothing() {
         (json!({ "template": inline, "slug": "demo" }), "demo"),
         (json!({ "template": inline, "slug": "no slug" }), "of the form ^[A-Za-z0-9]"),
         (json!({ "template": inline, "idleTimeout": 3_601 }), "from 1 to 3600"),
-        (json!({ "template": inline, "startPatienceMs": 999 }), "from 1000 to 86400000"),
-        (json!({ "template": inline, "startPatienceMs": 86_400_001 }), "from 1000 to 86400000"),
+        (json!({ "template": inline, "startPatienceMs": 9_999 }), "from 10000 to 86400000"),
+        (json!({ "template": inline, "startPatienceMs": 86_400_001 }), "from 10000 to 86400000"),
         (
             json!({ "template": inline, "provider": "process" }),
             "this server starts no processes; use `external`",
         ),
         (
             json!({ "template": inline, "provider": "docker" }),
-            "`provider` is \"docker\", and this server starts no containers; use `external`",
+            "`provider` is \"docker\", and this server starts no containers, because it has found no Docker daemon; \
+             set `socket` in [docker] of its settings; use `external`",
         ),
         (json!({ "template": inline, "provider": "kubernetes" }), "this server starts no containers"),
         (json!({ "template": inline, "id": "x" }), "`id` is set by the server"),

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT_ENCODING, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use longshore_engine::{CatalogError, EndpointError, Refusal};
-use longshore_model::limits::JSON_LEVELS_MAX;
+use longshore_envelope::EnvelopeError;
 use longshore_planted::{Bug, planted};
 
 use crate::wire::json_body::JsonBody;
@@ -84,12 +84,6 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text)
     }
 
-    /// 400: values in the body are nested deeper than parsers accept; `at` is the byte of the first bracket too deep.
-    pub(crate) fn nested_too_deep(at: usize) -> Self {
-        let text = format!("the body is nested deeper than {JSON_LEVELS_MAX} levels: see byte {at}");
-        Self::bad_request("nested_too_deep", text)
-    }
-
     /// 415: the body has an unsupported encoding.
     pub(crate) fn unsupported_encoding(text: String) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding", text)
@@ -154,7 +148,7 @@ impl From<EndpointError> for ApiError {
         match error {
             EndpointError::Refused(refusal) => refusal.into(),
             EndpointError::Deleted => Self::no_such_endpoint(),
-            EndpointError::Unavailable(reason) => {
+            EndpointError::Unavailable(reason) | EndpointError::CommitFailed(reason) => {
                 tracing::warn!(%reason, "endpoint change not stored");
                 Self::unavailable("unavailable", "the server cannot store the change; retry after 1 s")
             }
@@ -169,6 +163,11 @@ impl From<EndpointError> for ApiError {
             EndpointError::NoRoom => {
                 Self::unavailable("overloaded", "too many response bytes in flight; retry after 1 s")
             }
+            EndpointError::NoSpace => Self::unavailable(
+                "disk_full",
+                "the server's disk is full: it accepts no job until there is space",
+            )
+            .retry_after(5),
             EndpointError::Overloaded => {
                 Self::unavailable("overloaded", "too many request bytes in flight; retry after 1 s")
             }
@@ -241,6 +240,12 @@ impl From<&ApiError> for ErrorText {
     }
 }
 
+impl From<EnvelopeError> for ApiError {
+    fn from(error: EnvelopeError) -> Self {
+        Self::bad_request(error.code(), error.into_text())
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let text = ErrorText::from(&self);
@@ -292,7 +297,7 @@ mod tests {
             (refused(Refusal::NotRetryable).into(), 400, "job_not_retryable", None),
             (refused(Refusal::WebhookNotRedeliverable).into(), 400, "webhook_not_repeatable", None),
             (CatalogError::Conflict("x".to_owned()).into(), 400, "conflict", None),
-            (ApiError::nested_too_deep(9), 400, "nested_too_deep", None),
+            (EnvelopeError::nested_too_deep(9).into(), 400, "nested_too_deep", None),
             (ApiError::unauthorized(), 401, "unauthorized", None),
             (refused(Refusal::NoSuchJob).into(), 404, "job_not_found", None),
             (EndpointError::Deleted.into(), 404, "endpoint_not_found", None),

@@ -12,6 +12,7 @@ use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use http_body::{Body as HttpBody, Frame};
 
+use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
 
 /// The content type of server-sent events.
@@ -41,6 +42,19 @@ pub(crate) fn on_one_line(json: Bytes) -> Bytes {
         return json;
     }
     json.iter().map(|byte| if is_break(byte) { b' ' } else { *byte }).collect()
+}
+
+/// The header with the `id` of the last event that a reader got.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Returns the `id` after which a reader wants to go on; `None` without the header. An `id` that is no number is refused.
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    // Browsers omit the header without an id; other clients send it empty.
+    let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let digits = value.as_bytes().iter().all(u8::is_ascii_digit);
+    let number = value.to_str().ok().filter(|_| digits).and_then(|text| text.parse().ok());
+    let refusal = || ApiError::bad_request("bad_parameter", "`Last-Event-ID` must be the `id` of an event");
+    number.map(Some).ok_or_else(refusal)
 }
 
 /// Resolves to the next bytes of a response and the source of further ones; `None` at the end.

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use longshore_engine::{Chunk, TakenJob};
+use longshore_envelope::too_deep_at;
 use longshore_hostile::{JSON_TOKENS, Names, cases, json, mutated, object, string, text};
 use longshore_model::limits::TAKE_SLOTS_MAX;
 use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis};
@@ -14,7 +15,6 @@ use super::job_object;
 use super::path::{WorkerQuery, segment};
 use super::python_json::{plain_text, read_json};
 use super::report_body::ReportBody;
-use crate::wire::json_depth::too_deep_at;
 
 const NAMES: Names = &["output", "output", "metrics", "error", "status", "stopPod", "IN_PROGRESS", "a"];
 

@@ -28,7 +28,7 @@ pub(super) fn ping(
             Some(reason) => endpoint.workers().report_unfit(worker, reason).await,
             None => endpoint.workers().ping(worker, Some(jobs)).await,
         };
-        if let Err(EndpointError::Unavailable(reason)) = applied {
+        if let Err(EndpointError::Unavailable(reason) | EndpointError::CommitFailed(reason)) = applied {
             // A 5xx would make the worker repeat this ping later, with an old list.
             tracing::debug!(reason, "ping not applied");
         }

@@ -168,6 +168,7 @@ fn admit(
 fn refused(error: EndpointError) -> ApiError {
     match error {
         EndpointError::Unavailable(_)
+        | EndpointError::CommitFailed(_)
         | EndpointError::Unreadable(_)
         | EndpointError::NoRoom
         | EndpointError::Overloaded => ApiError::new(

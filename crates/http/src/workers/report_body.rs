@@ -6,12 +6,12 @@ use std::fmt;
 
 use bytes::Bytes;
 use longshore_engine::Outcome;
+use longshore_envelope::too_deep_at;
 use longshore_model::limits::JSON_LEVELS_MAX;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::python_json::{plain_text, read_json};
-use crate::wire::json_depth::too_deep_at;
 
 /// A post about a job.
 #[derive(Debug, PartialEq, Eq)]

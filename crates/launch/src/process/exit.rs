@@ -1,24 +1,16 @@
 //! Handles the exits of workers, and moves their folders to the ended ones.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
-
-use longshore_model::EndpointId;
 
 use super::{LauncherShared, in_background, locked};
 use crate::worker_dir::{ExitNote, WorkerDir, WorkerNote};
-use crate::{LaunchError, WorkerExit, log};
-
-/// The number of ended workers per endpoint whose logs are stored.
-const ENDED_KEPT: usize = 10;
+use crate::{LaunchError, LaunchEvent, WorkerExit, tail};
 
 impl LauncherShared {
     /// The notes of the workers that an earlier launcher left in the folder.
     pub(super) fn live_states(&self) -> Result<Vec<WorkerNote>, LaunchError> {
-        let live = self.dir.join("live");
+        let live = self.folders.live_dir();
         let failed = |e| LaunchError(format!("cannot read the workers' folder {}: {e}", live.display()));
         if !live.exists() {
             return Ok(Vec::new());
@@ -62,41 +54,20 @@ impl LauncherShared {
                 signal: exit.signal,
                 because: exit.because,
                 ran_ms: exit.ran_ms,
-                log_tail: log::tail(&dir.log()),
+                log_tail: tail(&dir.log()),
+                stage: dir.stage(),
                 expected: dir.is_stopping(),
                 placement: state.placement,
             };
-            let kept = shared.put_away(&dir, &exited);
+            let kept = shared.folders.put_away(&dir, &exited.endpoint, &exited.worker);
             (exited, kept)
         });
         let handled = handled.await;
         locked(&self.running).remove(&worker);
         let (exited, kept) = handled.ok()?;
         // A dropped receiver means that the engine is gone.
-        let _ = self.ended.send(exited);
+        let _ = self.events.send(LaunchEvent::Exited(exited));
         Some(kept)
-    }
-
-    /// Moves the folder from `live` to `ended` in one step, so that the exit is reported once.
-    fn put_away(&self, dir: &WorkerDir, exited: &WorkerExit) -> WorkerDir {
-        let folder = self.ended_dir(&exited.endpoint);
-        let kept = WorkerDir::at(folder.join(exited.worker.as_str()));
-        let moved = fs::create_dir_all(&folder).and_then(|()| fs::rename(dir.path(), kept.path()));
-        if moved.is_err() {
-            let _ = dir.remove();
-        }
-        forget_oldest(&folder);
-        kept
-    }
-
-    pub(super) fn remove_ended(&self, endpoint: &EndpointId) -> Result<(), LaunchError> {
-        let folder = self.ended_dir(endpoint);
-        match fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(LaunchError(format!("cannot remove {}: {error}", folder.display())))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -108,18 +79,4 @@ pub(super) async fn clear(ended: Option<WorkerDir>) {
         let _ = fs::remove_dir_all(dir.home());
     })
     .await;
-}
-
-/// Removes all folders but those of the last [`ENDED_KEPT`] workers.
-fn forget_oldest(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let ended_at = |path: &Path| fs::metadata(path.join("state.json")).and_then(|m| m.modified());
-    let mut ended: Vec<(SystemTime, PathBuf)> = entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .map(|path| (ended_at(&path).unwrap_or(SystemTime::UNIX_EPOCH), path))
-        .collect();
-    ended.sort();
-    for (_, path) in ended.iter().take(ended.len().saturating_sub(ENDED_KEPT)) {
-        let _ = fs::remove_dir_all(path);
-    }
 }

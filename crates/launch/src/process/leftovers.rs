@@ -24,6 +24,7 @@ impl LauncherShared {
     ) -> Result<usize, LaunchError> {
         let Some(running) = locked(&self.running).get(worker).cloned() else { return Ok(0) };
         let (since_boot, since_epoch) = now();
+        let elapsed = born.as_of.elapsed();
         if !locked(&self.clocks).agree_since(since_boot, since_epoch, born.since_ago) {
             return Ok(0);
         }
@@ -32,7 +33,7 @@ impl LauncherShared {
         };
         let shim = running.state.shim;
         let ticks = |ago: Duration| {
-            let at = since_boot.saturating_sub(ago + born.as_of.elapsed());
+            let at = since_boot.saturating_sub(ago + elapsed);
             at.as_secs() * TICKS_PER_S + u64::from(at.subsec_millis()) * TICKS_PER_S / 1_000
         };
         // A process of the first or the last tick may belong to another job.
@@ -50,11 +51,25 @@ impl LauncherShared {
     }
 }
 
+/// The number of pairs of readings of the clocks.
+const READINGS: u32 = 5;
+
 /// The time since boot, by which processes are dated, and the wall clock, by which jobs are dated.
+///
+/// On a busy computer, much time can pass between two readings, which would look as if the wall clock had been set: of
+/// several pairs, the one that was read in the shortest time counts.
 fn now() -> (Duration, Duration) {
-    let boot = clock_gettime(ClockId::Boottime);
-    let since_boot = Duration::new(boot.tv_sec.unsigned_abs(), boot.tv_nsec.unsigned_abs() as u32);
-    (since_boot, SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    let since_boot = || {
+        let boot = clock_gettime(ClockId::Boottime);
+        Duration::new(boot.tv_sec.unsigned_abs(), boot.tv_nsec.unsigned_abs() as u32)
+    };
+    let pair = |_| {
+        let before = since_boot();
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        (since_boot().saturating_sub(before), before, since_epoch)
+    };
+    let (_, since_boot, since_epoch) = (0..READINGS).map(pair).min().unwrap_or_default();
+    (since_boot, since_epoch)
 }
 
 /// Notices that the wall clock was set. An earlier span of the wall clock cannot be converted into time since boot:

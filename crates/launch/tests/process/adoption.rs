@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use longshore_launch::{Launcher as _, RunningWorker};
+use longshore_launch::{InstallationId, Launcher as _, RunningWorker};
 use longshore_model::EndpointId;
 
 use crate::harness::{GRACE, Server, eventually, launcher, placement, sh};
@@ -24,6 +24,7 @@ async fn a_worker_outlives_the_server_and_is_adopted() {
         version: 3,
         is_stopping: false,
         placement: placement(),
+        server_url: Some(sh("").server_url),
     };
     assert_eq!(server.adopt().await, [present]);
     fs::write(server.log_path(&worker).unwrap().with_file_name("cwd").join("go"), "").unwrap();
@@ -92,7 +93,7 @@ async fn the_copied_directory_of_a_worker_is_no_worker() {
     fs::copy(worker_dir(&original).join("state.json"), worker_dir(&copy).join("state.json")).unwrap();
 
     let second = launcher(&copy);
-    assert_eq!(second.adopt().await.unwrap(), []);
+    assert_eq!(second.adopt(InstallationId(1)).await.unwrap(), []);
     assert!(!worker_dir(&copy).exists());
 
     let moved = dir.path().join("moved");

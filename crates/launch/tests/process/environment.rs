@@ -13,7 +13,7 @@ async fn secrets_are_not_on_disk_nor_in_arguments() {
     let server = Server::on(&dir);
     let secret = "correct-horse-battery";
     let mut spec = sh("[ \"$TOKEN\" = correct-horse-battery ] || exit 1; echo ready; sleep 600");
-    spec.command[2] = spec.command[2].replace(secret, &["correct-horse", "-battery"].join("\"\""));
+    spec.cmd[1] = spec.cmd[1].replace(secret, &["correct-horse", "-battery"].join("\"\""));
     spec.env.insert("TOKEN".into(), secret.into());
     assert!(!format!("{spec:?}").contains(secret));
     let worker = spec.worker.clone();
@@ -36,11 +36,7 @@ async fn a_workdir_is_seen_but_not_shared() {
     fs::write(workdir.join("start.sh"), "cat model.bin; echo; ls -A; echo state > .runpod_jobs.pkl").unwrap();
     fs::write(workdir.join(".runpod_jobs.pkl"), "another worker's").unwrap();
     let mut server = Server::on(&dir);
-    let spec = WorkerSpec {
-        command: ["sh", "./start.sh"].map(str::to_owned).to_vec(),
-        workdir: Some(workdir.clone()),
-        ..sh("")
-    };
+    let spec = WorkerSpec { cmd: vec!["./start.sh".to_owned()], workdir: Some(workdir.clone()), ..sh("") };
     server.launcher.start(spec).await.unwrap();
     let exited = server.exited().await;
     assert_eq!((exited.code, exited.log_tail.as_str()), (Some(0), "weights\nmodel.bin\nstart.sh"));
@@ -90,8 +86,8 @@ async fn an_unmodified_python_program_finds_its_neighbours() {
         .unwrap();
     let mut server = Server::on(&dir);
     for command in [["python3", "handler.py"].as_slice(), &["python3", "-m", "handler"]] {
-        let command = command.iter().map(ToString::to_string).collect();
-        let spec = WorkerSpec { command, workdir: Some(workdir.clone()), ..sh("") };
+        let cmd = command.iter().map(ToString::to_string).collect();
+        let spec = WorkerSpec { entrypoint: Vec::new(), cmd, workdir: Some(workdir.clone()), ..sh("") };
         server.launcher.start(spec).await.unwrap();
         assert_eq!(server.exited().await.log_tail, "hello data");
     }
@@ -116,7 +112,7 @@ async fn deployed_code_is_found_where_it_is_now() {
         assert!(server.launcher.finds_code(&code));
         server
             .launcher
-            .start(WorkerSpec { command: Vec::new(), code: Some(code.clone()), ..sh("") })
+            .start(WorkerSpec { entrypoint: Vec::new(), cmd: Vec::new(), code: Some(code.clone()), ..sh("") })
             .await
             .unwrap();
         assert_eq!(server.exited().await.log_tail, [word, word].concat(), "{place}");

@@ -17,7 +17,7 @@ async fn an_exit_code_and_the_last_lines_are_reported() {
     );
     assert_eq!(exited.log_tail, "out\nerr");
     assert_eq!(server.log(&worker), "out\nerr\n", "the log outlives the worker");
-    assert!(server.exits.try_recv().is_err(), "reported once");
+    assert!(server.reports_nothing(), "reported once");
 }
 
 #[tokio::test]
@@ -33,9 +33,12 @@ async fn a_signal_is_reported() {
 async fn a_command_that_does_not_exist_is_a_clear_error() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::on(&dir);
-    let spec = WorkerSpec { command: vec!["no-such-program".into()], ..sh("") };
+    let spec = WorkerSpec { entrypoint: vec!["no-such-program".into()], ..sh("") };
     let LaunchError(text) = server.launcher.start(spec).await.unwrap_err();
     assert!(text.contains("cannot start `no-such-program`: No such file"), "{text}");
+    let spec = WorkerSpec { entrypoint: vec![], cmd: vec![], ..sh("") };
+    let LaunchError(text) = server.launcher.start(spec).await.unwrap_err();
+    assert!(text.contains("`dockerStartCmd`"), "{text}");
     let spec = WorkerSpec { workdir: Some("/no/such/folder".into()), ..sh("true") };
     let LaunchError(text) = server.launcher.start(spec).await.unwrap_err();
     assert!(text.contains("workdir /no/such/folder"), "{text}");

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use longshore_launch::{
-    Launcher as _, Limits, ProcessLauncher, RotationLimits, RunningWorker, ShimCommand, WorkerExit,
-    WorkerSpec,
+    InstallationId, LaunchEvent, Launcher as _, Limits, ProcessLauncher, RotationLimits, RunningWorker,
+    ShimCommand, WorkerExit, WorkerSpec,
 };
 use longshore_model::{ComputeType, EndpointId, Gpu, Millis, Placement, WorkerId};
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ pub const SHIM: &str = env!("CARGO_BIN_EXE_longshore-worker-shim");
 /// A launcher and the exits that it reports, as a server has them.
 pub struct Server {
     pub launcher: ProcessLauncher,
-    pub exits: UnboundedReceiver<WorkerExit>,
+    events: UnboundedReceiver<LaunchEvent>,
 }
 
 impl Server {
@@ -49,8 +49,8 @@ impl Server {
 
     /// A server with this launcher.
     pub fn of(launcher: ProcessLauncher) -> Self {
-        let exits = launcher.exits().unwrap();
-        Self { launcher, exits }
+        let events = launcher.events().unwrap();
+        Self { launcher, events }
     }
 
     /// Starts a worker that runs a shell script.
@@ -68,11 +68,20 @@ impl Server {
 
     /// Waits for the next exit of a worker.
     pub async fn exited(&mut self) -> WorkerExit {
-        tokio::time::timeout(DEADLINE, self.exits.recv()).await.expect("an exit in time").unwrap()
+        let event = tokio::time::timeout(DEADLINE, self.events.recv()).await.expect("an exit in time");
+        match event.unwrap() {
+            LaunchEvent::Exited(exited) => exited,
+            event @ LaunchEvent::Stage { .. } => panic!("{event:?} is no exit"),
+        }
+    }
+
+    /// Whether no further event is there.
+    pub fn reports_nothing(&mut self) -> bool {
+        self.events.try_recv().is_err()
     }
 
     pub async fn adopt(&self) -> Vec<RunningWorker> {
-        self.launcher.adopt().await.unwrap()
+        self.launcher.adopt(InstallationId(1)).await.unwrap()
     }
 
     /// The log of a worker that was started with [`sh`]; empty without a log.
@@ -102,7 +111,7 @@ pub fn launcher(dir: &Path) -> ProcessLauncher {
 /// The placement of the workers of [`sh`].
 pub fn placement() -> Placement {
     let gpu = Gpu { device: "GPU-1234".into(), type_id: "NVIDIA L4".into(), memory_mib: 23_034 };
-    Placement { started_at: Millis(1_700_000_000_000), gpus: vec![gpu], unenforced_limits: None }
+    Placement { started_at: Millis(1_700_000_000_000), gpus: vec![gpu], unenforced_limits: None, cause: None }
 }
 
 /// A worker that runs a shell script.
@@ -111,10 +120,14 @@ pub fn sh(script: &str) -> WorkerSpec {
         worker: "wk-1".parse().unwrap(),
         endpoint: EndpointId::mint(7),
         version: 3,
-        command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+        image: String::new(),
+        registry_login: None,
+        entrypoint: vec!["sh".to_owned()],
+        cmd: ["-c", script].map(str::to_owned).to_vec(),
         code: None,
         workdir: None,
         volumes: vec![],
+        server_url: "http://127.0.0.1:8080".to_owned(),
         env: BTreeMap::new(),
         private_home: false,
         compute_type: ComputeType::Gpu,

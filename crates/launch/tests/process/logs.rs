@@ -3,9 +3,9 @@
 use std::fs;
 
 use longshore_launch::{Launcher as _, RotationLimits, WorkerSpec};
-use longshore_model::EndpointId;
+use longshore_model::{EndpointId, WorkerId};
 
-use crate::harness::{GRACE, Server, eventually, sh};
+use crate::harness::{GRACE, Server, eventually, placement, sh};
 
 #[tokio::test]
 async fn a_log_is_rotated() {
@@ -75,10 +75,14 @@ async fn a_log_is_found_by_its_own_endpoint_alone() {
     assert_eq!(fs::read_to_string(&ended.path).unwrap(), "hello\n");
     assert_eq!(server.launcher.worker_log(&other, &worker), None);
     assert_eq!(server.launcher.worker_logs(), [ended]);
-    assert_eq!(
-        (server.launcher.ended_workers(&own), server.launcher.ended_workers(&other)),
-        (vec![worker], vec![])
-    );
+    let ended_ids = |endpoint: &EndpointId| -> Vec<WorkerId> {
+        server.launcher.ended_workers(endpoint).into_iter().map(|ended| ended.worker).collect()
+    };
+    assert_eq!((ended_ids(&own), ended_ids(&other)), (vec![worker.clone()], vec![]));
+    let noted = &server.launcher.ended_workers(&own)[0];
+    assert_eq!((noted.code, noted.signal, noted.was_stopped), (Some(0), None, false));
+    assert_eq!(noted.placement, placement());
+    assert!(noted.ended_at > noted.placement.started_at, "{noted:?}");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use super::command::{Command, Reply};
 use super::rows::{Note, Outcome};
 use super::script::state;
 use super::world::{START, World};
-use crate::{Effects, Signal};
+use crate::{Effects, JobConditions, Signal};
 
 /// The largest number of notes that are printed one by one. More notes are counted by their text.
 const NOTES_MAX: usize = 8;
@@ -136,7 +136,9 @@ pub(super) fn page(world: &mut World, words: &[&str]) -> String {
     let limit = words.iter().find_map(|word| word.parse().ok()).unwrap_or(100);
     let before = words.iter().find_map(|word| word.strip_prefix("before=")).map(|job| world.job(job, false));
     let only = words.iter().find(|word| word.starts_with(|c: char| c.is_ascii_uppercase()));
-    let page = world.queue.page(only.map(|name| state(name)), limit, before, world.now);
+    let states = only.map(|name| state(name)).into_iter().collect();
+    let conditions = JobConditions { states, ..JobConditions::default() };
+    let page = world.queue.page(&conditions, limit, before, world.now);
     let jobs = page.jobs.iter().map(|row| format!("{} {}", name(world, row.id), row.state));
     let jobs = jobs.collect::<Vec<_>>().join(", ");
     match page.cursor {

@@ -4,9 +4,9 @@ use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use longshore_cli::size;
 
 const LINES: Duration = Duration::from_secs(10);
-const MILLION: f64 = 1e6;
 
 /// The progress of one backup or restore.
 pub(super) struct Progress {
@@ -40,10 +40,10 @@ impl Progress {
         let (what, done) = (self.what, self.line.position());
         let of = self.line.length().map_or_else(String::new, |total| {
             // The data may have grown since `total` was computed.
-            format!(" of {:.0}", total.max(done) as f64 / MILLION)
+            format!(" of {}", size(total.max(done)))
         });
         // A failed write to standard error cannot be reported.
-        let _ = writeln!(io::stderr(), "{what} {:.0}{of} MB", done as f64 / MILLION);
+        let _ = writeln!(io::stderr(), "{what} {}{of}", size(done));
     }
 
     /// Removes the moving line.

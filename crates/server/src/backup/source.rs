@@ -19,7 +19,7 @@ use super::{BackupError, DATA, Done};
 const LOG: &str = "log";
 const VOLUMES: &str = "volumes";
 /// The parts of a data directory after the log, in order.
-const PARTS: [&str; 5] = ["blobs", "code", VOLUMES, "audit", "webhooks"];
+const PARTS: [&str; 6] = ["blobs", "code", VOLUMES, "audit", "webhooks", "history"];
 
 /// A data directory with locks that keep all files that the log names.
 pub(super) struct Held {

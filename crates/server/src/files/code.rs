@@ -20,17 +20,23 @@ pub(super) const GONE: &str = "gone";
 /// Prefix of a directory that is being written.
 pub(super) const DRAFT: &str = ".draft-";
 
+/// The keys that sent the same archive and are noted.
+const SENDERS_MAX: usize = 16;
+
 /// The note of a version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct VersionNote {
     files: u64,
     bytes: u64,
     created_at: Millis,
+    /// The ids of the keys that sent it, the newest last.
+    #[serde(default)]
+    senders: Vec<String>,
 }
 
 /// Stores an archive below `dir`. If the version exists, its files are compared with the archive and replaced if
-/// any is missing or differs.
-pub(super) fn keep(dir: &Path, name: &str, archive: &[u8]) -> Result<CodeVersion, CodeError> {
+/// any is missing or differs. Notes that the key with the id `sender` has sent it.
+pub(super) fn keep(dir: &Path, name: &str, archive: &[u8], sender: &str) -> Result<CodeVersion, CodeError> {
     let hash = hash_of(archive)?;
     let unavailable =
         |error: io::Error| CodeError::Unavailable(format!("cannot write to {}: {error}", dir.display()));
@@ -39,10 +45,18 @@ pub(super) fn keep(dir: &Path, name: &str, archive: &[u8]) -> Result<CodeVersion
     let draft = tempfile::Builder::new().prefix(DRAFT).tempdir_in(dir).map_err(unavailable)?;
     let unpacked = unpack(archive, draft.path(), BOUNDS)?;
     let is_new = put_in_place(draft.path(), &dir.join(hash.as_str())).map_err(unavailable)?;
-    if is_new || version(dir, name, &hash).is_none() {
-        let created_at =
-            version(dir, name, &hash).map_or_else(|| now_after(dir, name), |version| version.created_at);
-        let note = VersionNote { files: unpacked.files, bytes: unpacked.bytes, created_at };
+    let present = note(&dir.join(hash.as_str()));
+    let is_known = present.as_ref().is_some_and(|note| note.senders.iter().any(|known| known == sender));
+    if is_new || !is_known {
+        let (created_at, mut senders) = match present {
+            Some(present) => (present.created_at, present.senders),
+            None => (now_after(dir, name), Vec::new()),
+        };
+        if !is_known {
+            senders.drain(..(senders.len() + 1).saturating_sub(SENDERS_MAX));
+            senders.push(sender.to_owned());
+        }
+        let note = VersionNote { files: unpacked.files, bytes: unpacked.bytes, created_at, senders };
         write_note(dir, &hash, &note).map_err(unavailable)?;
     }
     version(dir, name, &hash)
@@ -111,13 +125,22 @@ pub(super) fn versions(dir: &Path, name: &str) -> Vec<CodeVersion> {
 }
 
 fn version(dir: &Path, name: &str, hash: &CodeHash) -> Option<CodeVersion> {
-    let note: VersionNote = serde_json::from_slice(&fs::read(dir.join(format!("{hash}.json"))).ok()?).ok()?;
-    let VersionNote { files, bytes, created_at } = note;
+    let VersionNote { files, bytes, created_at, .. } = note(&dir.join(hash.as_str()))?;
     let version = CodeVersion { name: name.to_owned(), hash: hash.clone(), files, bytes, created_at };
     dir.join(hash.as_str()).is_dir().then_some(version)
 }
 
-fn hash_of(archive: &[u8]) -> Result<CodeHash, CodeError> {
+/// The note beside the folder of a version; `None` without a readable one.
+fn note(folder: &Path) -> Option<VersionNote> {
+    serde_json::from_slice(&fs::read(folder.with_extension("json")).ok()?).ok()
+}
+
+/// Whether the key with this id has sent the version in `folder`.
+pub(super) fn was_sent_by(folder: &Path, key: &str) -> bool {
+    note(folder).is_some_and(|note| note.senders.iter().any(|sender| sender == key))
+}
+
+pub(super) fn hash_of(archive: &[u8]) -> Result<CodeHash, CodeError> {
     let hash = const_hex::encode(digest(&SHA256, archive));
     hash.parse().map_err(|_| CodeError::Unavailable(format!("{hash} is not a valid hash")))
 }
@@ -131,7 +154,7 @@ mod tests {
     fn the_same_archive_is_the_same_version() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("hello");
-        let keep = |text: &str| keep(&dir, "hello", &archive_of(&[("handler.py", text)])).unwrap();
+        let keep = |text: &str| keep(&dir, "hello", &archive_of(&[("handler.py", text)]), "key-1").unwrap();
         let first = keep("0");
         assert_eq!(keep("0"), first);
         assert_eq!((first.files, first.bytes), (1, 1));
@@ -142,12 +165,32 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_senders_are_noted() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let archive = archive_of(&[("handler.py", "1")]);
+        let first = keep(dir, "hello", &archive, "key-0").unwrap();
+        let folder = dir.join(first.hash.as_str());
+        for number in 1..=SENDERS_MAX {
+            assert_eq!(keep(dir, "hello", &archive, &format!("key-{number}")).unwrap(), first);
+            assert!(was_sent_by(&folder, &format!("key-{number}")));
+        }
+        assert!(!was_sent_by(&folder, "key-0") && was_sent_by(&folder, "key-1"));
+        assert!(!was_sent_by(&dir.join("missing"), "key-1"));
+        // A note of an earlier version names no sender.
+        fs::write(folder.with_extension("json"), r#"{"files":1,"bytes":1,"created_at":5}"#).unwrap();
+        assert!(!was_sent_by(&folder, "key-1"));
+        assert_eq!(keep(dir, "hello", &archive, "key-2").unwrap().created_at, Millis(5));
+        assert!(was_sent_by(&folder, "key-2"));
+    }
+
+    #[test]
     fn what_was_removed_emptied_or_changed_comes_back_with_the_same_archive() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
         let files = [("handler.py", "print()"), ("lib/a.py", "a"), ("lib/b.py", "bb")];
         let archive = archive_of(&files);
-        let keep = || keep(dir, "hello", &archive).unwrap();
+        let keep = || keep(dir, "hello", &archive, "key-1").unwrap();
         let first = keep();
         let folder = &dir.join(first.hash.as_str());
         let assert_whole = |what: &str| {
@@ -183,9 +226,9 @@ mod tests {
     fn a_version_is_newer_than_those_before_whatever_the_clock_says() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
-        let keep = |text: &str| keep(dir, "hello", &archive_of(&[("handler.py", text)])).unwrap();
+        let keep = |text: &str| keep(dir, "hello", &archive_of(&[("handler.py", text)]), "key-1").unwrap();
         let first = keep("1");
-        let note = VersionNote { files: 1, bytes: 1, created_at: Millis(9_000_000_000_000) };
+        let note = VersionNote { files: 1, bytes: 1, created_at: Millis(9_000_000_000_000), senders: vec![] };
         fs::write(dir.join(format!("{}.json", first.hash)), serde_json::to_vec(&note).unwrap()).unwrap();
         let mut kept = vec![first.hash];
         kept.extend(["2", "3", "4"].map(|text| keep(text).hash));

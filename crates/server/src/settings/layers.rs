@@ -12,12 +12,13 @@ const PREFIX: &str = "LONGSHORE_";
 /// Tables with names that the operator chooses: each is set as a whole.
 const OPEN_TABLES: [&str; 1] = ["prices"];
 /// Environment variables with our prefix that are not settings.
-const OTHER_VARIABLES: [&str; 6] = [
+const OTHER_VARIABLES: [&str; 7] = [
     "LONGSHORE_ADMIN_KEY",
     "LONGSHORE_SECRETS_KEY",
     CONFIG_VARIABLE,
     "LONGSHORE_URL",
     "LONGSHORE_API_KEY",
+    super::console::FOLDER_VARIABLE,
     crate::confidential::MARK,
 ];
 /// Edit distance up to which an unknown variable is rejected as a typing error. Orchestrators set further variables

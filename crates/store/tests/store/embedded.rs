@@ -12,6 +12,9 @@ mod reclaim;
 mod salvage;
 mod scrub;
 mod segment;
+mod stored_archive;
+mod stored_console;
+mod stored_secrets;
 mod stored_version;
 mod torn_log;
 

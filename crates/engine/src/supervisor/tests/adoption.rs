@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longshore_launch::{Launcher, MemoryLauncher, RunningWorker};
+use longshore_launch::{InstallationId, Launcher, MemoryLauncher, RunningWorker};
 use longshore_model::{Endpoint, EndpointId, WorkerPhase};
 
 use super::super::{WorkerSettings, adopt};
@@ -15,11 +15,10 @@ async fn adopted_workers_are_registered_and_those_of_unknown_endpoints_stopped()
     let mine = running_worker("mine", an_endpoint().id);
     let other = running_worker("other", EndpointId::mint(99));
     let launcher: Arc<dyn Launcher> = Arc::new(MemoryLauncher::with_living(vec![mine.clone(), other]));
-    let mut found = adopt(&launcher, &GpuPool::default(), &TokioRuntime, &WorkerSettings::default(), |id| {
-        *id == mine.endpoint
-    })
-    .await
-    .unwrap();
+    let (gpus, settings) = (GpuPool::default(), WorkerSettings::default());
+    let is_mine = |id: &EndpointId| *id == mine.endpoint;
+    let mut found =
+        adopt(&launcher, InstallationId(1), &gpus, &TokioRuntime, &settings, is_mine).await.unwrap();
     assert_eq!(found.remove(&mine.endpoint), Some(vec![mine.clone()]));
     assert!(found.is_empty());
 

@@ -8,13 +8,13 @@ use super::super::FleetEvent;
 use super::fixture::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_is_being_started_when_its_endpoint_is_deleted_is_stopped() {
+async fn a_deletion_cancels_the_start_of_a_worker() {
     let harness = Harness::start(Endpoint { workers_min: 1, ..an_endpoint() });
     harness.launcher.slow_down(SLOW_START);
     harness.wait_ms(SOON).await;
     harness.send(FleetEvent::Deleted { drain: false });
     harness.handle.task.await.unwrap();
-    assert_eq!((harness.launcher.started().len(), harness.launcher.living()), (1, vec![]));
+    assert_eq!((harness.launcher.started().len(), harness.launcher.living()), (0, vec![]));
 }
 
 #[tokio::test(start_paused = true)]

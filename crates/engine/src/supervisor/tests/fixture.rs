@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use longshore_launch::{Launcher as _, MemoryLauncher, RunningWorker};
+use longshore_launch::{LaunchEvent, Launcher as _, MemoryLauncher, RunningWorker};
 use longshore_model::{
     ComputeType, Endpoint, EndpointId, EndpointNo, Millis, Placement, Provider, ScalerType, Template,
     TemplateId, WorkerId, WorkerPhase,
@@ -75,6 +75,7 @@ pub(crate) fn an_endpoint() -> Endpoint {
         version: 1,
         created_at: Millis(0),
         user_id: String::new(),
+        deployed_env: Vec::new(),
         deleting: false,
     }
 }
@@ -118,6 +119,8 @@ pub(super) struct QueueState {
     pub(super) is_deleted: bool,
     /// Every request fails, as if the queue was reloading.
     pub(super) is_unavailable: bool,
+    /// Whether the server drains: no worker is to start.
+    pub(super) is_server_draining: bool,
 }
 
 /// A worker that the queue knows.
@@ -139,6 +142,7 @@ impl FakeQueue {
             started: Instant::now(),
             is_deleted: false,
             is_unavailable: false,
+            is_server_draining: false,
         })))
     }
 
@@ -185,6 +189,10 @@ impl EndpointApi for FakeQueue {
         self.with(|state| Millis(1_000_000 + state.started.elapsed().as_millis() as u64))
     }
 
+    fn is_server_draining(&self) -> bool {
+        self.with(|state| state.is_server_draining)
+    }
+
     async fn fleet_view(&self) -> Result<FleetView, EndpointError> {
         self.reply(|state| FleetView {
             queued_normal: state.queued,
@@ -198,6 +206,9 @@ impl EndpointApi for FakeQueue {
                     id: id.clone(),
                     phase: worker.phase,
                     running: worker.running,
+                    jobs: Vec::new(),
+                    jobs_done: 0,
+                    last_contact: Millis(0),
                     idle_ms: if worker.running > 0 { 0 } else { worker.since.elapsed().as_millis() as u64 },
                 })
                 .collect(),
@@ -267,6 +278,8 @@ impl Harness {
         let handle = SupervisorParts {
             endpoint_api: queue.clone(),
             template: Box::new(|| Some(Arc::new(a_template()))),
+            secret: Box::new(|_| None),
+            login: Box::new(|_| None),
             launcher: launcher.clone(),
             gpu_pool: Arc::clone(gpus),
             settings: WorkerSettings::default(),
@@ -276,12 +289,18 @@ impl Harness {
             moved: true,
         }
         .spawn(receiver);
-        let mut exits = launcher.exits().unwrap();
+        let mut exits = launcher.events().unwrap();
         let (forward, gpus) = (events.downgrade(), Arc::clone(gpus));
         tokio::spawn(async move {
-            while let (Some(exited), Some(events)) = (exits.recv().await, forward.upgrade()) {
-                gpus.free(&exited.worker);
-                let _ = events.send(FleetEvent::Exited(exited));
+            while let (Some(event), Some(events)) = (exits.recv().await, forward.upgrade()) {
+                let event = match event {
+                    LaunchEvent::Stage { worker, stage, .. } => FleetEvent::Stage { worker, stage },
+                    LaunchEvent::Exited(exited) => {
+                        gpus.free(&exited.worker);
+                        FleetEvent::Exited(exited)
+                    }
+                };
+                let _ = events.send(event);
             }
         });
         Self { queue, launcher, events, handle }
@@ -326,5 +345,6 @@ pub(super) fn running_worker(worker: &str, endpoint: EndpointId) -> RunningWorke
         version: 1,
         is_stopping: false,
         placement: Placement::default(),
+        server_url: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longshore_launch::{Launcher, MemoryLauncher, RunningWorker, WorkerSpec};
+use longshore_launch::{InstallationId, Launcher, MemoryLauncher, RunningWorker, WorkerSpec};
 use longshore_model::{ComputeType, Endpoint, EndpointId, Gpu, Placement};
 
 use super::super::{FleetEvent, WorkerSettings, adopt};
@@ -124,7 +124,10 @@ async fn adopted_workers_keep_their_gpus() {
     let placement = Placement { gpus: vec![gpu("0")], ..Placement::default() };
     let old = RunningWorker { placement, ..running_worker("old", needing(1, 1).id) };
     let launcher: Arc<dyn Launcher> = Arc::new(MemoryLauncher::with_living(vec![old.clone()]));
-    let found = adopt(&launcher, &gpus, &TokioRuntime, &WorkerSettings::default(), |_| true).await.unwrap();
+    let found =
+        adopt(&launcher, InstallationId(1), &gpus, &TokioRuntime, &WorkerSettings::default(), |_| true)
+            .await
+            .unwrap();
     let adopted = found[&old.endpoint].clone();
     let launcher = MemoryLauncher::with_living(adopted.clone());
     let first = Harness::start_on(&gpus, Endpoint { workers_min: 1, ..needing(1, 1) }, launcher, adopted);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longshore_launch::MemoryLauncher;
-use longshore_model::{Endpoint, Millis, WorkerId, WorkerPhase};
+use longshore_model::{Endpoint, Millis, StartStage, WorkerId, WorkerPhase};
 
 use super::super::FleetEvent;
 use super::fixture::*;
@@ -109,7 +109,7 @@ async fn workers_of_an_old_version_are_drained_while_new_ones_are_being_started(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_is_outdated_during_its_start_is_stopped_after_it() {
+async fn the_start_of_an_outdated_worker_is_cancelled() {
     let harness = Harness::start(Endpoint { workers_min: 1, ..an_endpoint() });
     harness.launcher.slow_down(SLOW_START);
     harness.wait_ms(SOON).await;
@@ -117,8 +117,31 @@ async fn a_worker_that_is_outdated_during_its_start_is_stopped_after_it() {
     harness.send(FleetEvent::Configured);
     harness.wait_ms(90_000).await;
     let started = harness.launcher.started();
-    assert_eq!(started.iter().map(|spec| spec.version).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(harness.running(), [started[1].worker.clone()]);
+    assert_eq!(started.iter().map(|spec| spec.version).collect::<Vec<_>>(), [2], "the first never ran");
+    assert_eq!(harness.running(), [started[0].worker.clone()]);
+    assert_eq!(harness.handle.status.borrow().last_crash, None, "a cancelled start is no crash");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_patience_begins_when_the_container_starts() {
+    let harness = Harness::start(Endpoint { start_patience_ms: 10_000, workers_max: 1, ..an_endpoint() });
+    harness.launcher.slow_down(Duration::from_hours(1));
+    harness.set_queued(1);
+    harness.wait_ms(SOON).await;
+    let id = harness.handle.status.borrow().workers[0].id.clone();
+    let report = |stage| harness.launcher.report(&id, an_endpoint().id, stage);
+    let pulling = StartStage::Pulling { done_bytes: 41, total_bytes: 109 };
+    report(pulling);
+    harness.wait_ms(600_000).await;
+    assert_eq!(harness.handle.status.borrow().workers[0].stage, Some(pulling));
+    assert_eq!(harness.stops(), [], "a pull has a limit of its own");
+    report(StartStage::Starting);
+    harness.wait_ms(9_000).await;
+    assert_eq!(harness.stops(), []);
+    harness.wait_ms(1_500).await;
+    assert_eq!(harness.stops(), [(id, Duration::from_secs(5))], "the start is cancelled");
+    let last_crash = harness.handle.status.borrow().last_crash.clone().unwrap();
+    assert!(last_crash.ends_with("asked for no job within 10 s of its start"), "{last_crash}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -76,3 +76,26 @@ async fn workers_that_are_being_started_count() {
     harness.wait_ms(60_000).await;
     assert_eq!(harness.launcher.started().len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_draining_server_keeps_busy_workers_alone_and_starts_them_again_after_its_drain() {
+    let harness = Harness::start(Endpoint { workers_min: 2, ..an_endpoint() });
+    harness.wait_ms(SOON).await;
+    let workers = harness.running();
+    assert_eq!(workers.len(), 2);
+    harness.queue.set_running(&workers[0], 1);
+    harness.queue.set_running(&workers[1], 0);
+    harness.queue.with(|state| state.is_server_draining = true);
+    harness.set_queued(3);
+    harness.wait_ms(60_000).await;
+    assert_eq!(harness.running(), [workers[0].clone()], "the busy one, and no other for the queued jobs");
+    harness.queue.set_running(&workers[0], 0);
+    harness.send(FleetEvent::Demand);
+    harness.wait_ms(SOON).await;
+    assert_eq!(harness.running().len(), 0);
+    assert!(harness.queue.losses().iter().all(|(_, counts_retry, _)| !counts_retry));
+    harness.queue.with(|state| state.is_server_draining = false);
+    harness.send(FleetEvent::Demand);
+    harness.wait_ms(SOON).await;
+    assert_eq!(harness.running().len(), 3);
+}

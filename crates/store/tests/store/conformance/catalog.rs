@@ -106,6 +106,13 @@ pub async fn small_records_keep_their_place_within_their_kind(store: &impl Store
     let put = |kind, id: &str, json: &'static str| Write::PutJsonRow(kind, id.into(), json.into());
     let row = |kind, id: &str, json: &'static str| JsonRow { kind, id: id.into(), json: json.into() };
     let [auth, volume, usage, ..] = JsonRowKind::ALL;
+    let of_each_kind = JsonRowKind::ALL.map(|kind| row(kind, "each", "{}"));
+    commit(store, epoch, JsonRowKind::ALL.map(|kind| put(kind, "each", "{}")).to_vec()).await.unwrap();
+    let mut stored = store.catalog().await.unwrap().json_rows;
+    stored.sort_by_key(|row| row.kind);
+    assert_eq!(stored, of_each_kind);
+    let deletes = JsonRowKind::ALL.map(|kind| Write::DeleteJsonRow(kind, "each".into()));
+    commit(store, epoch, deletes.to_vec()).await.unwrap();
     let writes = vec![put(volume, "z", "1"), put(auth, "z", "2"), put(volume, "a", "3"), put(usage, "", "4")];
     commit(store, epoch, writes).await.unwrap();
     // A change keeps the place; an id belongs to its kind alone; what is created again is the youngest.

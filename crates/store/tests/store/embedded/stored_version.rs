@@ -4,12 +4,9 @@
 //! them. A version that adds a job field or a kind of record adds an archive of its own; `tests/fixtures/README.md` has
 //! the command.
 
-use std::fs::File;
 use std::path::Path;
 
-use flate2::Compression;
 use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use longshore_model::{
     Attempt, Counters, EndpointNo, Epoch, Idempotency, JobId, JobRow, JobState, JsonRowKind, KeyId, Millis,
     OwnerNo, Submitter,
@@ -20,11 +17,10 @@ use longshore_store::{
 };
 use tempfile::TempDir;
 
+use super::stored_archive::write_archive;
 use crate::rows::{SHARD, api_key, chunk, claim, commit, endpoint, inline, key, put, template};
 
 const ARCHIVE: &[u8] = include_bytes!("../../fixtures/job-fields.tar.gz");
-/// The path of an archive to write, see `tests/fixtures/README.md`.
-const WRITE: &str = "LONGSHORE_WRITE_FIXTURE";
 /// Several segments, of which the first ones are sealed.
 const LIMITS: SegmentLimits =
     SegmentLimits { segment_bytes: 8 << 10, ahead_bytes: 4 << 10, short_bytes: 0, dead_bytes: 1 << 30 };
@@ -180,12 +176,6 @@ async fn this_version_writes_the_same_rows() {
     let dir = TempDir::new().unwrap();
     let data = dir.path().join("data");
     write_to(&data).await;
-    if let Some(path) = std::env::var_os(WRITE) {
-        let mut archive =
-            tar::Builder::new(GzEncoder::new(File::create_new(path).unwrap(), Compression::best()));
-        archive.mode(tar::HeaderMode::Deterministic);
-        archive.append_dir_all("data", &data).unwrap();
-        archive.into_inner().unwrap().finish().unwrap();
-    }
+    write_archive(&data);
     assert_complete(&data).await;
 }

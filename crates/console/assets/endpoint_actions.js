@@ -1,0 +1,35 @@
+// What one can do with an endpoint beside running jobs: pause, resume, and the actions that an explanation offers.
+import * as api from "./api.js";
+import { refresh } from "./store.js";
+
+/** The most workers after a pause of which the server no longer knows what was before: its default. */
+const WORKERS_MAX_DEFAULT = 3;
+
+/** @param {any} endpoint @param {object} fields */
+async function change(endpoint, fields) {
+  await api.json("PATCH", `/v1/endpoints/${encodeURIComponent(endpoint.id)}`, { body: fields });
+  refresh("/v1/endpoints");
+  refresh(`/v2/${encodeURIComponent(endpoint.id)}`);
+}
+
+/** Running jobs finish, others wait. @param {any} endpoint */
+export const pause = (endpoint) => change(endpoint, { workersMin: 0, workersMax: 0 });
+
+/** @param {any} endpoint */
+export const resume = (endpoint) => change(endpoint, endpoint.pausedFrom ?? { workersMax: WORKERS_MAX_DEFAULT });
+
+/** What the actions of an explanation do, and what is said when they are done. @type {Record<string, {act: (endpoint: any) => Promise<void>, done: string}>} */
+export const EXPLAINED = {
+  resume: { act: resume, done: "The endpoint runs again." },
+  tryNow: {
+    act: async (endpoint) => {
+      await api.json("POST", `/v1/endpoints/${encodeURIComponent(endpoint.id)}/try-now`);
+      refresh(`/v2/${encodeURIComponent(endpoint.id)}`);
+    },
+    done: "A worker is started now.",
+  },
+  raiseWorkersMax: {
+    act: (endpoint) => change(endpoint, { workersMax: endpoint.workersMax + 1 }),
+    done: "One more worker may run.",
+  },
+};

@@ -1,0 +1,112 @@
+// The one stream of events of this browser: read to its end, and continued where it ended. Runs in a worker or in a page.
+
+/** @typedef {"off" | "live" | "lost" | "signedOut"} StreamState */
+
+const AGAIN_MS = 300;
+const AGAIN_MAX_MS = 10000;
+/** The server sends a comment every 15 s: a stream that is silent for longer is dead. */
+const SILENT_MS = 40000;
+
+/** The server does not know the session. */
+class SignedOut extends Error {}
+
+/** Reads `/v1/events` until `stop`. */
+export class EventStream {
+  /**
+   * @param {(name: string, data: string) => void} onEvent an event, with its data as JSON text
+   * @param {(state: StreamState) => void} onState the state, whenever it changes, and again with each part of the stream
+   */
+  constructor(onEvent, onState) {
+    this.onEvent = onEvent;
+    this.onState = onState;
+    /** @type {StreamState} */
+    this.state = "off";
+    this.base = "";
+    this.token = "";
+    this.last = "";
+    /** @type {AbortController | null} */
+    this.running = null;
+  }
+
+  /** Begins, or goes on with another session from the next connection on. @param {string} base @param {string} token */
+  start(base, token) {
+    this.base = base;
+    this.token = token;
+    if (!this.running) void this.run();
+  }
+
+  stop() {
+    this.running?.abort();
+    this.running = null;
+    this.set("off");
+  }
+
+  /** @param {StreamState} state */
+  set(state) {
+    this.state = state;
+    this.onState(state);
+  }
+
+  async run() {
+    const running = new AbortController();
+    this.running = running;
+    let wait = AGAIN_MS;
+    while (!running.signal.aborted) {
+      try {
+        await this.readOnce(running.signal, () => (wait = AGAIN_MS));
+      } catch (error) {
+        if (running.signal.aborted) return;
+        if (error instanceof SignedOut) {
+          this.running = null;
+          this.last = "";
+          return this.set("signedOut");
+        }
+      }
+      if (running.signal.aborted) return;
+      this.set("lost");
+      await new Promise((resolve) => setTimeout(resolve, wait * (0.75 + Math.random() / 2)));
+      wait = Math.min(wait * 2, AGAIN_MAX_MS);
+    }
+  }
+
+  /** One response. @param {AbortSignal} stop @param {() => void} onBegun */
+  async readOnce(stop, onBegun) {
+    const silence = new AbortController();
+    let timer = setTimeout(() => silence.abort(), SILENT_MS);
+    try {
+      /** @type {Record<string, string>} */
+      const headers = { Accept: "text/event-stream", "X-Longshore-Console": this.token };
+      if (this.last) headers["Last-Event-ID"] = this.last;
+      const signal = AbortSignal.any([stop, silence.signal]);
+      const answer = await fetch(`${this.base}/v1/events`, { headers, signal, credentials: "same-origin", cache: "no-store" });
+      if (answer.status === 401) throw new SignedOut();
+      if (!answer.ok || !answer.body) throw new Error(String(answer.status));
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) return;
+        clearTimeout(timer);
+        timer = setTimeout(() => silence.abort(), SILENT_MS);
+        onBegun();
+        this.set("live");
+        const blocks = (rest + value).split("\n\n");
+        rest = blocks.pop() ?? "";
+        for (const block of blocks) this.accept(block);
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** @param {string} block the lines of an event */
+  accept(block) {
+    const fields = /** @type {Record<string, string>} */ ({});
+    for (const line of block.split("\n")) {
+      const at = line.indexOf(": ");
+      if (at > 0) fields[line.slice(0, at)] = line.slice(at + 2);
+    }
+    if (fields.id !== undefined) this.last = fields.id;
+    if (fields.data !== undefined) this.onEvent(fields.event, fields.data);
+  }
+}

@@ -1,0 +1,53 @@
+// The worker that all tabs of this browser share: it holds the one stream of events, and the turns of long responses.
+//
+// Browsers open six connections to a server at most. With a stream for each tab, the seventh tab would wait for ever.
+import { EventStream } from "./event_stream.js";
+
+/** Long responses of all tabs together, beside the stream of events. */
+const TURNS_MAX = 3;
+
+/** @type {Set<MessagePort>} */
+const ports = new Set();
+/** The tabs that have or want a turn, by the numbers of their responses: the last one wanted it last. @type {{port: MessagePort, number: number, isOn: boolean}[]} */
+let turns = [];
+
+const tell = (/** @type {unknown} */ message) => ports.forEach((port) => port.postMessage(message));
+
+const stream = new EventStream(
+  (name, data) => tell({ name, data }),
+  (state) => tell({ state }),
+);
+
+/** The newest wishes are on; a tab whose response is no longer on closes it. */
+function arrange() {
+  turns.forEach((turn, at) => {
+    const isOn = at >= turns.length - TURNS_MAX;
+    if (isOn === turn.isOn) return;
+    turn.isOn = isOn;
+    turn.port.postMessage({ turn: turn.number, isOn });
+  });
+}
+
+/** @param {MessagePort} port @param {any} message */
+function accept(port, message) {
+  if (message.join) {
+    ports.add(port);
+    stream.start(message.join.base, message.join.token);
+    port.postMessage({ joined: stream.state });
+  } else if (message.leave) {
+    ports.delete(port);
+    turns = turns.filter((turn) => turn.port !== port);
+    if (ports.size === 0) stream.stop();
+  } else if (message.want !== undefined) {
+    const turn = { port, number: message.want, isOn: false };
+    if (message.isLow) turns.unshift(turn);
+    else turns.push(turn);
+  } else if (message.give !== undefined) {
+    turns = turns.filter((turn) => turn.port !== port || turn.number !== message.give);
+  }
+  arrange();
+}
+
+/** @type {any} */ (self).onconnect = (/** @type {MessageEvent} */ { ports: [port] }) => {
+  port.onmessage = ({ data }) => accept(port, data);
+};

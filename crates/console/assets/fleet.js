@@ -1,0 +1,96 @@
+// The endpoints with the figures that pages show of them: counts, rates, and times of the newest jobs.
+import { rates } from "./history.js";
+import { may, me } from "./session.js";
+import { useRead, useReads } from "./store.js";
+
+const LIST_MS = 5000;
+const COUNTS_MS = 2000;
+/** With more endpoints, each is asked less often: 50 requests a second are too many for one page. */
+const COUNTS_MS_EACH = 60;
+const NEWEST_MS = 10000;
+/** The newest jobs of an endpoint, from which its times are taken. */
+export const NEWEST = 50;
+
+/**
+ * @typedef {{endpoint: any, health: any, error: any, rate: {completed: number, failed: number} | null, times: Times | null}} Row
+ * @typedef {{delayP50: number | null, delayP95: number | null, runP50: number | null, runP95: number | null, failed: number, ended: number, jobs: any[]}} Times
+ */
+
+/** @param {string} id */
+export const healthPath = (id) => `/v2/${encodeURIComponent(id)}/health`;
+
+/** @param {string} id */
+export const newestPath = (id) => `/v2/${encodeURIComponent(id)}/requests?limit=${NEWEST}`;
+
+/**
+ * The endpoints that the key may see. A key for jobs reads no settings: it sees the ids of its endpoints.
+ * @returns {{data: any[] | undefined, error: any}}
+ */
+export function useEndpointList(everyMs = LIST_MS) {
+  const read = useRead(may.readsAny.value ? "/v1/endpoints" : null, everyMs);
+  if (may.readsAny.value) return read;
+  const ids = me.value?.may.jobs ?? [];
+  return { data: ids === "*" ? [] : ids.map((id) => ({ id, name: id })), error: null };
+}
+
+/**
+ * All endpoints that the key may see, with their figures.
+ * @param {{withTimes?: boolean}} [options]
+ * @returns {{rows: Row[] | undefined, error: any}}
+ */
+export function useFleet({ withTimes = false } = {}) {
+  const list = useEndpointList();
+  const endpoints = /** @type {any[]} */ (list.data ?? []);
+  const health = useReads(endpoints.map(({ id }) => healthPath(id)), Math.max(COUNTS_MS, endpoints.length * COUNTS_MS_EACH));
+  const shown = withTimes ? endpoints.slice(0, NEWEST) : [];
+  const newest = useReads(shown.map(({ id }) => newestPath(id)), NEWEST_MS);
+  const rows = endpoints.map((endpoint) => ({
+    endpoint,
+    health: health.get(healthPath(endpoint.id))?.data,
+    error: health.get(healthPath(endpoint.id))?.error,
+    rate: rates(endpoint.id),
+    times: times(newest.get(newestPath(endpoint.id))?.data),
+  }));
+  return { rows: list.data && rows, error: list.error };
+}
+
+/**
+ * One endpoint with its figures. A key with `jobs` alone sees no settings: its record is the id.
+ * @param {string} name its id or slug
+ */
+export function useEndpoint(name) {
+  const isAsked = may.readsAny.value;
+  const record = useRead(isAsked ? `/v1/endpoints/${encodeURIComponent(name)}` : null, LIST_MS);
+  const endpoint = record.data ?? (record.error?.status === 401 || !isAsked ? { id: name, name } : null);
+  const health = useRead(endpoint && healthPath(endpoint.id), COUNTS_MS);
+  return { endpoint, isReadable: record.data !== undefined, error: record.error?.status === 401 ? null : record.error, health: health.data, healthError: health.error, rate: endpoint && rates(endpoint.id) };
+}
+
+/**
+ * The times of the newest jobs.
+ * @param {{requests: any[]} | undefined} page
+ * @returns {Times | null}
+ */
+export function times(page) {
+  if (!page) return null;
+  const jobs = page.requests;
+  const delays = jobs.map((job) => job.delayTime).filter((ms) => ms !== undefined);
+  const ended = jobs.filter((job) => ["COMPLETED", "FAILED", "TIMED_OUT"].includes(job.status));
+  const runs = ended.map((job) => job.executionTime).filter((ms) => ms !== undefined);
+  return {
+    delayP50: quantile(delays, 0.5),
+    delayP95: quantile(delays, 0.95),
+    runP50: quantile(runs, 0.5),
+    runP95: quantile(runs, 0.95),
+    failed: ended.filter((job) => job.status !== "COMPLETED").length,
+    ended: ended.length,
+    jobs,
+  };
+}
+
+/** The smallest value that this share of the values does not exceed. @param {number[]} values @param {number} share */
+export function quantile(values, share) {
+  if (values.length === 0) return null;
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];
+}

@@ -1,0 +1,151 @@
+// A job as it lives: its record and its chunks, over one response of events that is read to the job's end.
+import { signal } from "./dom.js";
+import * as api from "./api.js";
+import { member, parse } from "./json_text.js";
+import { takeTurn } from "./live.js";
+
+/** @typedef {{offset: number, at: number, text: string, bytes: number}} Chunk `text` is JSON of the output; `at` is when it came */
+
+const AGAIN_MS = 1500;
+/** Chunks that come earlier than this after the response began were stored before. */
+const STORED_MS = 300;
+const SPEED_MS = 5000;
+const SPEED_CHUNKS_MAX = 10000;
+
+/** Follows one job until `close`. */
+export class JobFollow {
+  /** @param {string} endpoint @param {string} job */
+  constructor(endpoint, job) {
+    this.path = `/v2/${encodeURIComponent(endpoint)}/stream/${encodeURIComponent(job)}?offset=0`;
+    /** The job's record, as JSON text and parsed. @type {import("./vendor/signals.js").Signal<{text: string, job: any} | null>} */
+    this.record = signal(/** @type {{text: string, job: any} | null} */ (null));
+    /** @type {Chunk[]} */
+    this.chunks = [];
+    /** Changes at most once a frame, with new chunks. */
+    this.version = signal(0);
+    /** @type {import("./vendor/signals.js").Signal<api.ApiError | null>} */
+    this.error = signal(/** @type {api.ApiError | null} */ (null));
+    /** When the response began: chunks of the first moments were stored before. */
+    this.openedAt = 0;
+    /** Whether other tabs have the turns of long responses: the record is as old as the last event. */
+    this.isPaused = signal(false);
+    this.stop = new AbortController();
+    this.giveBack = () => {};
+    this.frame = 0;
+    this.last = "";
+  }
+
+  close() {
+    this.stop.abort();
+    this.giveBack();
+    cancelAnimationFrame(this.frame);
+  }
+
+  /** Reads to the end while this tab has a turn. */
+  run() {
+    this.giveBack = takeTurn((isOn) => {
+      this.stop.abort();
+      this.isPaused.value = !isOn;
+      if (!isOn) return;
+      this.stop = new AbortController();
+      void this.read();
+    });
+  }
+
+  /** Reads to the end, going on where an interrupted response ended. */
+  async read() {
+    const { signal: stop } = this.stop;
+    while (!stop.aborted) {
+      try {
+        const isEnded = await this.readOnce(stop);
+        this.error.value = null;
+        if (isEnded) return this.giveBack();
+      } catch (error) {
+        if (stop.aborted) return;
+        this.error.value = error instanceof api.ApiError ? error : new api.ApiError(String(error));
+        if (this.error.value.status >= 400 && this.error.value.status < 500 && this.error.value.status !== 429) return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    }
+  }
+
+  /** When the first chunk came, if this browser saw it come. */
+  firstAt() {
+    const first = this.chunks[0];
+    return first && first.at - this.openedAt > STORED_MS ? first.at : null;
+  }
+
+  /** Chunks a second over the last 5 s; null while too few came. */
+  speed() {
+    const last = this.chunks.at(-1)?.at ?? 0;
+    const from = Math.max(last - SPEED_MS, this.openedAt + STORED_MS);
+    const recent = this.chunks.slice(-SPEED_CHUNKS_MAX).filter(({ at }) => at >= from);
+    const span = last - (recent[0]?.at ?? last);
+    return span > 500 ? ((recent.length - 1) * 1000) / span : null;
+  }
+
+  /** One response; answers whether the job has ended. @param {AbortSignal} stop */
+  async readOnce(stop) {
+    /** @type {Record<string, string>} */
+    const headers = this.last ? { "Last-Event-ID": this.last } : {};
+    const answer = await api.open(this.path, { signal: stop, headers });
+    this.openedAt ||= Date.now();
+    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    let isEnded = false;
+    while (reader) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      const events = (rest + value).split("\n\n");
+      rest = events.pop() ?? "";
+      for (const event of events) isEnded = this.accept(event) || isEnded;
+    }
+    return isEnded;
+  }
+
+  /** @param {string} event one event of the response @returns {boolean} whether it is the last */
+  accept(event) {
+    const fields = /** @type {Record<string, string>} */ ({});
+    for (const line of event.split("\n")) {
+      const at = line.indexOf(":");
+      if (at > 0) fields[line.slice(0, at)] = line.slice(at + 1).trimStart();
+    }
+    if (fields.data === undefined) return false;
+    if (fields.event === "status" || fields.event === "done") this.setRecord(fields.data);
+    else if (fields.event === "error") this.error.value = new api.ApiError(api.sentence(JSON.parse(fields.data).error));
+    else if (fields.id !== undefined) this.addChunk(fields);
+    return fields.event === "done" || fields.event === "error";
+  }
+
+  /** @param {string} text */
+  setRecord(text) {
+    const job = JSON.parse(text);
+    const before = this.record.peek()?.job;
+    // The chunks of a lost attempt are no part of the result.
+    if (before && (job.retries ?? 0) > (before.retries ?? 0)) this.chunks = [];
+    this.record.value = { text, job };
+  }
+
+  /** @param {Record<string, string>} fields */
+  addChunk(fields) {
+    this.last = fields.id;
+    this.chunks.push({ offset: Number(fields.id), at: Date.now(), text: fields.data, bytes: fields.data.length });
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.version.value += 1;
+    });
+  }
+}
+
+/** The text in a chunk, or null if it holds none. @param {Chunk} chunk @returns {string | null} */
+export function textOf(chunk) {
+  const output = JSON.parse(chunk.text).output;
+  if (typeof output === "string") return output;
+  const text = output?.text ?? output?.content ?? output?.choices?.[0]?.delta?.content ?? output?.choices?.[0]?.text;
+  if (typeof text === "string") return text;
+  return Array.isArray(text) && text.every((part) => typeof part === "string") ? text.join("") : null;
+}
+
+/** The JSON text of a chunk's output, as it was written. @param {Chunk} chunk */
+export const outputOf = (chunk) => member(parse(chunk.text), "output");

@@ -1,0 +1,158 @@
+// What the server tells this tab: events of the one stream that all tabs of the browser share.
+import * as api from "./api.js";
+import { signal } from "./dom.js";
+import { EventStream } from "./event_stream.js";
+import { base } from "./router.js";
+
+/** A tab with a stream of its own closes it this long after it was hidden. */
+const HIDDEN_MS = 20000;
+
+/** @typedef {{state: "connecting" | "live" | "lost", lastAt: number}} Connection */
+
+/** Whether the stream of events is there, and when something came last. */
+export const connection = signal(/** @type {Connection} */ ({ state: "connecting", lastAt: Date.now() }));
+
+/** How long a page waits for the events before it reads what it shows. */
+const BEGIN_MS = 150;
+
+/** @type {Set<(name: string, data: any) => void>} */
+const listeners = new Set();
+
+/**
+ * Calls `listener` with each event. `again` is one of them: everything that is shown has to be read again.
+ * @param {(name: string, data: any) => void} listener
+ * @returns {() => void} ends it
+ */
+export function whenTold(listener) {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+/** @param {string} name @param {any} data */
+function tell(name, data) {
+  for (const listener of listeners) listener(name, data);
+}
+
+/** @param {string} name @param {string} text the data as JSON */
+function onEvent(name, text) {
+  const data = JSON.parse(text);
+  if (name === "gap" || (name === "hello" && !data.resumed)) tell("again", null);
+  else tell(name, data);
+}
+
+/** @param {import("./event_stream.js").StreamState} state */
+function onState(state) {
+  const before = connection.peek();
+  if (state === "signedOut") void api.checkSession();
+  if (state === "off" || state === "signedOut") return;
+  const lastAt = state === "live" ? Date.now() : before.lastAt;
+  if (state !== before.state || lastAt - before.lastAt > 1000) connection.value = { state, lastAt };
+}
+
+/** @param {import("./event_stream.js").StreamState} state */
+function onJoined(state) {
+  if (state !== "live") return;
+  onState(state);
+  // This tab got no `hello`: what it has read until now may be older than its first event.
+  tell("again", null);
+}
+
+/** @type {MessagePort | null} */
+let port = null;
+/** The stream of a tab in a browser without shared workers. @type {EventStream | null} */
+let own = null;
+let hiddenTimer = 0;
+
+/** The shared worker's port; null in a browser without shared workers. */
+function openPort() {
+  if (typeof SharedWorker === "undefined") return null;
+  const address = new URL("./events_worker.js", import.meta.url).href;
+  const policy = /** @type {any} */ (window).trustedTypes?.createPolicy("longshore-worker", { createScriptURL: () => address });
+  const worker = new SharedWorker(policy ? policy.createScriptURL("") : address, { type: "module", name: "longshore" });
+  worker.onerror = () => useOwn();
+  worker.port.onmessage = ({ data }) => {
+    if (data.joined) onJoined(data.joined);
+    else if (data.state) onState(data.state);
+    else if (data.name) onEvent(data.name, data.data);
+    else if (data.turn !== undefined) onTurn(data.turn, data.isOn);
+  };
+  return worker.port;
+}
+
+/** Reads the stream in this tab. */
+function useOwn() {
+  if (own) return;
+  port = null;
+  own = new EventStream(onEvent, onState);
+  own.start(base, api.token());
+  for (const number of turns.keys()) onTurn(number, true);
+}
+
+/**
+ * Waits until the events have begun, but not for long: what is read before they have has to be read again.
+ * @returns {Promise<void>}
+ */
+export function begun() {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, BEGIN_MS);
+    const end = whenTold((name) => {
+      if (name !== "again") return;
+      clearTimeout(timer);
+      end();
+      resolve();
+    });
+  });
+}
+
+/** Begins to listen, for the present session. */
+export function join() {
+  port ??= own ? null : openPort();
+  if (port) port.postMessage({ join: { base, token: api.token() } });
+  else if (own) own.start(base, api.token());
+  else useOwn();
+}
+
+/** Stops listening. */
+export function leave() {
+  port?.postMessage({ leave: true });
+  own?.stop();
+  connection.value = { ...connection.peek(), state: "connecting" };
+}
+
+/** Starts to listen while `isSignedIn`. @param {import("./vendor/signals.js").Signal<any>} session */
+export function start(session) {
+  session.subscribe((value) => (value ? join() : leave()));
+  window.addEventListener("pagehide", () => port?.postMessage({ leave: true }));
+  window.addEventListener("pageshow", (event) => event.persisted && session.peek() && join());
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hiddenTimer);
+    if (!own || !session.peek()) return;
+    if (document.hidden) hiddenTimer = window.setTimeout(() => own?.stop(), HIDDEN_MS);
+    else join();
+  });
+}
+
+/** What is called when a long response may begin, and when it has to end. @type {Map<number, (isOn: boolean) => void>} */
+const turns = new Map();
+let lastTurn = 0;
+
+/** @param {number} number @param {boolean} isOn */
+const onTurn = (number, isOn) => turns.get(number)?.(isOn);
+
+/**
+ * Asks for a turn of a long response, such as the stream of a job. The tabs that asked last have one.
+ * @param {(isOn: boolean) => void} onChange called with true when the response may begin, and with false when it has to end
+ * @param {{isLow?: boolean}} [options] `isLow`: all others come first
+ * @returns {() => void} gives the turn back
+ */
+export function takeTurn(onChange, { isLow = false } = {}) {
+  lastTurn += 1;
+  const number = lastTurn;
+  turns.set(number, onChange);
+  if (port) port.postMessage({ want: number, isLow });
+  else onChange(true);
+  return () => {
+    turns.delete(number);
+    port?.postMessage({ give: number });
+  };
+}

@@ -1,0 +1,61 @@
+// Printed lines taken apart: the SDK's own lines, escapes that colour terminals, and tracebacks.
+import { visible } from "./format.js";
+
+/** @typedef {{id: string, at: string | null, worker: string, job: string | null, level: string | null, text: string}} LogLine */
+/** @typedef {{text: string, tone: string}} Piece */
+
+const SDK = /^\{"requestId": (?:null|"[^"]*"), "message": ("(?:[^"\\]|\\.)*"), "level": "\w+"\}$/;
+
+/** The text that a line says: of the SDK's own lines, the message. @param {string} text */
+export function messageOf(text) {
+  const found = SDK.exec(text);
+  if (!found) return text;
+  try {
+    return String(JSON.parse(found[1]));
+  } catch {
+    return text;
+  }
+}
+
+/** The colours of terminals, as the tones of states. @type {Record<number, string>} */
+const TONES = { 31: "failed", 91: "failed", 32: "completed", 92: "completed", 33: "queued", 93: "queued", 34: "running", 94: "running", 35: "timedout", 95: "timedout", 36: "accent", 96: "accent", 90: "cancelled" };
+
+/** A text with colours of terminals as pieces of one tone; other escapes are dropped. @param {string} text @returns {Piece[]} */
+export function pieces(text) {
+  /** @type {Piece[]} */
+  const found = [];
+  let tone = "";
+  for (const part of text.split(/(\u001b\[[0-9;]*m)/)) {
+    const colour = /^\u001b\[([0-9;]*)m$/.exec(part);
+    if (colour) {
+      for (const code of colour[1].split(";").map(Number)) tone = code === 0 || code === 39 ? "" : (TONES[code] ?? tone);
+    } else if (part) {
+      found.push({ text: visible(part.replace(/\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007]*\u0007|.)/g, "")), tone });
+    }
+  }
+  return found;
+}
+
+/**
+ * Lines in the order of time, where the lines of a traceback follow the first one.
+ * @param {LogLine[]} lines
+ * @returns {{line: LogLine, rest: LogLine[]}[]}
+ */
+export function joined(lines) {
+  /** @type {{line: LogLine, rest: LogLine[]}[]} */
+  const groups = [];
+  for (const line of lines) {
+    const last = groups.at(-1);
+    if (last && last.line.worker === line.worker && isWithin(last, line.text)) last.rest.push(line);
+    else groups.push({ line, rest: [] });
+  }
+  return groups;
+}
+
+/** @param {{line: LogLine, rest: LogLine[]}} group @param {string} text */
+function isWithin({ line, rest }, text) {
+  if (!line.text.startsWith("Traceback (most recent call last)")) return false;
+  // The line with the exception ends a traceback.
+  const isOver = rest.some((one) => !/^\s/.test(one.text));
+  return !isOver && text !== "";
+}

@@ -1,0 +1,105 @@
+// API keys: what each may do, when it was used, making and revoking them, and who is signed in.
+import { html, useState } from "../dom.js";
+import * as api from "../api.js";
+import { place, setQuery } from "../router.js";
+import { count } from "../format.js";
+import { may, me } from "../session.js";
+import { refresh, useRead } from "../store.js";
+import { Icon } from "../icons.js";
+import { Button, SureButton } from "../ui/button.js";
+import { Card, Empty, Failed, Loading } from "../ui/card.js";
+import { MakeKey, MAY_WORDS } from "../ui/make_key.js";
+import { Age, Moment } from "../ui/time.js";
+import { attempt } from "../ui/toast.js";
+
+const READ_MS = 10000;
+
+export default function ApiKeys() {
+  const { data, error } = useRead("/v1/apikeys", READ_MS);
+  const endpoints = useRead("/v1/endpoints", READ_MS).data ?? [];
+  const [isMaking, setMaking] = useState(place.peek().query.get("make") === "1");
+  const close = () => {
+    setMaking(false);
+    setQuery({ make: null });
+    refresh("/v1/apikeys");
+  };
+  return html`<div class="head"><h1>API keys</h1><p class="dim">A key is shown once, when it is made. Longshore keeps only its hash.</p>
+      <div class="acts">${may.everything.value && html`<${Button} kind="primary" icon="plus" onClick=${() => setMaking(true)}>Make a key<//>`}</div></div>
+    ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/apikeys")} />` : !data ? html`<${Loading} rows=${4} />` : html`<${Card} title="Keys" note=${count(data.length)} flush><${Keys} keys=${data} endpoints=${endpoints} /><//>`}
+    <${Sessions} />
+    ${isMaking && html`<${MakeKey} endpoints=${endpoints} onClose=${close} />`}`;
+}
+
+/** @param {{keys: any[], endpoints: any[]}} props */
+function Keys({ keys, endpoints }) {
+  if (keys.length === 0) return html`<${Empty}><p>No key is here: you signed in with the operator's key. A program needs one of its own.</p><//>`;
+  const full = keys.filter((key) => isFull(key) && !hasEnded(key));
+  return html`<div class="table-box"><table class="table">
+    <thead><tr><th scope="col">Name</th><th scope="col" class="opt2">Starts with</th><th scope="col">May</th><th scope="col" class="opt">On</th><th scope="col" class="num opt">Rate</th><th scope="col" class="opt2">Last used</th><th scope="col" class="opt">Made</th><th scope="col" class="opt2">Ends</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
+    <tbody>${keys.map((key) => html`<${KeyRow} key=${key.id} record=${key} endpoints=${endpoints} isLast=${full.length === 1 && full[0].id === key.id} />`)}</tbody>
+  </table></div>`;
+}
+
+/** @param {any} key */
+const isFull = (key) => key.scopes.some((/** @type {any} */ { scope, endpointIds }) => scope === "manage" && (!endpointIds || endpointIds.includes("*")));
+
+/** @param {any} key */
+const hasEnded = (key) => key.disabled || (key.expiresAt && Date.parse(key.expiresAt) < Date.now());
+
+/** @param {any} key @param {any[]} endpoints */
+function onWords(key, endpoints) {
+  const ids = [...new Set(key.scopes.flatMap((/** @type {any} */ { endpointIds }) => endpointIds ?? ["*"]))];
+  if (ids.includes("*")) return "all endpoints";
+  return ids.map((id) => endpoints.find((endpoint) => endpoint.id === id || endpoint.slug === id)?.name ?? id).join(", ");
+}
+
+/** @param {{record: any, endpoints: any[], isLast: boolean}} props */
+function KeyRow({ record, endpoints, isLast }) {
+  const path = `/v1/apikeys/${encodeURIComponent(record.id)}`;
+  const change = (/** @type {() => Promise<unknown>} */ work, /** @type {string} */ done) => attempt(async () => {
+    await work();
+    refresh("/v1/apikeys");
+    refresh("/v1/sessions");
+  }, done);
+  const words = [...new Set(record.scopes.map((/** @type {any} */ { scope }) => MAY_WORDS[scope] ?? scope))].join(", ");
+  const isOwn = me.value?.key.id === record.id;
+  const why = "This is the last key that may do everything: without it, nothing could manage this server.";
+  return html`<tr class=${hasEnded(record) ? "dim" : ""}>
+    <th scope="row"><span class="row-link">${record.name}</span>${isOwn && html` <span class="dim">yours</span>`}${record.disabled && html` <span class="tone-timedout">disabled</span>`}</th>
+    <td class="mono dim opt2">${record.prefix ?? "–"}</td>
+    <td>${words}</td>
+    <td class="opt">${onWords(record, endpoints)}</td>
+    <td class="num opt">${record.rateLimit ? `${count(record.rateLimit)} in 10 s` : "–"}</td>
+    <td class="opt2"><${Age} at=${record.lastUsedAt} none="never" /></td>
+    <td class="dim opt"><${Age} at=${record.createdAt} /></td>
+    <td class="opt2">${record.expiresAt ? html`<${Moment} at=${record.expiresAt} />` : html`<span class="dim">never</span>`}</td>
+    <td class="acts">${may.everything.value && (isLast
+      ? html`<${Button} kind="quiet small" disabled why=${why}>Revoke<//>`
+      : html`<${Button} kind="quiet small" onClick=${() => change(() => api.json("PATCH", path, { body: { disabled: !record.disabled } }), record.disabled ? `${record.name} works again.` : `${record.name} is disabled.`)}>${record.disabled ? "Enable" : "Disable"}<//>
+          <${SureButton} kind="quiet small danger" onClick=${() => change(() => api.json("DELETE", path), `${record.name} is revoked. Requests with it are refused from now on.`)}>Revoke<//>`)}</td>
+  </tr>`;
+}
+
+/** Who is signed in to the console. */
+function Sessions() {
+  const { data, error } = useRead(may.everything.value ? "/v1/sessions" : null, READ_MS);
+  if (error || !data) return null;
+  const end = (/** @type {string} */ id) => attempt(async () => {
+    await api.json("DELETE", `/v1/sessions/${encodeURIComponent(id)}`);
+    refresh("/v1/sessions");
+  }, "The session has ended.");
+  return html`<${Card} title="Sessions" note="signed in to the console" flush>${data.length === 0 ? html`<${Empty}><p>No session is open.</p><//>` : html`<div class="table-box"><table class="table">
+    <thead><tr><th scope="col">Key</th><th scope="col" class="opt2">Address</th><th scope="col" class="opt">Browser</th><th scope="col">Opened</th><th scope="col" class="opt2">Last used</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
+    <tbody>${data.map((/** @type {any} */ session) => html`<tr key=${session.id}>
+      <th scope="row"><${Icon} name="user" /> ${session.key?.name ?? session.keyName ?? session.key?.id ?? session.keyId}${session.current && html` <span class="dim">this one</span>`}</th>
+      <td class="mono dim opt2">${session.address ?? "–"}</td><td class="dim opt">${browser(session.userAgent ?? session.agent)}</td>
+      <td><${Age} at=${session.openedAt} /></td><td class="opt2"><${Age} at=${session.lastUsedAt} none="never" /></td>
+      <td class="acts"><${SureButton} kind="quiet small danger" onClick=${() => end(session.id)}>End<//></td></tr>`)}</tbody></table></div>`}<//>`;
+}
+
+/** The name of a browser in its agent line. @param {string | undefined} agent */
+function browser(agent) {
+  const found = /(Edg|Firefox|Chrome|Safari)\/(\d+)/.exec(agent ?? "");
+  if (!found) return (agent ?? "–").slice(0, 40);
+  return `${found[1] === "Edg" ? "Edge" : found[1]} ${found[2]}`;
+}

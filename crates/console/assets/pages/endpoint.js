@@ -1,0 +1,85 @@
+// One endpoint: what it does now, why it does not, its workers and its newest requests.
+import { html } from "../dom.js";
+import { endpointPath, href, place } from "../router.js";
+import { count, duration, percent, rate } from "../format.js";
+import { newestPath, times, useEndpoint } from "../fleet.js";
+import { useAttention } from "../attention.js";
+import { may } from "../session.js";
+import { refresh, useRead } from "../store.js";
+import { useHistory } from "../timeline.js";
+import { Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
+import { HistoryCharts, SERIES } from "../ui/history_charts.js";
+import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { Failures } from "../ui/failures.js";
+import { JobTable } from "../ui/job_table.js";
+import { Problems } from "../ui/problems.js";
+import { WorkerTable } from "../ui/worker_table.js";
+
+const NEWEST_MS = 2000;
+const SHOWN = 20;
+const KINDS = ["jobs", "ended", "delay", "run", "workers", "starts"];
+
+export default function Endpoint() {
+  const name = place.value.params.endpoint;
+  const { endpoint, isReadable, error, health, healthError, rate: speed } = useEndpoint(name);
+  const history = useHistory(endpoint?.id ?? null, [...SERIES.jobs, ...SERIES.endpoint], isReadable);
+  const newest = useRead(endpoint && newestPath(endpoint.id), NEWEST_MS);
+  if (error && !endpoint) return error.status === 404 ? html`<${NoEndpoint} name=${name} error=${error} />` : html`<h1>${name}</h1><${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints/")} />`;
+  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
+  if (healthError && !health) return html`<${NoEndpoint} name=${name} error=${healthError} />`;
+  const figures = timesOf(history.data, history.range.name, times(newest.data));
+  return html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />
+    ${isReadable && html`<${Trouble} id=${endpoint.id} />`}
+    <${Figures} endpoint=${endpoint} health=${health} speed=${speed} figures=${figures} jobs=${newest.data?.requests} isReadable=${isReadable} />
+    ${isReadable && html`<${HistoryCharts} history=${history} kinds=${KINDS} />`}
+    <${Failures} endpoint=${endpoint} hasFailures=${(health?.jobs.failed ?? 0) > 0} />
+    <${Card} title="Newest requests" flush actions=${html`<a class="button quiet small" href=${href(`${endpointPath(endpoint)}/requests`)}>All requests</a>`}>
+      ${newest.error && !newest.data ? html`<${Failed} error=${newest.error} onRetry=${() => refresh(newestPath(endpoint.id))} />` : !newest.data ? html`<${Loading} rows=${6} />` : html`<${Newest} endpoint=${endpoint} jobs=${newest.data.requests} />`}
+    <//>
+    ${isReadable && html`<${Card} title="Running workers" flush><${WorkerTable} endpoint=${endpoint} health=${health} /><//>`}`;
+}
+
+/** @param {{id: string}} props */
+const Trouble = ({ id }) => html`<${Problems} problems=${useAttention(id)} />`;
+
+/**
+ * @typedef {{delayP50: number | null, delayP95: number | null, runP50: number | null, runP95: number | null, failed: number | null, ended: number | null, of: string}} Times
+ *   `of` says what the figures are of
+ */
+
+/**
+ * The times of the chosen range; of the newest jobs for a key that may not read the history.
+ * @param {import("../timeline.js").History | undefined} history
+ * @param {string} name of the range
+ * @param {import("../fleet.js").Times | null} newest
+ * @returns {Times | null}
+ */
+function timesOf(history, name, newest) {
+  if (!history) return newest && { ...newest, of: `of the newest ${count(newest.ended)}` };
+  const { delayP50Ms, delayP95Ms, runP50Ms, runP95Ms, completed, failed, timedOut } = history.total;
+  const bad = failed === null ? null : failed + (timedOut ?? 0);
+  return { delayP50: delayP50Ms, delayP95: delayP95Ms, runP50: runP50Ms, runP95: runP95Ms, failed: bad, ended: bad === null ? null : bad + (completed ?? 0), of: name ? `in ${name}` : "in this range" };
+}
+
+/** @param {{endpoint: any, health: any, speed: any, figures: Times | null, jobs: any[] | undefined, isReadable: boolean}} props */
+function Figures({ endpoint, health, speed, figures, jobs, isReadable }) {
+  const failed = figures?.ended ? (figures.failed ?? 0) / figures.ended : null;
+  const oldest = jobs?.filter((job) => job.status === "IN_QUEUE").at(-1);
+  const total = health ? health.workers.idle + health.workers.running + health.workers.initializing : null;
+  return html`<${Gauges}>
+    <${Gauge} name="Waiting" value=${count(health?.jobs.inQueue)} note=${health?.jobs.inQueue === 0 ? "nothing waits" : oldest ? `since ${duration(Date.now() - Date.parse(oldest.createdAt))} and less` : ""} />
+    <${Gauge} name="Running" value=${count(health?.jobs.inProgress)} note=${isReadable ? `on ${count(total)} of ${endpoint.workersMax} workers` : ""} />
+    <${Gauge} name="Delay p50" value=${duration(figures?.delayP50)} note=${`p95 ${duration(figures?.delayP95)}`} />
+    <${Gauge} name="Run p50" value=${duration(figures?.runP50)} note=${`p95 ${duration(figures?.runP95)}`} />
+    <${Gauge} name="Completed" value=${rate(speed?.completed)} unit="a second" note=${`${count(health?.jobs.completed)} in all`} />
+    <${Gauge} name="Failed" value=${percent(failed)} unit="%" bad=${(failed ?? 0) > 0} note=${figures && figures.ended !== null ? `${count(figures.failed)} of ${count(figures.ended)} ${figures.of}` : ""} />
+    <${Gauge} name="Retried" value=${count(health?.jobs.retried)} note="after lost workers, in all" />
+  <//>`;
+}
+
+/** @param {{endpoint: any, jobs: any[]}} props */
+function Newest({ endpoint, jobs }) {
+  if (jobs.length > 0) return html`<${JobTable} endpoint=${endpoint} jobs=${jobs.slice(0, SHOWN)} />`;
+  const kept = endpoint.resultRetentionMs ? ` Finished ones are kept ${duration(endpoint.resultRetentionMs)}; \`resultRetentionMs\` changes that.` : "";
+  return html`<${Empty}><p>No job is here.${kept}</p>${may.jobs(endpoint.id) && html`<p>Run one with the button above, or send one with “Copy as”.</p>`}<//>`;
+}

@@ -1,0 +1,41 @@
+// All endpoints: by name, by state, sorted by any figure.
+import { html } from "../dom.js";
+import { place, setQuery } from "../router.js";
+import { count } from "../format.js";
+import { useFleet } from "../fleet.js";
+import { refresh } from "../store.js";
+import { Card, Empty, Failed, Loading } from "../ui/card.js";
+import { CodeLine } from "../ui/copy.js";
+import { EndpointTable } from "../ui/endpoint_table.js";
+import { useKeys } from "../ui/keys.js";
+import { endpointState } from "../ui/state.js";
+
+export default function Endpoints() {
+  const { rows, error } = useFleet({ withTimes: true });
+  useKeys([{ key: "/", does: "Search", act: () => document.getElementById("search")?.focus() }]);
+  return html`<div class="head"><h1>Endpoints</h1><p class="dim">Each is a queue of jobs with the workers that run them.</p></div>
+    ${error && !rows ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints")} />` : !rows ? html`<${Loading} rows=${8} />` : rows.length === 0 ? html`<${None} />` : html`<${List} rows=${rows} />`}`;
+}
+
+const None = () => html`<${Empty}><h2>No endpoint yet</h2><p>Run a folder with a handler, and its endpoint is here:</p><${CodeLine} text="longshore dev examples/hello" /><//>`;
+
+/** @param {{rows: import("../fleet.js").Row[]}} props */
+function List({ rows }) {
+  const { query } = place.value;
+  const text = (query.get("q") ?? "").toLowerCase();
+  const state = query.get("state");
+  const wordOf = (/** @type {import("../fleet.js").Row} */ row) => endpointState(row.endpoint, row.health)?.word ?? "";
+  const named = rows.filter(({ endpoint }) => `${endpoint.name} ${endpoint.slug ?? ""} ${endpoint.id}`.toLowerCase().includes(text));
+  const words = [...new Set(rows.map(wordOf))].filter(Boolean).sort();
+  const shown = named.filter((row) => !state || wordOf(row) === state);
+  return html`<${Card} title="All endpoints" note=${shown.length === rows.length ? count(rows.length) : `${count(shown.length)} of ${count(rows.length)}`} flush>
+    <div class="filters">
+      <input id="search" type="search" aria-label="Search endpoints" placeholder="Name, slug or id" value=${query.get("q") ?? ""} onInput=${(/** @type {any} */ event) => setQuery({ q: event.target.value })} />
+      <div class="chips" role="group" aria-label="State">
+        <button type="button" class="chip" aria-pressed=${!state} onClick=${() => setQuery({ state: null })}>All <b>${count(named.length)}</b></button>
+        ${words.map((word) => html`<button type="button" key=${word} class="chip" aria-pressed=${state === word} onClick=${() => setQuery({ state: state === word ? null : word })}>${word} <b>${count(named.filter((row) => wordOf(row) === word).length)}</b></button>`)}
+      </div>
+    </div>
+    ${shown.length === 0 ? html`<${Empty}><p>No endpoint matches.</p><//>` : html`<${EndpointTable} rows=${shown} />`}
+  <//>`;
+}

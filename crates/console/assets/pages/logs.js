@@ -1,0 +1,77 @@
+// What all workers of an endpoint printed, by time, searched.
+import { html, useEffect, useMemo, useState } from "../dom.js";
+import { place, setQuery } from "../router.js";
+import { useEndpoint } from "../fleet.js";
+import { Empty, Loading } from "../ui/card.js";
+import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { useKeys } from "../ui/keys.js";
+import { LogLines } from "../ui/log_lines.js";
+
+const TYPING_MS = 300;
+const LEVELS = /** @type {[string, string | null][]} */ ([["All", null], ["Warnings", "WARNING"], ["Errors", "ERROR"]]);
+const UNITS = /** @type {Record<string, number>} */ ({ s: 1000, min: 60000, h: 3600000, d: 86400000 });
+
+export default function Logs() {
+  const name = place.value.params.endpoint;
+  const { endpoint, isReadable, error, health } = useEndpoint(name);
+  if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
+  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
+  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
+  if (!isReadable) return html`${head}<${Empty}><p>This key may not read the logs.</p><//>`;
+  return html`${head}<${Search} endpoint=${endpoint} />`;
+}
+
+/**
+ * The filter of a search line: tokens such as `worker:`, and the rest as a text or as `/regex/`.
+ * @param {string} line
+ * @param {string | null} level
+ * @returns {{filter: import("../log_reader.js").LogFilter, fault: string}}
+ */
+function parsed(line, level) {
+  /** @type {import("../log_reader.js").LogFilter} */
+  const filter = { level: level ?? undefined };
+  const rest = line.replace(/\b(worker|job|level|after):(\S+)/g, (_, name, value) => {
+    if (name === "after") filter.after = moment(value) ?? "?";
+    else if (name === "level") filter.level = value.toUpperCase().startsWith("WARN") ? "WARNING" : "ERROR";
+    else filter[/** @type {"worker" | "job"} */ (name)] = value;
+    return "";
+  }).trim();
+  if (filter.after === "?") return { filter: {}, fault: "`after:` takes a duration such as 10min, 2h or 1d, or a time such as 2030-01-31T12:00." };
+  const regex = /^\/(.+)\/(i?)$/.exec(rest);
+  if (!regex) return { filter: { ...filter, q: rest }, fault: "" };
+  try {
+    return { filter: { ...filter, regex: new RegExp(regex[1], regex[2]) }, fault: "" };
+  } catch (error) {
+    return { filter: {}, fault: `This is no regular expression: ${/** @type {Error} */ (error).message}` };
+  }
+}
+
+/** A time before now, or a time itself, as RFC 3339. @param {string} text */
+function moment(text) {
+  const ago = /^(\d+(?:\.\d+)?)(s|min|h|d)$/.exec(text);
+  // To the minute, so that the search does not begin again with every render.
+  const at = ago ? Math.floor((Date.now() - Number(ago[1]) * UNITS[ago[2]]) / 60000) * 60000 : Date.parse(text);
+  return Number.isNaN(at) ? null : new Date(at).toISOString();
+}
+
+/** @param {{endpoint: any}} props */
+function Search({ endpoint }) {
+  const { query } = place.value;
+  const line = query.get("q") ?? "";
+  const level = query.get("level");
+  const [typed, setTyped] = useState(line);
+  useEffect(() => setTyped(line), [line]);
+  useEffect(() => {
+    if (typed === line) return undefined;
+    const timer = setTimeout(() => setQuery({ q: typed }), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  useKeys([{ key: "/", does: "Search the logs", act: () => document.getElementById("log-search")?.focus() }]);
+  const { filter, fault } = useMemo(() => parsed(line, level), [line, level]);
+  return html`<div class="filters log-filters">
+      <input id="log-search" type="search" aria-label="Search the logs" aria-invalid=${fault ? "true" : undefined} aria-describedby=${fault ? "log-fault" : undefined} placeholder="Text, /regex/, worker:… job:… after:10min" value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} />
+      <div class="chips" role="group" aria-label="Level">${LEVELS.map(([word, value]) => html`<button type="button" key=${word} class="chip" aria-pressed=${level === value} onClick=${() => setQuery({ level: value })}>${word}</button>`)}</div>
+      ${fault && html`<p id="log-fault" class="field-error">${fault}</p>`}
+    </div>
+    ${!fault && html`<${LogLines} key=${endpoint.id} endpoint=${endpoint} filter=${filter} title="Lines" isOfAll isTall />`}`;
+}

@@ -1,0 +1,158 @@
+// The playground of an endpoint: an input, run as a job, and what comes of it beside it.
+import { html, useEffect, useState } from "../dom.js";
+import * as api from "../api.js";
+import { endpointPath, href, place, setQuery } from "../router.js";
+import { useEndpoint } from "../fleet.js";
+import { shortId } from "../format.js";
+import { ENDED } from "../icons.js";
+import { faultOf } from "../json_fault.js";
+import { parse, write } from "../json_text.js";
+import { clearRuns, keepRun, runsOf, whyNotKept } from "../playground_history.js";
+import { may } from "../session.js";
+import { Button, SureButton } from "../ui/button.js";
+import { Card, Empty, Failed, Loading } from "../ui/card.js";
+import { CopyAs } from "../ui/copy_as.js";
+import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { JobView, useFollow, useLife } from "../ui/job_view.js";
+import { JobState } from "../ui/state.js";
+import { Age } from "../ui/time.js";
+import { attempt, toast } from "../ui/toast.js";
+
+/** @typedef {{input: string, timeoutS: string, ttlS: string, isLow: boolean, webhook: string}} Draft what the form holds */
+
+export default function Playground() {
+  const name = place.value.params.endpoint;
+  const { endpoint, isReadable, error, health } = useEndpoint(name);
+  if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
+  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
+  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
+  if (!may.jobs(endpoint.id)) return html`${head}<${Empty}><p>This key may not run jobs on this endpoint.</p><//>`;
+  return html`${head}<${Bench} key=${endpoint.id} endpoint=${endpoint} />`;
+}
+
+/** The input that an endpoint is tried with first. @param {any} endpoint */
+const exampleOf = (endpoint) => JSON.stringify(endpoint.example?.input ?? endpoint.example ?? { prompt: "a harbour at dawn" }, null, 2);
+
+/**
+ * The body that the form stands for, as JSON text: the input goes as it was typed, with all digits of its numbers.
+ * @param {Draft} draft
+ */
+function bodyOf({ input, timeoutS, ttlS, isLow, webhook }) {
+  const policy = {
+    ...(timeoutS && { executionTimeout: Math.round(Number(timeoutS) * 1000) }),
+    ...(ttlS && { ttl: Math.round(Number(ttlS) * 1000) }),
+    ...(isLow && { lowPriority: true }),
+  };
+  const rest = { ...(Object.keys(policy).length > 0 && { policy }), ...(webhook.trim() && { webhook: webhook.trim() }) };
+  const others = JSON.stringify(rest).slice(1, -1);
+  return `{"input":${input.trim()}${others && `,${others}`}}`;
+}
+
+/** @param {{endpoint: any}} props */
+function Bench({ endpoint }) {
+  const { query } = place.value;
+  const [from, job] = [query.get("from"), query.get("job")];
+  const [draft, setDraft] = useState(/** @type {Draft} */ ({ input: exampleOf(endpoint), timeoutS: "", ttlS: "", isLow: false, webhook: "" }));
+  const [error, setError] = useState("");
+  const [runs, setRuns] = useState(() => runsOf(endpoint.id));
+  const path = `/v2/${encodeURIComponent(endpoint.id)}`;
+  const set = (/** @type {Partial<Draft>} */ change) => {
+    setDraft((before) => ({ ...before, ...change }));
+    setError("");
+  };
+  // A job of this address gives its input, unless this browser knows what was typed.
+  const wanted = from ?? job;
+  useEffect(() => {
+    const known = runs.find((run) => run.job === wanted);
+    if (!wanted || draft.input !== exampleOf(endpoint)) return undefined;
+    if (known) return set(known);
+    const stop = new AbortController();
+    api.text("GET", `${path}/jobs/${encodeURIComponent(wanted)}/input`, { signal: stop.signal })
+      .then((text) => {
+        const node = parse(text);
+        set({ input: node ? write(node) : text });
+      })
+      .catch((failed) => !stop.signal.aborted && setError(`The input of job ${shortId(wanted)} could not be read. ${failed.message}`));
+    return () => stop.abort();
+  }, [from]);
+  const run = async () => {
+    const fault = faultOf(draft.input);
+    if (fault) return setError(fault);
+    try {
+      const { id } = await api.json("POST", `${path}/run`, { rawBody: bodyOf(draft) });
+      const { webhook: _, ...kept } = draft;
+      setRuns(keepRun(endpoint.id, { ...kept, at: Date.now(), job: id }));
+      setError("");
+      setQuery({ job: id, from: null });
+      toast(`The job is queued. ${whyNotKept(draft.input)}`.trim());
+    } catch (failed) {
+      setError(/** @type {Error} */ (failed).message);
+    }
+    return undefined;
+  };
+  const clear = () => {
+    clearRuns(endpoint.id);
+    setRuns([]);
+  };
+  const choose = (/** @type {import("../playground_history.js").Run} */ chosen) => {
+    set({ input: chosen.input, timeoutS: chosen.timeoutS, ttlS: chosen.ttlS, isLow: chosen.isLow });
+    setQuery({ job: chosen.job, from: null });
+  };
+  return html`<div class="bench">
+    <div class="stack bench-input"><${Editor} endpoint=${endpoint} draft=${draft} error=${error} onSet=${set} onRun=${run} /></div>
+    <div class="stack bench-result">${job ? html`<${Result} key=${job} endpoint=${endpoint} id=${job} />` : html`<${Card} title="Result"><p class="dim">Run the input to see its job here: why it waits, its stream and its output.</p><//>`}</div>
+    <div class="stack bench-runs"><${Runs} runs=${runs} current=${job} onChoose=${choose} onClear=${clear} /></div>
+  </div>`;
+}
+
+/** @param {{endpoint: any, draft: Draft, error: string, onSet: (change: Partial<Draft>) => void, onRun: () => Promise<void>}} props */
+function Editor({ endpoint, draft, error, onSet, onRun }) {
+  const press = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void onRun();
+  };
+  const isJson = faultOf(draft.input) === "";
+  const tidy = () => {
+    const node = parse(draft.input);
+    if (node) onSet({ input: write(node) });
+  };
+  const field = (/** @type {"timeoutS" | "ttlS"} */ name, /** @type {string} */ label, /** @type {string} */ none) => html`<div class="field"><label for=${`play-${name}`}>${label}</label><input id=${`play-${name}`} type="number" min="0" step="any" inputmode="decimal" placeholder=${none} value=${draft[name]} onInput=${(/** @type {any} */ event) => onSet({ [name]: event.target.value })} /></div>`;
+  const call = { endpoint: endpoint.slug ?? endpoint.id, body: bodyOf(draft), input: draft.input.trim() };
+  return html`<${Card} title="Input" actions=${html`<${Button} kind="quiet small" disabled=${!isJson} why="The input is not a JSON object." onClick=${tidy}>Tidy<//>`}>
+    <div class="form" onKeyDown=${press}>
+      <div class="field"><label for="play-input">Input, a JSON object</label>
+        <textarea id="play-input" class="mono" rows="12" spellcheck=${false} value=${draft.input} aria-invalid=${error ? "true" : undefined} aria-describedby=${error ? "play-error" : undefined} onInput=${(/** @type {any} */ event) => onSet({ input: event.target.value })}></textarea>
+        ${error && html`<p id="play-error" class="field-error" role="alert">${error}</p>`}</div>
+      <div class="play-policy">${field("timeoutS", "Longest run, in s", "as the endpoint")}${field("ttlS", "Kept at most, in s", "24 h")}</div>
+      <div class="field"><label for="play-webhook">Webhook</label><input id="play-webhook" type="url" autocomplete="off" spellcheck=${false} placeholder="none" value=${draft.webhook} onInput=${(/** @type {any} */ event) => onSet({ webhook: event.target.value })} /></div>
+      <label class="play-check"><input type="checkbox" checked=${draft.isLow} onChange=${(/** @type {any} */ event) => onSet({ isLow: event.target.checked })} />Low priority: starts no worker</label>
+      <div class="play-acts"><${Button} kind="primary" icon="play" onClick=${onRun}>Run<//><span class="dim grow">Ctrl Enter runs it.</span>${isJson && html`<${CopyAs} call=${call} label="Copy this run as" />`}</div>
+    </div>
+  <//>`;
+}
+
+/** @param {{endpoint: any, id: string}} props */
+function Result({ endpoint, id }) {
+  const { follow, again } = useFollow(endpoint.id, id);
+  const record = follow.record.value;
+  const error = follow.error.value;
+  if (!record && error) return html`<${Card} title="Result"><${Failed} error=${error} onRetry=${again} /><//>`;
+  if (!record) return html`<${Card} title="Result"><${Loading} rows=${4} /><//>`;
+  return html`<${Shown} endpoint=${endpoint} record=${record} follow=${follow} onAgain=${again} />`;
+}
+
+/** @param {{endpoint: any, record: {text: string, job: any}, follow: import("../job_follow.js").JobFollow, onAgain: () => void}} props */
+function Shown({ endpoint, record, follow, onAgain }) {
+  const { job } = useLife(endpoint, record, follow);
+  const isLive = !ENDED.includes(job.status);
+  const cancel = () => attempt(() => api.json("POST", `/v2/${encodeURIComponent(endpoint.id)}/cancel/${encodeURIComponent(job.id)}`), "The job is cancelled.");
+  return html`<section class="play-head" aria-label="Job"><${JobState} status=${job.status} /><a class="mono" href=${href(`${endpointPath(endpoint)}/requests/${job.id}`)} title=${job.id}>${shortId(job.id)}</a><span class="grow"></span>${isLive && html`<${SureButton} onClick=${cancel}>Cancel job<//>`}</section>
+    <${JobView} endpoint=${endpoint} job=${job} text=${record.text} follow=${follow} onAgain=${onAgain} />`;
+}
+
+/** @param {{runs: import("../playground_history.js").Run[], current: string | null, onChoose: (run: import("../playground_history.js").Run) => void, onClear: () => void}} props */
+function Runs({ runs, current, onChoose, onClear }) {
+  return html`<${Card} title="History" note="in this browser" flush actions=${runs.length > 0 && html`<${SureButton} kind="quiet small" onClick=${onClear}>Clear<//>`}>
+    ${runs.length === 0 ? html`<${Empty}><p>The last 50 runs from this browser will be here, without inputs that seem to hold a secret.</p><//>`
+      : html`<ul class="play-runs">${runs.map((run) => html`<li key=${run.job}><button type="button" aria-pressed=${run.job === current} onClick=${() => onChoose(run)}><span class="mono play-input">${run.input.replace(/\s+/g, " ").slice(0, 200)}</span><span class="dim"><${Age} at=${run.at} /></span></button></li>`)}</ul>`}
+  <//>`;
+}

@@ -1,0 +1,75 @@
+// One request: why it waits or failed, its life, its stream, what went in and came out, and its worker's log.
+import { html } from "../dom.js";
+import * as api from "../api.js";
+import { endpointPath, href, place } from "../router.js";
+import { useEndpoint } from "../fleet.js";
+import { ENDED } from "../icons.js";
+import { may } from "../session.js";
+import { Button, SureButton } from "../ui/button.js";
+import { Empty, Failed, Loading } from "../ui/card.js";
+import { CopyButton } from "../ui/copy.js";
+import { Details, Webhooks } from "../ui/job_details.js";
+import { JobLog } from "../ui/job_log.js";
+import { JobView, useFollow, useLife } from "../ui/job_view.js";
+import { Input } from "../ui/input.js";
+import { JobState } from "../ui/state.js";
+import { attempt } from "../ui/toast.js";
+import { useKeys } from "../ui/keys.js";
+
+export default function Request() {
+  const { endpoint: name, job: id } = place.value.params;
+  const { endpoint, isReadable } = useEndpoint(name);
+  const { follow, again } = useFollow(name, id);
+  const record = follow.record.value;
+  const error = follow.error.value;
+  if (!record && error) return error.status === 404 ? html`<${Gone} name=${name} id=${id} endpoint=${endpoint} />` : html`<h1 class="job-title">${id}</h1><${Failed} error=${error} onRetry=${again} />`;
+  if (!record || !endpoint) return html`<h1 class="job-title">${id}</h1><${Loading} rows=${8} />`;
+  return html`<${Shown} endpoint=${endpoint} isReadable=${isReadable} record=${record} follow=${follow} onAgain=${again} />`;
+}
+
+/** A job that the server no longer has. @param {{name: string, id: string, endpoint: any}} props */
+function Gone({ name, id, endpoint }) {
+  const kept = endpoint?.resultRetentionMs ? ` Finished jobs of this endpoint are kept ${Math.round(endpoint.resultRetentionMs / 60000)} min.` : " Finished jobs are deleted when their retention ends.";
+  return html`<h1 class="job-title">${id}</h1><${Empty}><h2>This job is not here</h2><p>No job of ${endpoint?.name ?? name} has this id: it was deleted, or never existed.${kept}</p><a class="button" href=${href(`${endpointPath({ id: name })}/requests`)}>Requests of this endpoint</a><//>`;
+}
+
+/** @param {{endpoint: any, isReadable: boolean, record: {text: string, job: any}, follow: import("../job_follow.js").JobFollow, onAgain: () => void}} props */
+function Shown({ endpoint, isReadable, record, follow, onAgain }) {
+  const { life, job } = useLife(endpoint, record, follow);
+  const isLive = !ENDED.includes(job.status);
+  return html`<div class="page-job stack">
+    <${Head} endpoint=${endpoint} job=${job} onAgain=${onAgain} />
+    <div class="wide">
+      <div class="stack">
+        <${JobView} endpoint=${endpoint} job=${job} text=${record.text} follow=${follow} onAgain=${onAgain} />
+        ${life && html`<${Input} endpoint=${endpoint} job=${job} />`}
+        ${isReadable && job.workerId && html`<${JobLog} endpoint=${endpoint} job=${job} isLive=${isLive} />`}
+      </div>
+      <div class="stack"><${Details} endpoint=${endpoint} job=${job} /><${Webhooks} endpoint=${endpoint} job=${job} /></div>
+    </div>
+  </div>`;
+}
+
+/** @param {{endpoint: any, job: any, onAgain: () => void}} props */
+function Head({ endpoint, job, onAgain }) {
+  const mayAct = may.jobs(endpoint.id);
+  const isLive = !ENDED.includes(job.status);
+  const canRetry = job.status === "FAILED" || job.status === "TIMED_OUT";
+  const path = `/v2/${encodeURIComponent(endpoint.id)}`;
+  const cancel = () => attempt(() => api.json("POST", `${path}/cancel/${encodeURIComponent(job.id)}`), "The job is cancelled.");
+  const retry = async () => {
+    if (await attempt(() => api.json("POST", `${path}/retry/${encodeURIComponent(job.id)}`), "The job is queued again.")) onAgain();
+  };
+  useKeys([
+    ...(mayAct && canRetry ? [{ key: "r", does: "Retry the job", act: retry }] : []),
+    ...(mayAct && isLive ? [{ key: "c", does: "Cancel the job: asks first", act: () => document.querySelector(".head .danger")?.dispatchEvent(new MouseEvent("click", { bubbles: true })) }] : []),
+  ]);
+  return html`<div class="head">
+    <h1 class="job-title">${job.id}</h1><${CopyButton} text=${job.id} label="Copy the id" kind="quiet" /><${JobState} status=${job.status} />
+    <div class="acts">
+      ${mayAct && canRetry && html`<${Button} kind="primary" icon="retry" onClick=${retry}>Retry<//>`}
+      ${mayAct && html`<a class="button" href=${href(`${endpointPath(endpoint)}/playground?from=${encodeURIComponent(job.id)}`)}>Run again with changes</a>`}
+      ${mayAct && isLive && html`<${SureButton} onClick=${cancel}>Cancel job<//>`}
+    </div>
+  </div>`;
+}

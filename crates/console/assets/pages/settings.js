@@ -1,0 +1,185 @@
+// The settings of one endpoint, the changes that were made to them, and what ends the endpoint.
+import { html, useEffect, useState } from "../dom.js";
+import * as api from "../api.js";
+import { go, href, place } from "../router.js";
+import { count } from "../format.js";
+import { useEndpoint } from "../fleet.js";
+import { may } from "../session.js";
+import { effects, GROUPS, isSame, parsed, SETTINGS, shown, written } from "../settings.js";
+import { refresh, useRead } from "../store.js";
+import { Button } from "../ui/button.js";
+import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
+import { CodeLine } from "../ui/copy.js";
+import { serverUrl } from "../ui/copy_as.js";
+import { Dialog } from "../ui/dialog.js";
+import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { toast } from "../ui/toast.js";
+import { Versions } from "../ui/versions.js";
+
+export default function SettingsPage() {
+  const name = place.value.params.endpoint;
+  const { endpoint, isReadable, error, health } = useEndpoint(name);
+  if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
+  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
+  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
+  if (!isReadable) return html`${head}<${Empty}><p>This key may not see the settings.</p><//>`;
+  return html`${head}<${Settings} key=${endpoint.id} id=${endpoint.id} health=${health} />
+    <${Versions} endpoint=${endpoint} />
+    ${endpoint.provider === "external" && may.change(endpoint.id) && html`<${Token} endpoint=${endpoint} />`}
+    ${may.change(endpoint.id) && html`<${End} endpoint=${endpoint} health=${health} />`}`;
+}
+
+/**
+ * @typedef {{record: any, tag: string | null}} Tagged the settings as they were read, with their `ETag`
+ */
+
+/** @param {{id: string, health: any}} props */
+function Settings({ id, health }) {
+  const path = `/v1/endpoints/${encodeURIComponent(id)}`;
+  const [base, setBase] = useState(/** @type {Tagged | null} */ (null));
+  const [error, setError] = useState(/** @type {api.ApiError | null} */ (null));
+  const [texts, setTexts] = useState(/** @type {Record<string, any>} */ ({}));
+  const [isAsking, setAsking] = useState(false);
+  const defaults = useDefaults();
+  const read = async () => {
+    try {
+      const { text, tag } = await api.tagged("GET", path);
+      setBase({ record: JSON.parse(text), tag });
+      setError(null);
+    } catch (failed) {
+      setError(/** @type {api.ApiError} */ (failed));
+    }
+  };
+  useEffect(() => void read(), [id]);
+  if (error && !base) return html`<${Failed} error=${error} onRetry=${read} />`;
+  if (!base) return html`<${Loading} rows=${8} />`;
+
+  /** @type {Record<string, any>} */
+  const changes = {};
+  /** @type {Record<string, string>} */
+  const faults = {};
+  for (const setting of SETTINGS) {
+    const text = texts[setting.name];
+    if (text === undefined) continue;
+    const { value, fault } = Array.isArray(text) ? { value: text } : parsed(setting, text);
+    if (fault) faults[setting.name] = fault;
+    else if (!isSame(value, base.record[setting.name])) changes[setting.name] = value;
+  }
+  const number = Object.keys(changes).length;
+  const isWrong = Object.keys(faults).length > 0;
+  const mayChange = may.change(id);
+  const set = (/** @type {string} */ name, /** @type {any} */ value) => setTexts({ ...texts, [name]: value });
+  const done = async () => {
+    setAsking(false);
+    setTexts({});
+    refresh("/v1/endpoints");
+    await read();
+  };
+  return html`<form class="settings" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+    ${GROUPS.map((group) => html`<${Card} key=${group.title} title=${group.title}><div class="settings-grid">
+      ${group.settings.map((setting) => html`<${Field} key=${setting.name} setting=${setting} record=${base.record} defaultValue=${defaults[setting.name]?.default} text=${texts[setting.name]} fault=${faults[setting.name]} isOff=${!mayChange} onSet=${set} />`)}
+    </div><//>`)}
+    ${mayChange && html`<div class="settings-bar">
+      <span class="dim grow" role="status">${number === 0 ? "Nothing is changed." : number === 1 ? "1 setting is changed." : `${count(number)} settings are changed.`}</span>
+      ${number > 0 && html`<${Button} kind="quiet" onClick=${() => setTexts({})}>Undo<//>`}
+      <${Button} kind="primary" disabled=${number === 0 || isWrong} why=${isWrong ? "A setting has no valid value." : "Nothing is changed."} onClick=${() => setAsking(true)}>Review and save<//>
+    </div>`}
+  </form>
+  ${isAsking && html`<${Review} path=${path} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${setBase} />`}`;
+}
+
+/** The fields of a new endpoint as the API's document has them, with their defaults. @returns {Record<string, {default?: any}>} */
+function useDefaults() {
+  const { data } = useRead("/v1/openapi.json", Infinity);
+  return data?.components.schemas.EndpointCreateInput?.properties ?? {};
+}
+
+/** @param {{setting: import("../settings.js").Setting, record: any, defaultValue: any, text: any, fault: string | undefined, isOff: boolean, onSet: (name: string, value: any) => void}} props */
+function Field({ setting, record, defaultValue, text, fault, isOff, onSet }) {
+  const { name, kind, words = [] } = setting;
+  const id = `setting-${name}`;
+  const number = kind !== "ms" || fault ? null : text === undefined ? record[name] : parsed(setting, text).value;
+  const inWords = typeof number === "number" ? ` ${number} ms are ${shown(setting, number)}.` : "";
+  const about = html`<p class="settings-about" id=${`${id}-about`}>${setting.text}${inWords}${defaultValue === undefined ? "" : ` Default: ${shown(setting, defaultValue)}.`}</p>
+    ${fault && html`<p class="field-error" role="alert">${fault}</p>`}`;
+  if (kind === "words") {
+    const chosen = /** @type {string[]} */ (text ?? record[name] ?? []);
+    const toggle = (/** @type {string} */ word) => onSet(name, words.filter((one) => (one === word ? !chosen.includes(one) : chosen.includes(one))));
+    return html`<fieldset class="field" aria-describedby=${`${id}-about`}><legend>${setting.title}</legend><div class="settings-words">${words.map((word) => html`<label key=${word}><input type="checkbox" disabled=${isOff} checked=${chosen.includes(word)} onChange=${() => toggle(word)} />${word}</label>`)}</div>${about}</fieldset>`;
+  }
+  const value = text ?? written(setting, record[name]);
+  const input = (/** @type {any} */ event) => onSet(name, event.target.value);
+  const field = kind === "word"
+    ? html`<select id=${id} disabled=${isOff} aria-describedby=${`${id}-about`} value=${value} onChange=${input}>${setting.orNone && html`<option value="">${setting.orNone}</option>`}${words.map((word) => html`<option key=${word} value=${word}>${word}</option>`)}</select>`
+    : html`<input id=${id} disabled=${isOff} autocomplete="off" spellcheck=${false} inputmode=${kind === "text" || kind === "texts" ? undefined : "decimal"} placeholder=${setting.orNone} aria-invalid=${fault ? "true" : undefined} aria-describedby=${`${id}-about`} value=${value} onInput=${input} />`;
+  return html`<div class="field"><label for=${id}>${setting.title} <span class="mono dim">${name}</span></label>${field}${about}</div>`;
+}
+
+/**
+ * What is saved: each setting as it is and as it will be, and what that does.
+ * @param {{path: string, base: Tagged, changes: Record<string, any>, health: any, onClose: () => void, onDone: () => void, onReread: (base: Tagged) => void}} props
+ */
+function Review({ path, base, changes, health, onClose, onDone, onReread }) {
+  const [error, setError] = useState("");
+  const [isOvertaken, setOvertaken] = useState(false);
+  const save = async () => {
+    setError("");
+    try {
+      await api.json("PATCH", path, { body: changes, headers: base.tag ? { "If-Match": base.tag } : {} });
+      toast("The settings are saved.");
+      onDone();
+    } catch (failed) {
+      const { status, message } = /** @type {api.ApiError} */ (failed);
+      if (status !== 412) return setError(message);
+      // Another has changed the endpoint: what it is now is shown beside what is to be saved.
+      const { text, tag } = await api.tagged("GET", path);
+      setOvertaken(true);
+      onReread({ record: JSON.parse(text), tag });
+    }
+    return undefined;
+  };
+  const rows = SETTINGS.filter(({ name }) => name in changes);
+  const sentences = effects(base.record, changes, health);
+  return html`<${Dialog} title="Save these changes?" wide onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Go back<//><${Button} kind="primary" disabled=${rows.length === 0} why="Nothing differs any more." onClick=${save}>Save<//>`}>
+    ${isOvertaken && html`<${Alert} tone="warn" title="This endpoint was changed meanwhile" level=${3}><p>“Now” is what it is at present. Saving changes it to what you entered.</p><//>`}
+    <div class="table-box"><table class="table"><thead><tr><th scope="col">Setting</th><th scope="col">Now</th><th scope="col">Then</th></tr></thead>
+      <tbody>${rows.map((setting) => html`<tr key=${setting.name}><th scope="row">${setting.title} <span class="mono dim">${setting.name}</span></th><td class="tone-failed">${shown(setting, base.record[setting.name])}</td><td class="tone-completed">${shown(setting, changes[setting.name])}</td></tr>`)}</tbody></table></div>
+    ${sentences.length > 0 && html`<ul class="plain">${sentences.map((sentence) => html`<li key=${sentence}>${sentence}</li>`)}</ul>`}
+    ${error && html`<p class="field-error" role="alert">${error}</p>`}
+  <//>`;
+}
+
+/** How workers from elsewhere get their token. @param {{endpoint: any}} props */
+const Token = ({ endpoint }) => html`<${Card} title="Worker token"><p>Workers of this endpoint are external. This gives the variables that one needs:</p><${CodeLine} text=${`curl -X POST ${serverUrl()}/v1/endpoints/${endpoint.slug ?? endpoint.id}/worker-token -H "Authorization: Bearer $LONGSHORE_API_KEY"`} /><//>`;
+
+/** @param {{endpoint: any, health: any}} props */
+function End({ endpoint, health }) {
+  const [isAsking, setAsking] = useState(false);
+  return html`<${Card} title="Delete"><p>The endpoint is deleted with its jobs, their results and its history. That cannot be undone.</p>
+    <${Button} kind="danger" onClick=${() => setAsking(true)}>Delete this endpoint<//>
+    ${isAsking && html`<${Delete} endpoint=${endpoint} health=${health} onClose=${() => setAsking(false)} />`}<//>`;
+}
+
+/** @param {{endpoint: any, health: any, onClose: () => void}} props */
+function Delete({ endpoint, health, onClose }) {
+  const [typed, setTyped] = useState("");
+  const [error, setError] = useState("");
+  const isSure = typed === endpoint.name;
+  const remove = async () => {
+    if (!isSure) return;
+    try {
+      await api.json("DELETE", `/v1/endpoints/${encodeURIComponent(endpoint.id)}`);
+      toast(`${endpoint.name} is deleted.`);
+      refresh("/v1/endpoints");
+      go("/endpoints");
+    } catch (failed) {
+      setError(/** @type {Error} */ (failed).message);
+    }
+  };
+  const jobs = health ? `${count(health.jobs.inQueue)} waiting and ${count(health.jobs.inProgress)} running jobs are dropped.` : "";
+  return html`<${Dialog} title=${`Delete ${endpoint.name}?`} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep it<//><${Button} kind="danger" disabled=${!isSure} why="Type the name first." onClick=${remove}>Delete it<//>`}>
+    <p>${jobs} Requests to <span class="mono">${href("").replace(/\/console$/, "")}/v2/${endpoint.slug ?? endpoint.id}</span> get 404.</p>
+    <div class="field"><label for="delete-name">Type “${endpoint.name}”</label><input id="delete-name" autofocus autocomplete="off" spellcheck=${false} value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} /></div>
+    ${error && html`<p class="field-error" role="alert">${error}</p>`}
+  <//>`;
+}

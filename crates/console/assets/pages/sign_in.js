@@ -1,0 +1,44 @@
+// Signing in: with a key, or without typing one by `longshore console`.
+import { html, useEffect, useRef, useState } from "../dom.js";
+import { Icon } from "../icons.js";
+import { ApiError } from "../api.js";
+import { notice, signIn } from "../session.js";
+import { Button } from "../ui/button.js";
+
+/** One sentence for every reason, as the server's 401. */
+const REFUSED = "This server does not know that key, or it has ended.";
+
+export default function SignIn() {
+  const [key, setKey] = useState("");
+  const [error, setError] = useState("");
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useEffect(() => {
+    document.title = "Sign in · Longshore";
+    field.current?.focus();
+  }, []);
+  const submit = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (!key.trim()) return field.current?.focus();
+    try {
+      await signIn({ key: key.trim() });
+    } catch (failed) {
+      const { status, message } = /** @type {ApiError} */ (failed);
+      setError(status === 401 ? REFUSED : message);
+      setKey("");
+      field.current?.focus();
+    }
+    return undefined;
+  };
+  return html`<main class="sign-in">
+    <form class="sign-in-card" onSubmit=${submit}>
+      <p class="brand"><${Icon} name="logo" />Longshore</p>
+      <h1>Sign in</h1>
+      ${notice.value && html`<p class="notice" role="status">${notice.value}</p>`}
+      <label for="key">API key</label>
+      <input id="key" ref=${field} type="password" autocomplete="off" spellcheck=${false} placeholder="ls_…" value=${key} aria-invalid=${error ? "true" : undefined} aria-describedby="key-help" onInput=${(/** @type {any} */ event) => setKey(event.target.value)} />
+      ${error && html`<p class="field-error" role="alert">${error}</p>`}
+      <${Button} kind="primary" type="submit">Sign in<//>
+      <p id="key-help" class="dim">Use any API key of this server. Or run <code>longshore console</code> where the server runs.</p>
+    </form>
+  </main>`;
+}

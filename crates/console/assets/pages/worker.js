@@ -1,0 +1,57 @@
+// One worker: what it does or how it ended, and what it printed.
+import { html } from "../dom.js";
+import { endpointPath, href, place } from "../router.js";
+import { count, duration } from "../format.js";
+import { useEndpoint } from "../fleet.js";
+import { Icon } from "../icons.js";
+import { refresh, useRead } from "../store.js";
+import { causeOf, exitOf } from "../worker_actions.js";
+import { Card, Empty, Failed, Loading } from "../ui/card.js";
+import { Id } from "../ui/copy.js";
+import { NoEndpoint } from "../ui/endpoint_head.js";
+import { LogLines } from "../ui/log_lines.js";
+import { Age, Moment } from "../ui/time.js";
+import { Jobs, lived, WorkerButtons, WorkerState, workersPath } from "../ui/worker_table.js";
+
+const READ_MS = 3000;
+
+export default function WorkerPage() {
+  const { endpoint: name, worker: id } = place.value.params;
+  const { endpoint, isReadable, error } = useEndpoint(name);
+  const workers = useRead(endpoint && isReadable ? workersPath(endpoint, true) : null, READ_MS);
+  if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
+  if (workers.error && !workers.data) return html`<h1>Worker</h1><${Failed} error=${workers.error} onRetry=${() => refresh("/v1/endpoints")} />`;
+  if (!endpoint || !workers.data) return html`<h1>Worker</h1><${Loading} rows=${6} />`;
+  const worker = workers.data.find((/** @type {any} */ one) => one.id === id);
+  if (!worker) return html`<h1>This worker is not here</h1><${Empty}><p>No worker of ${endpoint.name} has the id <span class="mono">${id}</span>, and no log of it is kept. The logs of the last ten that ended are.</p><a class="button" href=${href(`${endpointPath(endpoint)}/workers`)}>Its workers</a><//>`;
+  return html`<div class="head"><h1 class="job-title">${worker.id}</h1>
+      ${worker.status === "EXITED" ? html`<${Exit} worker=${worker} />` : html`<span><${WorkerState} worker=${worker} /></span>`}
+      <div class="acts"><${WorkerButtons} row=${{ endpoint, worker }} /></div></div>
+    <${Card} title="Details"><${Details} endpoint=${endpoint} worker=${worker} /><//>
+    <${LogLines} endpoint=${endpoint} filter=${{ worker: worker.id }} title="Log" />`;
+}
+
+/** @param {{worker: any}} props */
+function Exit({ worker }) {
+  const exit = exitOf(worker.exit);
+  return html`<span class=${`state tone-${exit.isBad ? "failed" : "cancelled"}`}><${Icon} name=${exit.isBad ? "failed" : "out"} />${exit.word}</span><span class="dim">${exit.text}</span>`;
+}
+
+/** @param {{endpoint: any, worker: any}} props */
+function Details({ endpoint, worker }) {
+  const isOld = worker.version !== undefined && worker.version !== endpoint.version;
+  /** @type {[string, any][]} */
+  const facts = [
+    ["Id", html`<${Id} id=${worker.id} />`],
+    ["Endpoint", html`<a href=${href(endpointPath(endpoint))}>${endpoint.name}</a>, version ${worker.version ?? "unknown"}${isOld ? `; the present one is ${endpoint.version}` : ""}`],
+    ["GPU", worker.gpu?.count ? `${worker.gpu.count} × ${worker.gpu.id}` : "none"],
+    ["Started", worker.startedAt ? html`<${Moment} at=${worker.startedAt} />${worker.startedBecause && html` <span class="dim">because: ${causeOf(worker.startedBecause)}</span>`}` : "elsewhere, by someone else"],
+    ["Start took", worker.startMs === undefined ? html`<span class="dim">${worker.readyAt || worker.status === "EXITED" ? "unknown" : "it has not asked for a job yet"}</span>` : duration(worker.startMs)],
+  ];
+  if (worker.status === "EXITED") facts.push(["Ended", html`<${Moment} at=${worker.endedAt} /> <span class="dim">after ${duration(lived(worker))}</span>`]);
+  else facts.push(["Jobs", html`<${Jobs} endpoint=${endpoint} worker=${worker} />`], ["Last heard", html`<${Age} at=${worker.lastHeardAt} />`]);
+  facts.push(["Jobs done", count(worker.jobsDone)]);
+  if (worker.costPerHr) facts.push(["Cost", `${worker.costPerHr.toFixed(2)} an hour`]);
+  if (worker.unenforcedLimits) facts.push(["Limits", worker.unenforcedLimits]);
+  return html`<dl class="kv">${facts.map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl>`;
+}

@@ -1,0 +1,300 @@
+// The rows of the list of requests, newest first, over one endpoint or all: loaded as one scrolls, changed in place.
+import { signal } from "./dom.js";
+import { conditions, matches } from "./filter.js";
+import { ENDED } from "./icons.js";
+import { JobSource, PAGE } from "./job_source.js";
+import { connection, whenTold } from "./live.js";
+import { changedJob } from "./told.js";
+
+/** @typedef {{job: any, endpoint: any, isFresh: boolean, at: number, hasLeft?: boolean}} Row `at`: when the job was read or told of, in ms · `hasLeft`: it no longer matches the filter */
+
+/** A load ends when it has found this number of rows. */
+const FIRST = 50;
+const NEWS = 100;
+/** More news are read from the beginning when one wants them. */
+const NEWS_MAX = 10000;
+/** At the top, rows beyond are dropped, and read again when one scrolls down. */
+const ROWS_AT_TOP_MAX = 120000;
+const ROWS_AT_TOP_KEPT = 100000;
+/** The largest page that the server gives. */
+const PAGE_MAX = 1000;
+/** The shortest time between two reads of news that the events do not say. */
+const NEWS_MS = 2000;
+/** Without events, news is read this often. */
+const WITHOUT_EVENTS_MS = 5000;
+export const ROWS_MAX = 400000;
+/** A text is searched in the jobs of this number of endpoints: each has a request of its own. */
+export const SEARCHED_MAX = 20;
+
+/** What the list shows, and how it grows. */
+export class RequestList {
+  /** @param {any[]} endpoints @param {import("./filter.js").Token[]} tokens @param {string | null} status @param {boolean} isOfAll whether these are all endpoints */
+  constructor(endpoints, tokens, status, isOfAll) {
+    this.endpoints = endpoints;
+    this.tokens = tokens;
+    this.status = status;
+    // The server has compared the words with all of a job; the browser has a part of it.
+    this.compared = tokens.filter(({ name }) => name !== "");
+    const query = conditions(tokens, status, Date.now());
+    const byId = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]));
+    // Only an endpoint's own list searches payloads.
+    this.sources = isOfAll && !query.has("q")
+      ? [new JobSource("/v1/requests", query, (job) => byId.get(job.endpointId))]
+      : endpoints.slice(0, SEARCHED_MAX).map((endpoint) => new JobSource(`/v2/${encodeURIComponent(endpoint.id)}/requests`, query, () => endpoint));
+    /** @type {Row[]} */
+    this.rows = [];
+    /** @type {Map<string, Row>} */
+    this.byId = new Map();
+    /** Rows that are newer than the first, and wait until one wants them. @type {Row[]} */
+    this.news = [];
+    this.isLoading = false;
+    this.isComplete = false;
+    /** @type {import("./api.js").ApiError | null} */
+    this.error = null;
+    this.isAtTop = true;
+    this.stop = new AbortController();
+    this.timer = 0;
+    this.newsAt = 0;
+    /** News are to be read. */
+    this.wantsNews = false;
+    /** There are more news than `NEWS_MAX`. */
+    this.hasTooManyNews = false;
+    /** When something changed of which the events did not say what, in ms. */
+    this.unsureAt = 0;
+    /** The rows that are seen. */
+    this.seen = { first: 0, end: 0 };
+    this.isChecking = false;
+    this.frame = 0;
+    this.endTold = () => {};
+    /** Changes with every change of the list. */
+    this.version = signal(0);
+  }
+
+  /** Loads the first rows and follows the news, until `close`. */
+  async begin() {
+    this.endTold = whenTold((name, told) => this.onTold(name, told));
+    await this.more();
+    this.follow();
+  }
+
+  close() {
+    this.endTold();
+    this.stop.abort();
+    clearTimeout(this.timer);
+    cancelAnimationFrame(this.frame);
+  }
+
+  /** Loads older rows. */
+  async more() {
+    if (this.isLoading || this.isComplete || this.rows.length >= ROWS_MAX) return;
+    this.isLoading = true;
+    const wanted = this.rows.length + FIRST;
+    try {
+      // A search with few hits goes on by itself until there are some, or nothing is left.
+      do await this.examine();
+      while (!this.isComplete && this.rows.length < wanted && !this.stop.signal.aborted);
+      this.error = null;
+    } catch (error) {
+      if (!this.stop.signal.aborted) this.error = /** @type {import("./api.js").ApiError} */ (error);
+    }
+    this.isLoading = false;
+    this.changed();
+  }
+
+  /** Compares one page of jobs with the search. */
+  async examine() {
+    for (let count = 0; count < PAGE && !this.isComplete; count += 1) {
+      const next = await this.oldest();
+      if (!next) this.isComplete = true;
+      else this.add(next);
+    }
+    this.changed();
+  }
+
+  /** The newest job that no row shows yet, of all endpoints. */
+  async oldest() {
+    await Promise.all(this.sources.map((source) => source.fill(this.stop.signal, () => this.changed())));
+    const filled = this.sources.filter(({ buffer }) => buffer.length > 0);
+    if (filled.length === 0) return null;
+    const best = filled.reduce((a, b) => (a.buffer[0].createdAt >= b.buffer[0].createdAt ? a : b));
+    const job = best.buffer.shift();
+    return { job, endpoint: best.endpointOf(job) };
+  }
+
+  /** @param {{job: any, endpoint: any}} found */
+  add({ job, endpoint }) {
+    if (!endpoint || this.byId.has(job.id) || !matches(job, this.compared, this.status, Date.now())) return;
+    const row = { job, endpoint, isFresh: false, at: Date.now() };
+    this.byId.set(job.id, row);
+    this.rows.push(row);
+  }
+
+  /** While there are no events, reads what is new. */
+  follow() {
+    clearTimeout(this.timer);
+    if (this.stop.signal.aborted) return;
+    if (this.wantsNews) {
+      this.readSoon();
+      return;
+    }
+    this.timer = window.setTimeout(async () => {
+      if (!document.hidden && connection.peek().state !== "live") await this.readNews();
+      this.follow();
+    }, WITHOUT_EVENTS_MS);
+  }
+
+  /** @param {string} name @param {any} told */
+  onTold(name, told) {
+    if (name === "again") {
+      this.unsureAt = Date.now();
+      this.readSoon();
+      return;
+    }
+    const endpoint = name === "jobs" && this.endpoints.find(({ id }) => told.endpoint === id || told.slug === id);
+    if (!endpoint) return;
+    if (told.more > 0) {
+      this.unsureAt = Date.now();
+      this.readSoon();
+    }
+    // Words are looked for in inputs, outputs and errors, which events do not have.
+    else if (this.hasWords() && told.changed.some((/** @type {any} */ job) => !job.deleted)) this.readSoon();
+    this.merge(told.changed.filter((/** @type {any} */ job) => !job.deleted).map((/** @type {any} */ job) => changedJob(this.byId.get(job.id)?.job, job)), () => endpoint, false);
+    for (const { id, deleted } of told.changed) {
+      const row = deleted && this.byId.get(id);
+      if (row) row.job = { ...row.job, isGone: true };
+    }
+    // One change of the page for all events of a frame.
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.settle();
+    });
+  }
+
+  hasWords() {
+    return this.tokens.some(({ name }) => name === "");
+  }
+
+  /** Reads the news, but not more often than every 2 s. */
+  readSoon() {
+    this.wantsNews = true;
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(async () => {
+      await this.readNews();
+      this.follow();
+    }, Math.max(0, this.newsAt + NEWS_MS - Date.now()));
+  }
+
+  async readNews() {
+    this.newsAt = Date.now();
+    this.wantsNews = false;
+    try {
+      const pages = await Promise.all(this.sources.map((source) => source.page(NEWS, "", this.stop.signal)));
+      pages.forEach(({ requests }, at) => this.merge(requests, this.sources[at].endpointOf, true));
+      this.error = null;
+    } catch (error) {
+      if (!this.stop.signal.aborted) this.error = /** @type {import("./api.js").ApiError} */ (error);
+    }
+    this.settle();
+    await this.check();
+  }
+
+  /** Notes which rows are seen. @param {number} first @param {number} end */
+  onSeen(first, end) {
+    this.seen = { first, end };
+    void this.check();
+  }
+
+  /** Reads the rows again that are seen, and that may have changed without an event. */
+  async check() {
+    const { first, end } = this.seen;
+    const isUnsure = (/** @type {Row} */ { job, at }) => at < this.unsureAt && !ENDED.includes(job.status);
+    if (this.isChecking || this.stop.signal.aborted || !this.rows.slice(first, end).some(isUnsure)) return;
+    this.isChecking = true;
+    const before = first > 0 ? this.rows[first - 1].job.id : "";
+    try {
+      for (const source of this.sources) {
+        const { requests } = await source.page(Math.min(PAGE_MAX, end - first + PAGE), before, this.stop.signal, false);
+        for (const job of requests) this.update(job);
+      }
+      // What the pages did not reach is not asked for again and again.
+      for (const row of this.rows.slice(first, end)) row.at = Math.max(row.at, this.unsureAt);
+    } catch (error) {
+      if (!this.stop.signal.aborted) this.error = /** @type {import("./api.js").ApiError} */ (error);
+    }
+    this.isChecking = false;
+    this.changed();
+  }
+
+  /** Shows a job anew; answers whether a row shows it. @param {any} job */
+  update(job) {
+    const row = this.byId.get(job.id);
+    if (!row) return false;
+    row.job = job;
+    row.at = Date.now();
+    row.hasLeft = !matches(job, this.compared, this.status, Date.now());
+    return true;
+  }
+
+  /** Shows the news if one is at the top. */
+  settle() {
+    if (this.isAtTop && this.news.length > 0) this.showNews();
+    else this.changed();
+  }
+
+  /** How many endpoints did not answer, so that their jobs are not listed. */
+  unanswered = () => this.sources.reduce((total, source) => total + source.unanswered, 0);
+
+  /** How far the search went: of so many jobs, so many were compared. */
+  progress() {
+    const sum = (/** @type {(source: JobSource) => number} */ of) => this.sources.reduce((total, source) => total + of(source), 0);
+    return { searched: sum((source) => source.searched), of: sum((source) => source.of) };
+  }
+
+  /** @param {any[]} jobs the newest ones @param {(job: any) => any} endpointOf @param {boolean} isFound whether the server found the words in them */
+  merge(jobs, endpointOf, isFound) {
+    for (const job of jobs) {
+      if (!this.update(job) && endpointOf(job) && (isFound || !this.hasWords()) && matches(job, this.compared, this.status, Date.now()) && this.isNewer(job)) {
+        if (this.news.length >= NEWS_MAX) {
+          this.hasTooManyNews = true;
+          return;
+        }
+        const fresh = { job, endpoint: endpointOf(job), isFresh: true, at: Date.now() };
+        this.byId.set(job.id, fresh);
+        this.news.push(fresh);
+      }
+    }
+  }
+
+  /** Whether a job belongs above the rows, and not between those that older pages bring. @param {any} job */
+  isNewer(job) {
+    const first = this.rows[0]?.job;
+    return !first || job.createdAt >= first.createdAt;
+  }
+
+  /** Puts the news above the rows. */
+  showNews() {
+    this.news.sort((a, b) => (a.job.createdAt < b.job.createdAt ? 1 : -1));
+    this.rows = this.news.concat(this.rows);
+    this.news = [];
+    if (this.hasTooManyNews) this.readFrom(0);
+    else if (this.rows.length > ROWS_AT_TOP_MAX) this.readFrom(ROWS_AT_TOP_KEPT);
+    this.changed();
+  }
+
+  /** Drops the rows from this number on, and reads on from there. @param {number} kept */
+  readFrom(kept) {
+    for (const { job } of this.rows.slice(kept)) this.byId.delete(job.id);
+    this.rows = this.rows.slice(0, kept);
+    this.hasTooManyNews = false;
+    this.isComplete = false;
+    for (const source of this.sources) {
+      source.buffer = [];
+      source.cursor = this.rows.at(-1)?.job.id ?? "";
+    }
+    void this.more();
+  }
+
+  changed() {
+    this.version.value += 1;
+  }
+}

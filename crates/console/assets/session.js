@@ -1,0 +1,91 @@
+// Who is signed in, what the key may do, and signing in and out.
+import { computed, signal } from "./dom.js";
+import * as api from "./api.js";
+import { go, place } from "./router.js";
+
+/**
+ * @typedef {{
+ *   key: {id: string, name: string, prefix?: string, scopes: {scope: string, endpointIds?: string[]}[], expiresAt?: string | null},
+ *   session: {openedAt: string, expiresAt: string} | null,
+ *   server: {version: string, publicUrl?: string | null, basePath?: string},
+ *   may: {manage: boolean, endpoints: "*" | string[], jobs: "*" | string[], read: "*" | string[], requests: "*" | string[]},
+ * }} Me
+ */
+
+/** The answer of `/v1/me`; null while signed out. @type {import("./vendor/signals.js").Signal<Me | null>} */
+export const me = signal(/** @type {Me | null} */ (null));
+
+/** Why the page of signing in is shown, if the reader did not ask for it. */
+export const notice = signal("");
+
+const has = (/** @type {"*" | string[] | undefined} */ list, /** @type {string} */ id) =>
+  list === "*" || (list ?? []).includes(id);
+
+/** What the key may do. A button of what it may not do is not shown. */
+export const may = {
+  /** Everything, such as making keys. */
+  everything: computed(() => me.value?.may.manage === true),
+  /** Whether it reads the settings of any endpoint. */
+  readsAny: computed(() => me.value !== null && me.value.may.read.length > 0),
+  /** Changes the settings of an endpoint. @param {string} id */
+  change: (id) => has(me.value?.may.endpoints, id),
+  /** Submits, cancels and retries jobs of an endpoint. @param {string} id */
+  jobs: (id) => has(me.value?.may.jobs, id),
+  /** Reads settings, workers and logs of an endpoint. @param {string} id */
+  read: (id) => has(me.value?.may.read, id),
+};
+
+/** @param {{csrf: string, me: Me}} answer */
+function enter(answer) {
+  api.setCsrf(answer.csrf);
+  me.value = answer.me;
+  notice.value = "";
+}
+
+/**
+ * Signs in with an API key or with the code of `longshore console`.
+ * @param {{key: string} | {code: string}} proof
+ */
+export async function signIn(proof) {
+  enter(await api.json("POST", "/console/session", { body: proof }));
+  const wanted = place.peek().query.get("to") ?? "/";
+  go(wanted.startsWith("/") && !wanted.startsWith("/sign-in") ? wanted : "/", { replace: true });
+}
+
+/** Ends the session, here and on the server. */
+export async function signOut() {
+  await api.json("DELETE", "/console/session");
+  leave("");
+}
+
+/** @param {string} reason a sentence for the page of signing in */
+function leave(reason) {
+  api.setCsrf("");
+  me.value = null;
+  notice.value = reason;
+  const { path, query } = place.peek();
+  const text = query.toString();
+  const back = path === "/" || path === "/sign-in" ? "" : `?to=${encodeURIComponent(path + (text ? `?${text}` : ""))}`;
+  go(`/sign-in${back}`, { replace: true });
+}
+
+/** Continues the session of an earlier page, or trades the code in the address, or asks to sign in. */
+export async function begin() {
+  api.whenSignedOut(() => me.peek() && leave("Your session has ended: the key was revoked, or it was not used for too long."));
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (code) {
+    // The code is of one use, and must not stay in the address or the history.
+    history.replaceState(null, "", location.pathname + location.search);
+    try {
+      return await signIn({ code });
+    } catch {
+      return leave("This code was used, or is older than a minute. Run `longshore console` again.");
+    }
+  }
+  try {
+    enter(await api.json("GET", "/console/session"));
+    if (place.peek().page === "sign_in") go("/", { replace: true });
+  } catch (error) {
+    leave(error instanceof api.ApiError && error.status === 401 ? "" : String(/** @type {Error} */ (error).message));
+  }
+}

@@ -1,0 +1,243 @@
+// What pages show of the server: each address is read once for all that show it, and then follows the events.
+//
+// This is the only file that decides when something is read. A page asks with `useRead`; a change calls `refresh`. What no
+// event tells of is read again while it is seen.
+import { signal, useEffect, useMemo } from "./dom.js";
+import * as api from "./api.js";
+import { connection, whenTold } from "./live.js";
+import { AGAIN, applied, isTold } from "./told.js";
+
+/**
+ * @template T
+ * @typedef {{data: T | undefined, error: api.ApiError | null, at: number}} Read
+ * What an address answered last; `data` stays while a later read fails.
+ */
+
+/** The shortest time between two reads of an address that events cause. */
+const AGAIN_MS = 2000;
+/** What events tell of is read this often while there is no stream of them. */
+const WITHOUT_EVENTS_MS = 5000;
+
+/** The time now, in ms, for ages: it advances once a second while the page is seen. */
+export const now = signal(Date.now());
+
+/** What screen readers are told next. */
+export const announcement = signal("");
+
+/** @param {string} text one sentence */
+export function announce(text) {
+  announcement.value = text;
+}
+
+/** Called with every answer of the job counts of an endpoint. @type {Set<(path: string, data: any, at: number) => void>} */
+const listeners = new Set();
+
+/** @param {(path: string, data: any, at: number) => void} listener */
+export const whenRead = (listener) => void listeners.add(listener);
+
+/** An address that is shown somewhere. */
+class Entry {
+  /** @param {string} path */
+  constructor(path) {
+    this.path = path;
+    this.value = signal(/** @type {Read<any>} */ ({ data: undefined, error: null, at: 0 }));
+    /** The periods of those that show it, in ms. @type {number[]} */
+    this.periods = [];
+    this.timer = 0;
+    this.reading = false;
+    /** An event came while the address was read: the answer may be older than the event. */
+    this.isOvertaken = false;
+    /** An event came after the last answer, and does not say what changed. */
+    this.isStale = false;
+    this.readAt = 0;
+    this.lastText = "";
+    this.isTold = isTold(path);
+  }
+
+  /** Reads the address now, unless a read is in flight. */
+  async read() {
+    if (this.reading) return;
+    this.reading = true;
+    this.isOvertaken = false;
+    this.isStale = false;
+    this.readAt = Date.now();
+    clearTimeout(this.timer);
+    try {
+      const text = await api.text("GET", this.path);
+      this.accept(text);
+    } catch (error) {
+      this.fail(error);
+    }
+    this.reading = false;
+    if (this.isOvertaken) this.readSoon();
+    else this.schedule();
+  }
+
+  /** Reads the address again, but not more often than every 2 s. Until one shows it, it is only noted as stale. */
+  readSoon() {
+    if (this.reading) {
+      this.isOvertaken = true;
+      return;
+    }
+    this.isStale = true;
+    this.schedule();
+  }
+
+  /** @param {string} name @param {any} told */
+  tell(name, told) {
+    const { data, error } = this.value.peek();
+    if (data === undefined || this.reading) {
+      // Whether the event is about this address shows only when there is an answer.
+      this.isOvertaken ||= this.reading && (data === undefined || applied(this.path, data, name, told) !== data);
+      return;
+    }
+    const next = applied(this.path, data, name, told);
+    if (next === AGAIN) this.readSoon();
+    else if (next !== data) this.put(next, error);
+  }
+
+  /** @param {any} data @param {api.ApiError | null} error */
+  put(data, error) {
+    const at = Date.now();
+    this.lastText = "";
+    for (const listener of listeners) listener(this.path, data, at);
+    this.value.value = { data, error, at };
+  }
+
+  /** @param {string} text */
+  accept(text) {
+    const at = Date.now();
+    const isSame = text === this.lastText && !this.value.peek().error;
+    const data = isSame ? this.value.peek().data : JSON.parse(text);
+    for (const listener of listeners) listener(this.path, data, at);
+    this.lastText = text;
+    // The same answer renders nothing.
+    if (!isSame) this.value.value = { data, error: null, at };
+  }
+
+  /** @param {unknown} error */
+  fail(error) {
+    const failed = error instanceof api.ApiError ? error : new api.ApiError(String(error));
+    this.value.value = { ...this.value.peek(), error: failed };
+  }
+
+  /** Whether the answer is as the server would give it now. */
+  isFresh() {
+    return this.isTold && !this.isStale && this.value.peek().data !== undefined && !this.value.peek().error && connection.peek().state === "live";
+  }
+
+  schedule() {
+    clearTimeout(this.timer);
+    if (this.isStale && this.periods.length > 0 && !document.hidden) {
+      this.timer = window.setTimeout(() => this.read(), Math.max(0, this.readAt + AGAIN_MS - Date.now()));
+      return;
+    }
+    const period = this.period();
+    if (!Number.isFinite(period) || document.hidden) return;
+    this.timer = window.setTimeout(() => this.read(), period);
+  }
+
+  /** When the address is read again without an event, in ms. */
+  period() {
+    const wanted = Math.min(...this.periods);
+    if (!this.isTold) return wanted;
+    const isKept = connection.peek().state === "live" && !this.value.peek().error;
+    return isKept ? Infinity : Math.max(wanted, WITHOUT_EVENTS_MS);
+  }
+}
+
+/** @type {Map<string, Entry>} */
+const entries = new Map();
+/** Addresses that are no longer shown stay this number, so that going back shows them immediately. */
+const KEPT_MAX = 200;
+
+/** @param {string} path */
+function entryOf(path) {
+  let entry = entries.get(path);
+  if (!entry) {
+    entry = new Entry(path);
+    entries.set(path, entry);
+    for (const [key, old] of entries) {
+      if (entries.size <= KEPT_MAX) break;
+      if (old.periods.length === 0) entries.delete(key);
+    }
+  }
+  return entry;
+}
+
+/**
+ * What an address answers, read now and then every `everyMs` while a component shows it. Null reads nothing.
+ * @param {string | null} path
+ * @param {number} everyMs Infinity reads once
+ * @returns {Read<any>}
+ */
+export function useRead(path, everyMs) {
+  return useReads(path ? [path] : [], everyMs).get(path ?? "") ?? { data: undefined, error: null, at: 0 };
+}
+
+/**
+ * As `useRead`, for several addresses.
+ * @param {string[]} paths
+ * @param {number} everyMs
+ * @returns {Map<string, Read<any>>}
+ */
+export function useReads(paths, everyMs) {
+  const key = paths.join("\n");
+  const shown = useMemo(() => paths.map(entryOf), [key]);
+  useEffect(() => {
+    for (const entry of shown) {
+      entry.periods.push(everyMs);
+      // What events have kept up to date since it was read is not read again.
+      if (!entry.isFresh()) void entry.read();
+    }
+    return () => {
+      for (const entry of shown) {
+        entry.periods.splice(entry.periods.indexOf(everyMs), 1);
+        entry.schedule();
+      }
+    };
+  }, [shown, everyMs]);
+  return new Map(shown.map((entry) => [entry.path, entry.value.value]));
+}
+
+/** Reads again what is shown and begins with this path, after a change. @param {string} prefix */
+export function refresh(prefix) {
+  for (const entry of entries.values()) {
+    if (!entry.path.startsWith(prefix) || entry.periods.length === 0) continue;
+    // An answer that is on its way may be from before the change.
+    if (entry.reading) entry.isOvertaken = true;
+    else void entry.read();
+  }
+}
+
+/** Forgets everything, for the next session. */
+export function forget() {
+  for (const entry of entries.values()) clearTimeout(entry.timer);
+  entries.clear();
+}
+
+/** @param {string} name @param {any} told */
+function onTold(name, told) {
+  for (const entry of entries.values()) {
+    if (name === "again") entry.readSoon();
+    else entry.tell(name, told);
+  }
+}
+
+/** Starts the clock, follows the events, and stops all other reading while the page is hidden. */
+export function start() {
+  whenTold(onTold);
+  let before = "";
+  connection.subscribe(({ state }) => {
+    if (state !== before) entries.forEach((entry) => !entry.reading && entry.schedule());
+    before = state;
+  });
+  setInterval(() => {
+    if (!document.hidden) now.value = Date.now();
+  }, 1000);
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return;
+    now.value = Date.now();
+    for (const entry of entries.values()) if (entry.periods.length > 0 && !entry.isFresh()) void entry.read();
+  });
+}

@@ -1,0 +1,138 @@
+// Which addresses the events tell of, and what they make of an answer that was read before.
+
+/** The answer has to be read again: the events do not say all of it. */
+export const AGAIN = Symbol("again");
+
+/** @typedef {{topics: string[], path: RegExp, apply: (data: any, event: string, told: any, found: RegExpMatchArray) => any}} Rule */
+
+const isOf = (/** @type {any} */ told, /** @type {string} */ name) => told.endpoint === name || told.slug === name;
+
+/** @type {Rule[]} */
+const RULES = [
+  {
+    topics: ["jobs", "stats"],
+    path: /^\/v2\/([^/?]+)\/health$/,
+    apply: (data, event, told, [, name]) => {
+      if (!isOf(told, decodeURIComponent(name))) return data;
+      return event === "jobs" ? withCounts(data, told.counts) : withStats(data, told);
+    },
+  },
+  {
+    topics: ["jobs"],
+    path: /^\/v2\/([^/?]+)\/requests\?limit=(\d+)$/,
+    apply: (data, _, told, [, name, limit]) => {
+      if (!isOf(told, decodeURIComponent(name))) return data;
+      return told.more > 0 ? AGAIN : { ...data, requests: withJobs(data.requests, told.changed, Number(limit)) };
+    },
+  },
+  {
+    topics: ["jobs", "stats", "worker"],
+    path: /^\/v2\/([^/?]+)\/explain(\/[^/]+)?$/,
+    apply: (data, _, told, [, name]) => (isOf(told, decodeURIComponent(name)) || told.endpointId === decodeURIComponent(name) ? AGAIN : data),
+  },
+  {
+    topics: ["jobs"],
+    path: /^\/v2\/([^/?]+)\/jobs\/([^/]+)$/,
+    apply: (data, _, told, [, name, job]) => (isOf(told, decodeURIComponent(name)) && (told.more > 0 || told.changed.some((/** @type {any} */ one) => one.id === job)) ? AGAIN : data),
+  },
+  {
+    topics: ["endpoint"],
+    path: /^\/v1\/endpoints\/([^/]+)\/versions$/,
+    apply: (data, _, told, [, name]) => (told.id === decodeURIComponent(name) ? AGAIN : data),
+  },
+  { topics: ["endpoint"], path: /^\/v1\/endpoints$/, apply: (data, _, told) => withItem(data, told) },
+  { topics: ["endpoint"], path: /^\/v1\/endpoints\/[^/]+$/, apply: (data, _, told) => (data.id !== told.id ? data : told.deleted ? AGAIN : told) },
+  {
+    topics: ["worker"],
+    path: /^\/v1\/endpoints\/([^/]+)\/workers$/,
+    apply: (data, _, told, [, name]) => (told.endpointId === decodeURIComponent(name) ? withItem(data, told) : data),
+  },
+  {
+    topics: ["worker"],
+    path: /^\/v1\/endpoints\/([^/]+)\/workers\?ended=true$/,
+    apply: (data, _, told, [, name]) => (told.endpointId === decodeURIComponent(name) ? AGAIN : data),
+  },
+  { topics: ["audit"], path: /^\/v1\/(apikeys|sessions)$/, apply: () => AGAIN },
+  { topics: ["audit"], path: /^\/v1\/audit\?/, apply: () => AGAIN },
+  { topics: ["attention"], path: /^\/v1\/attention$/, apply: (data, _, told) => withItem(data, told) },
+];
+
+/** Whether events tell of this address, so that it need not be read again and again. @param {string} path */
+export const isTold = (path) => RULES.some((rule) => rule.path.test(path));
+
+/**
+ * What an event makes of an answer: the same, a changed one, or `AGAIN`.
+ * @param {string} path
+ * @param {any} data
+ * @param {string} event
+ * @param {any} told
+ */
+export function applied(path, data, event, told) {
+  for (const rule of RULES) {
+    const found = rule.topics.includes(event) && path.match(rule.path);
+    if (found) return rule.apply(data, event, told, found);
+  }
+  return data;
+}
+
+/** @param {any} health @param {any} counts */
+const withCounts = (health, counts) => ({
+  ...health,
+  jobs: { ...health.jobs, inQueue: counts.queued, inProgress: counts.running, completed: counts.completed, failed: counts.failed, retried: counts.retried },
+});
+
+/** The members of `stats`, and where `/health` has them. */
+const STATS = /** @type {[string, "jobs" | "workers", string][]} */ ([
+  ["queued", "jobs", "inQueue"],
+  ["running", "jobs", "inProgress"],
+  ["completed", "jobs", "completed"],
+  ["failed", "jobs", "failed"],
+  ["retried", "jobs", "retried"],
+  ["idle", "workers", "idle"],
+  ["starting", "workers", "initializing"],
+  ["ready", "workers", "ready"],
+  ["busy", "workers", "running"],
+  ["throttled", "workers", "throttled"],
+  ["unhealthy", "workers", "unhealthy"],
+]);
+
+/** @param {any} health @param {any} stats */
+function withStats(health, stats) {
+  // The reasons are not among the numbers.
+  const hasReason = (/** @type {string} */ name) => stats[name] !== undefined && stats[name] !== health.workers[name];
+  if (hasReason("throttled") || hasReason("unhealthy")) return AGAIN;
+  const next = { ...health, jobs: { ...health.jobs }, workers: { ...health.workers } };
+  let isSame = true;
+  for (const [name, group, member] of STATS) {
+    if (stats[name] === undefined || next[group][member] === stats[name]) continue;
+    next[group][member] = stats[name];
+    isSame = false;
+  }
+  return isSame ? health : next;
+}
+
+/**
+ * A job as lists show it, after an event. Its output and error are known as long as its state is the same.
+ * @param {any} before the job as it was listed, or undefined
+ * @param {any} told
+ */
+export function changedJob(before, { at: _, worker, ...told }) {
+  const job = worker === undefined ? told : { ...told, workerId: worker };
+  return before?.status === job.status ? { ...before, ...job } : job;
+}
+
+/** The newest jobs with those that changed. @param {any[]} jobs @param {any[]} changed @param {number} limit */
+function withJobs(jobs, changed, limit) {
+  const byId = new Map(jobs.map((job) => [job.id, job]));
+  for (const told of changed) {
+    if (told.deleted) byId.delete(told.id);
+    else byId.set(told.id, changedJob(byId.get(told.id), told));
+  }
+  return [...byId.values()].sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : a.id < b.id ? 1 : -1)).slice(0, limit);
+}
+
+/** A list with an item that was added, changed or deleted. @param {any[]} list @param {any} item */
+function withItem(list, item) {
+  if (item.deleted) return list.filter(({ id }) => id !== item.id);
+  return list.some(({ id }) => id === item.id) ? list.map((old) => (old.id === item.id ? { ...old, ...item } : old)) : [...list, item];
+}

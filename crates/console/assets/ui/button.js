@@ -1,0 +1,55 @@
+// Buttons: plain ones, ones with an icon only, and ones that ask for a second press.
+import { html, useEffect, useState } from "../dom.js";
+import { Icon } from "../icons.js";
+
+const SURE_MS = 4000;
+
+/**
+ * @param {{onClick?: () => unknown, icon?: string, kind?: "" | "primary" | "quiet" | "danger", children?: any,
+ *   disabled?: boolean, why?: string, type?: "button" | "submit", label?: string}} props
+ *   `why` says why it is disabled
+ */
+export function Button({ onClick, icon, kind = "", children, disabled = false, why = "", type = "button", label }) {
+  const [isBusy, setBusy] = useState(false);
+  const press = async () => {
+    setBusy(true);
+    try {
+      await onClick?.();
+    } finally {
+      setBusy(false);
+    }
+  };
+  // `aria-disabled` keeps the button in the order of focus, so that its reason can be read.
+  const isOff = disabled || isBusy;
+  return html`<button type=${type} class=${`button ${kind}`} aria-disabled=${isOff ? "true" : undefined} title=${disabled && why ? why : undefined}
+    aria-label=${label} onClick=${(/** @type {Event} */ event) => (isOff ? event.preventDefault() : onClick && press())}>
+    ${icon && html`<${Icon} name=${icon} />`}${children}
+  </button>`;
+}
+
+/** @param {{icon: string, label: string, onClick: () => void, expanded?: boolean}} props */
+export function IconButton({ icon, label, onClick, expanded }) {
+  return html`<button type="button" class="button quiet icon-only" aria-label=${label} title=${label} aria-expanded=${expanded} onClick=${onClick}>
+    <${Icon} name=${icon} />
+  </button>`;
+}
+
+/**
+ * A button whose first press asks, and whose second press within 4 s acts.
+ * @param {{onClick: () => unknown, icon?: string, kind?: "" | "primary" | "quiet" | "danger", children?: any}} props
+ */
+export function SureButton({ onClick, icon, kind = "danger", children }) {
+  const [isAsking, setAsking] = useState(false);
+  useEffect(() => {
+    if (!isAsking) return undefined;
+    const timer = setTimeout(() => setAsking(false), SURE_MS);
+    return () => clearTimeout(timer);
+  }, [isAsking]);
+  const act = () => {
+    setAsking(false);
+    return onClick();
+  };
+  return isAsking
+    ? html`<${Button} icon=${icon} kind="danger asking" onClick=${act}>Sure?<//>`
+    : html`<${Button} icon=${icon} kind=${kind} onClick=${() => setAsking(true)}>${children}<//>`;
+}

@@ -1,0 +1,90 @@
+// "Copy as": the same call as curl, Python, JavaScript and a command line. It never contains a key.
+import { html, useEffect, useRef, useState } from "../dom.js";
+import { base } from "../router.js";
+import { me } from "../session.js";
+import { Icon } from "../icons.js";
+import { copy } from "./copy.js";
+import { toast } from "./toast.js";
+
+/**
+ * @typedef {{endpoint: string, input: unknown, body?: string}} Call
+ *   `body` is the whole body as JSON text, where it must be exactly that; `input` is then its JSON text, too
+ */
+
+/** The address that clients use. */
+export const serverUrl = () => (me.value?.server.publicUrl || location.origin + base).replace(/\/$/, "");
+
+/** A text between single quotes, for a shell. @param {string} text */
+export const quotedForShell = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** @param {Call} call */
+const url = (call) => `${serverUrl()}/v2/${encodeURIComponent(call.endpoint)}/run`;
+
+/** The input as JSON text. @param {Call} call */
+const inputOf = (call) => (call.body === undefined ? JSON.stringify(call.input) : String(call.input));
+
+/** The body as JSON text. @param {Call} call */
+const bodyOf = (call) => call.body ?? `{"input":${inputOf(call)}}`;
+
+/** Whether the command line can send all of it: it has no flags for a policy or a webhook. @param {Call} call */
+const isPlain = (call) => bodyOf(call) === `{"input":${inputOf(call)}}`;
+
+/** JSON text of ASCII alone is a literal in JavaScript, and inside a text in Python. @param {string} text */
+const ascii = (text) => text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/** @type {{name: string, of: (call: Call) => string}[]} */
+export const FORMS = [
+  {
+    name: "curl",
+    of: (call) => `curl ${quotedForShell(url(call))} \\\n  -H "Authorization: Bearer $LONGSHORE_API_KEY" \\\n  -H 'Content-Type: application/json' \\\n  -d ${quotedForShell(bodyOf(call))}`,
+  },
+  {
+    name: "Python",
+    of: (call) => `import os, requests\n\nanswer = requests.post(\n    ${ascii(JSON.stringify(url(call)))},\n    headers={"Authorization": "Bearer " + os.environ["LONGSHORE_API_KEY"], "Content-Type": "application/json"},\n    data=${ascii(JSON.stringify(ascii(bodyOf(call))))},\n)\nprint(answer.json())`,
+  },
+  {
+    name: "JavaScript",
+    of: (call) => `const answer = await fetch(${JSON.stringify(url(call))}, {\n  method: "POST",\n  headers: { Authorization: \`Bearer \${process.env.LONGSHORE_API_KEY}\`, "Content-Type": "application/json" },\n  body: ${ascii(JSON.stringify(bodyOf(call)))},\n});\nconsole.log(await answer.json());`,
+  },
+  {
+    name: "longshore",
+    of: (call) => `longshore run ${quotedForShell(call.endpoint)} ${quotedForShell(inputOf(call))} --url ${quotedForShell(serverUrl())} --wait`,
+  },
+];
+
+/** @param {{call: Call, label?: string}} props */
+export function CopyAs({ call, label = "Copy as" }) {
+  const [isOpen, setOpen] = useState(false);
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector("button[role=menuitem]"))?.focus();
+    const leave = (/** @type {Event} */ event) => {
+      const isOutside = event.type === "pointerdown" && !box.current?.contains(/** @type {Node} */ (event.target));
+      if (isOutside || (event instanceof KeyboardEvent && event.key === "Escape")) setOpen(false);
+    };
+    document.addEventListener("pointerdown", leave);
+    document.addEventListener("keydown", leave);
+    return () => {
+      document.removeEventListener("pointerdown", leave);
+      document.removeEventListener("keydown", leave);
+    };
+  }, [isOpen]);
+  const choose = async (/** @type {{name: string, of: (call: Call) => string}} */ form) => {
+    setOpen(false);
+    await copy(form.of(call));
+    toast(`Copied as ${form.name}. It reads the key from LONGSHORE_API_KEY.`);
+  };
+  const move = (/** @type {KeyboardEvent} */ event) => {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (!step) return;
+    event.preventDefault();
+    const items = [...(box.current?.querySelectorAll("button[role=menuitem]") ?? [])];
+    const at = items.indexOf(/** @type {Element} */ (document.activeElement));
+    /** @type {HTMLElement} */ (items[(at + step + items.length) % items.length]).focus();
+  };
+  return html`<div class="menu-box" ref=${box}>
+    <button type="button" class="button" aria-haspopup="menu" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}><${Icon} name="copy" />${label}<${Icon} name="down" /></button>
+    ${isOpen && html`<div class="menu" role="menu" aria-label=${label} onKeyDown=${move}>${FORMS.filter((form) => form.name !== "longshore" || isPlain(call)).map((form) => html`<button type="button" role="menuitem" key=${form.name} onClick=${() => choose(form)}>${form.name}</button>`)}</div>`}
+  </div>`;
+}

@@ -1,0 +1,38 @@
+// A dialog over the page: it holds the focus, and gives it back when it closes.
+import { html, useLayoutEffect, useRef } from "../dom.js";
+import { IconButton } from "./button.js";
+
+/**
+ * @param {{title: string, onClose: () => void, children?: any, actions?: any, wide?: boolean, isStaying?: boolean}} props
+ *   `isStaying`: only its own buttons close it
+ */
+export function Dialog({ title, onClose, children, actions, wide = false, isStaying = false }) {
+  const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  // With the layout: what is typed next belongs to the dialog.
+  useLayoutEffect(() => {
+    const before = document.activeElement;
+    const dialog = ref.current;
+    dialog?.showModal();
+    return () => {
+      dialog?.close();
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
+  }, []);
+  const cancel = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (!isStaying) onClose();
+  };
+  const pressOutside = (/** @type {MouseEvent} */ event) => {
+    if (event.target === ref.current && !isStaying) onClose();
+  };
+  return html`<dialog ref=${ref} class=${wide ? "dialog wide-dialog" : "dialog"} aria-labelledby="dialog-title" onCancel=${cancel} onMouseDown=${pressOutside}>
+    <div class="dialog-box">
+      <header>
+        <h2 id="dialog-title">${title}</h2>
+        ${!isStaying && html`<${IconButton} icon="close" label="Close" onClick=${onClose} />`}
+      </header>
+      <div class="dialog-body">${children}</div>
+      ${actions && html`<footer>${actions}</footer>`}
+    </div>
+  </dialog>`;
+}

@@ -1,0 +1,63 @@
+// The head of an endpoint's pages: its name and state, what one can do with it, and the tabs.
+import { html, useState } from "../dom.js";
+import { endpointPath, go, href, place } from "../router.js";
+import { pause, resume } from "../endpoint_actions.js";
+import { may } from "../session.js";
+import { count } from "../format.js";
+import { Icon } from "../icons.js";
+import { Button } from "./button.js";
+import { CopyAs } from "./copy_as.js";
+import { useKeys } from "./keys.js";
+import { RunDialog } from "./run_dialog.js";
+import { EndpointStateTag, endpointState } from "./state.js";
+import { attempt } from "./toast.js";
+
+/** @param {{endpoint: any, health: any, isReadable: boolean}} props */
+export function EndpointHead({ endpoint, health, isReadable }) {
+  const [isRunning, setRunning] = useState(false);
+  const path = endpointPath(endpoint);
+  // The playground has these two for the input that is typed there.
+  const isBench = place.value.page === "playground";
+  const tabs = [
+    { name: "Overview", path, current: place.value.page === "endpoint" },
+    { name: "Requests", path: `${path}/requests`, current: place.value.page === "requests", count: health && health.jobs.inQueue + health.jobs.inProgress },
+    ...(may.jobs(endpoint.id) ? [{ name: "Playground", path: `${path}/playground`, current: place.value.page === "playground", count: null }] : []),
+    ...(isReadable
+      ? [
+          { name: "Workers", path: `${path}/workers`, current: place.value.page === "workers", count: health && health.workers.idle + health.workers.running + health.workers.initializing },
+          { name: "Logs", path: `${path}/logs`, current: place.value.page === "logs", count: null },
+          { name: "Settings", path: `${path}/settings`, current: place.value.page === "settings", count: null },
+        ]
+      : []),
+  ];
+  const step = (/** @type {number} */ by) => {
+    const at = tabs.findIndex(({ current }) => current);
+    go(tabs[(at + by + tabs.length) % tabs.length].path);
+  };
+  useKeys([
+    { key: "[", does: "The tab before", act: () => step(-1) },
+    { key: "]", does: "The next tab", act: () => step(1) },
+  ]);
+  const isPaused = endpoint.workersMax === 0;
+  const state = endpointState(endpoint, health);
+  const name = endpoint.slug ?? endpoint.id;
+  return html`<div class="page-head">
+    <div class="head">
+      <h1>${endpoint.name}</h1>
+      <${EndpointStateTag} state=${state} />
+      ${isReadable && html`<p class="sub"><span class="mono">${name}</span><span>version ${endpoint.version}</span><span>${endpoint.workersMin}–${endpoint.workersMax} workers</span></p>`}
+      <div class="acts">
+        ${isReadable && may.change(endpoint.id) && html`<${Button} kind="quiet" icon=${isPaused ? "play" : "pause"} onClick=${() => attempt(() => (isPaused ? resume(endpoint) : pause(endpoint)), isPaused ? `${endpoint.name} runs again.` : `${endpoint.name} is paused: running jobs finish, others wait.`)}>${isPaused ? "Resume" : "Pause"}<//>`}
+        ${!isBench && html`<${CopyAs} call=${{ endpoint: name, input: endpoint.example ?? {} }} />`}
+        ${!isBench && may.jobs(endpoint.id) && html`<${Button} kind="primary" icon="play" onClick=${() => setRunning(true)}>Run a job<//>`}
+      </div>
+    </div>
+    <nav class="tabs" aria-label="Pages of this endpoint">${tabs.map((tab) => html`<a key=${tab.name} href=${href(tab.path)} aria-current=${tab.current ? "page" : undefined}>${tab.name}${tab.count ? html`<span class="count">${count(tab.count)}</span>` : null}</a>`)}</nav>
+    ${isRunning && html`<${RunDialog} endpoint=${endpoint} onClose=${() => setRunning(false)} />`}
+  </div>`;
+}
+
+/** An endpoint that cannot be shown. @param {{name: string, error: any}} props */
+export function NoEndpoint({ name, error }) {
+  return html`<h1>No endpoint has this name</h1><div class="failed-part" role="alert"><${Icon} name="warn" /><p><span class="mono">${name}</span>: ${error.message}</p><a class="button" href=${href("/endpoints")}>All endpoints</a></div>`;
+}

@@ -1,0 +1,62 @@
+// Why a job failed: the SDK's error object taken apart, or the server's sentence about a lost worker.
+import { html } from "../dom.js";
+import { visible } from "../format.js";
+import { Alert } from "./card.js";
+
+/** What well-known signals mean, beside the number that the error names. */
+const SIGNALS = /** @type {Record<string, string>} */ ({
+  9: "Signal 9 ends a process at once; the kernel's out-of-memory killer is the usual cause.",
+  11: "Signal 11 is an invalid access to memory, often in a native library.",
+  15: "Signal 15 asks a process to end.",
+});
+
+/** @typedef {{title: string, message: string, trace: string, hint: string}} Failure */
+
+/**
+ * The parts of a job's error.
+ * @param {string} error
+ * @param {string} status
+ * @returns {Failure}
+ */
+export function failureOf(error, status) {
+  const fields = objectOf(error);
+  if (fields?.error_type || fields?.error_message) {
+    const type = /'([^']+)'/.exec(String(fields.error_type))?.[1].split(".").at(-1) ?? String(fields.error_type ?? "an error");
+    return { title: `The handler raised ${type}`, message: String(fields.error_message ?? ""), trace: relative(String(fields.error_traceback ?? "")), hint: "" };
+  }
+  const at = error.indexOf("Traceback (most recent call last)");
+  const message = (at > 0 ? error.slice(0, at) : error).trim();
+  const signal = /signal (\d+)/.exec(message)?.[1];
+  const title = status === "TIMED_OUT" ? "It ran longer than it may" : /worker|exited|ended by signal/.test(message) ? "Its worker was lost" : "The handler reported an error";
+  return { title, message: at === 0 ? error.trim().split("\n").at(-1) ?? "" : message, trace: at >= 0 ? relative(error.slice(at)) : "", hint: signal ? (SIGNALS[signal] ?? "") : "" };
+}
+
+/** @param {string} text */
+function objectOf(text) {
+  try {
+    const value = JSON.parse(text);
+    return value && typeof value === "object" ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A traceback with paths below its packages or its folder, and without lines of markers alone. @param {string} trace */
+const relative = (trace) =>
+  trace
+    .replace(/File "[^"]*\/site-packages\//g, 'File "')
+    .replace(/File "[^"]*\/([^/"]+\.py)"/g, (whole, name) => (whole.includes("runpod/") || whole.includes('File "/') === false ? whole : `File "${name}"`))
+    .split("\n")
+    .filter((line) => !/^\s*[\^~]+\s*$/.test(line))
+    .join("\n")
+    .trim();
+
+/** @param {{job: any}} props */
+export function FailureCard({ job }) {
+  const failed = failureOf(job.error ?? "", job.status);
+  return html`<${Alert} tone="bad" icon=${job.status === "TIMED_OUT" ? "timedout" : "failed"} title=${failed.title}>
+    <p class="lead">${visible(failed.message) || "It ended without a message."}</p>
+    ${failed.hint && html`<p>${failed.hint}</p>`}
+    ${failed.trace && html`<pre tabindex="0">${visible(failed.trace)}</pre>`}
+  <//>`;
+}

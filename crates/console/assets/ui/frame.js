@@ -1,0 +1,145 @@
+// What is around every page: the side bar, the top bar, the palette and messages.
+import { html, signal, useEffect, useState } from "../dom.js";
+import { Icon } from "../icons.js";
+import { endpointPath, href, place } from "../router.js";
+import { isDark, switchTheme, switchZone, utc } from "../prefs.js";
+import { may, me, signOut } from "../session.js";
+import { connection } from "../live.js";
+import { announcement, now, useRead } from "../store.js";
+import { coarse, shortId } from "../format.js";
+import { useEndpointList } from "../fleet.js";
+import { IconButton } from "./button.js";
+import { KeyHelp, useKeyboard } from "./keys.js";
+import { Palette, paletteOpen } from "./palette.js";
+import { Toast, attempt } from "./toast.js";
+
+const drawerOpen = signal(false);
+
+/** @typedef {{path: string, name: string, icon: string, pages: string[], isShown: () => boolean}} Item */
+
+/** @type {{title: string, items: Item[]}[]} */
+const GROUPS = [
+  {
+    title: "",
+    items: [
+      { path: "/", name: "Overview", icon: "home", pages: ["overview"], isShown: () => true },
+      { path: "/endpoints", name: "Endpoints", icon: "endpoints", pages: ["endpoints", "endpoint", "logs", "settings", "playground"], isShown: () => true },
+      { path: "/requests", name: "Requests", icon: "requests", pages: ["requests", "request"], isShown: () => true },
+      { path: "/workers", name: "Workers", icon: "workers", pages: ["workers"], isShown: () => may.readsAny.value },
+    ],
+  },
+  {
+    title: "Access",
+    items: [
+      { path: "/api-keys", name: "API keys", icon: "key", pages: ["api_keys"], isShown: () => may.everything.value },
+      { path: "/audit", name: "Audit log", icon: "audit", pages: ["audit"], isShown: () => may.everything.value },
+    ],
+  },
+];
+
+/** @param {Item} item */
+function isCurrent(item) {
+  const { page, params } = place.value;
+  if (params.endpoint) return item.path === "/endpoints";
+  return item.pages.includes(page);
+}
+
+function SideBar() {
+  const endpoints = useEndpointList(10000).data;
+  return html`<nav class=${drawerOpen.value ? "side open" : "side"} aria-label="Pages" id="side">
+    <a class="brand" href=${href("/")}><${Icon} name="logo" />Longshore</a>
+    ${GROUPS.map(({ title, items }) => {
+      const shown = items.filter((item) => item.isShown());
+      return shown.length > 0 && html`<div class="nav-group" key=${title}>
+        ${title && html`<p class="nav-title">${title}</p>`}
+        ${shown.map((item) => html`<a key=${item.path} class="nav" href=${href(item.path)} aria-current=${isCurrent(item) ? "page" : undefined} onClick=${() => (drawerOpen.value = false)}>
+          <${Icon} name=${item.icon} />${item.name}${item.path === "/endpoints" && endpoints && html`<span class="count">${endpoints.length}</span>`}
+        </a>`)}
+      </div>`;
+    })}
+    <${Who} />
+  </nav>`;
+}
+
+/** Who is signed in, and what the key may do. */
+function Who() {
+  const value = me.value;
+  if (!value) return null;
+  const scopes = value.key.scopes.map(({ scope }) => ({ manage: "everything", read: "look", jobs: "run jobs" })[scope] ?? scope);
+  const isLimited = value.key.scopes.some(({ endpointIds }) => endpointIds && !endpointIds.includes("*"));
+  return html`<div class="who">
+    <div class="who-text"><span class="who-name">${value.key.name || value.key.id}</span><span>${[...new Set(scopes)].join(", ")}${isLimited ? " on some endpoints" : ""}</span><span>Longshore ${value.server.version}</span></div>
+    <${IconButton} icon="out" label="Sign out" onClick=${() => attempt(signOut, "")} />
+  </div>`;
+}
+
+/** Where one is: the names above this page, as links. */
+function Crumbs() {
+  const { page, params } = place.value;
+  const endpoint = useRead(params.endpoint && may.readsAny.value ? `/v1/endpoints/${encodeURIComponent(params.endpoint)}` : null, 10000).data;
+  const names = /** @type {Record<string, string>} */ ({ overview: "Overview", endpoints: "Endpoints", requests: "Requests", workers: "Workers", api_keys: "API keys", audit: "Audit log", not_found: "Not found" });
+  const tabs = /** @type {Record<string, string>} */ ({ settings: "Settings", playground: "Playground" });
+  /** @type {{name: string, path?: string, mono?: boolean}[]} */
+  const parts = [];
+  if (params.endpoint) {
+    const path = endpointPath({ id: params.endpoint });
+    parts.push({ name: "Endpoints", path: "/endpoints" }, { name: endpoint?.name ?? params.endpoint, path });
+    const below = page === "endpoint" ? null : params.job || page === "requests" ? "Requests" : params.worker || page === "workers" ? "Workers" : (tabs[page] ?? "Logs");
+    if (below) parts.push({ name: below, path: `${path}/${below.toLowerCase()}` });
+    if (params.job ?? params.worker) parts.push({ name: shortId(params.job ?? params.worker), mono: true });
+  } else {
+    parts.push({ name: names[page] ?? "Longshore" });
+  }
+  document.title = `${[...parts].reverse().map(({ name }) => name).join(" · ")} · Longshore`;
+  return html`<nav class="crumbs" aria-label="Where you are"><ol>
+    ${parts.map(({ name, path, mono }, at) => html`<li key=${name} class=${mono ? "mono" : ""}>${path && at < parts.length - 1 ? html`<a href=${href(path)}>${name}</a>` : html`<span aria-current="page">${name}</span>`}</li>`)}
+  </ol></nav>`;
+}
+
+/** Whether what is shown is fresh. */
+function Freshness() {
+  const { state, lastAt } = connection.value;
+  const age = now.value - lastAt;
+  const text = state === "live" ? "Live" : state === "connecting" ? "Connecting" : `Reconnecting, last news ${coarse(age)} ago`;
+  useEffect(() => {
+    document.documentElement.classList.toggle("stale", state === "lost" && age > 30000);
+  });
+  return html`<div class=${`live ${state}`} title=${text}><i></i><span>${text}</span></div>`;
+}
+
+function TopBar() {
+  return html`<header class="top">
+    <span class="menu-button"><${IconButton} icon="menu" label="Menu" expanded=${drawerOpen.value} onClick=${() => (drawerOpen.value = !drawerOpen.value)} /></span>
+    <${Crumbs} />
+    <span class="grow"></span>
+    <button type="button" class="find" onClick=${() => (paletteOpen.value = true)}><${Icon} name="search" /><span>Find anything</span><kbd aria-hidden="true">Ctrl K</kbd></button>
+    <${Freshness} />
+    <button type="button" class="button quiet zone" onClick=${switchZone} title="Switch between local time and UTC">${utc.value ? "UTC" : "Local"}</button>
+    <${IconButton} icon=${isDark() ? "sun" : "moon"} label=${isDark() ? "Use light colours" : "Use dark colours"} onClick=${switchTheme} />
+  </header>`;
+}
+
+/** One region for screen readers, at most every 5 s. */
+function Announcer() {
+  const [spoken, speak] = useState("");
+  useEffect(() => {
+    const timer = setInterval(() => speak(announcement.peek()), 5000);
+    return () => clearInterval(timer);
+  }, []);
+  return html`<div class="offscreen" role="status" aria-live="polite">${spoken}</div>`;
+}
+
+/** @param {{children?: any}} props */
+export function Frame({ children }) {
+  useKeyboard();
+  useEffect(() => {
+    drawerOpen.value = false;
+  }, [place.value.path]);
+  return html`<div class="app">
+    <a class="skip" href="#content">Skip to the content</a>
+    <${SideBar} />
+    ${drawerOpen.value && html`<div class="scrim" onClick=${() => (drawerOpen.value = false)}></div>`}
+    <div class="main-column"><${TopBar} /><main id="content" tabindex="-1">${children}</main></div>
+    <${Palette} /><${KeyHelp} /><${Toast} /><${Announcer} />
+  </div>`;
+}

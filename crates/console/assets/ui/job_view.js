@@ -1,0 +1,67 @@
+// A job as it lives: why it waits or failed, its life, its stream and its output. For its page and the playground.
+import { html, useEffect, useMemo, useState } from "../dom.js";
+import { JobFollow } from "../job_follow.js";
+import { member, parse, write } from "../json_text.js";
+import { ENDED, JOB_STATES } from "../icons.js";
+import { announce, useRead } from "../store.js";
+import { shortId } from "../format.js";
+import { Card, Failed } from "./card.js";
+import { FailureCard } from "./failure.js";
+import { Life } from "./life.js";
+import { Stream } from "./stream.js";
+import { Viewer } from "./viewer.js";
+import { WhyWaits } from "./why_waits.js";
+
+const LIFE_MS = 5000;
+
+/**
+ * Follows a job while a component shows it.
+ * @param {string} endpoint its id or slug
+ * @param {string} job
+ */
+export function useFollow(endpoint, job) {
+  const [run, setRun] = useState(0);
+  const follow = useMemo(() => new JobFollow(endpoint, job), [endpoint, job, run]);
+  useEffect(() => {
+    follow.run();
+    return () => follow.close();
+  }, [follow]);
+  const status = follow.record.value?.job.status;
+  useEffect(() => {
+    if (status) announce(`Job ${shortId(job)}: ${JOB_STATES[status]?.word}.`);
+  }, [status]);
+  return { follow, again: () => setRun(run + 1) };
+}
+
+/**
+ * A job with all that is known of it, while it is followed.
+ * @param {any} endpoint
+ * @param {{text: string, job: any}} record
+ * @param {JobFollow} follow
+ */
+export function useLife(endpoint, record, follow) {
+  const { data: life } = useRead(`/v2/${encodeURIComponent(endpoint.id)}/jobs/${record.job.id}`, LIFE_MS);
+  // The record is as old as the last event of the job's stream; the rest is read beside it.
+  return { life, job: follow.isPaused.value ? { ...record.job, ...life } : { ...life, ...record.job } };
+}
+
+/** @param {{endpoint: any, job: any, text: string, follow: JobFollow, onAgain: () => void}} props `text` is the job's record */
+export function JobView({ endpoint, job, text, follow, onAgain }) {
+  const isLive = !ENDED.includes(job.status);
+  const output = useMemo(() => outputText(text), [text]);
+  const hasFailed = job.status === "FAILED" || job.status === "TIMED_OUT";
+  const stream = { count: follow.chunks.length, firstAt: follow.firstAt() };
+  void follow.version.value;
+  return html`${job.status === "IN_QUEUE" && html`<${WhyWaits} endpoint=${endpoint} job=${job} />`}
+    ${hasFailed && html`<${FailureCard} job=${job} />`}
+    <${Life} job=${job} stream=${stream} />
+    ${follow.error.value && html`<${Failed} error=${follow.error.value} onRetry=${onAgain} />`}
+    ${follow.chunks.length > 0 && html`<${Stream} follow=${follow} isLive=${isLive} />`}
+    ${output !== null ? html`<${Viewer} title=${isLive ? "Progress" : "Output"} text=${output} name=${`${job.id}-output.json`} />` : !isLive && html`<${Card} title="Output"><p class="dim">${job.status === "CANCELLED" ? "It was cancelled before it had one." : "This job ended without an output."}</p><//>`}`;
+}
+
+/** The output as it was written, or null. @param {string} text the record */
+function outputText(text) {
+  const node = member(parse(text), "output");
+  return node && !(node.kind === "array" && node.items.length === 0) ? write(node) : null;
+}

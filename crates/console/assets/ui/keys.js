@@ -1,0 +1,77 @@
+// The keys of the console: pages add theirs while they are shown. None fires while one types.
+import { html, signal, useLayoutEffect } from "../dom.js";
+import { go } from "../router.js";
+import { switchTheme } from "../prefs.js";
+import { Dialog } from "./dialog.js";
+
+/** @typedef {{key: string, does: string, act: () => void}} Binding `key` is one key or two in a row, such as "g o" */
+
+/** The bindings of what is shown, latest last. @type {Binding[][]} */
+const layers = [];
+
+/** Whether the list of keys is open. */
+export const helpOpen = signal(false);
+
+const AROUND = /** @type {Binding[]} */ ([
+  { key: "g o", does: "Go to the overview", act: () => go("/") },
+  { key: "g e", does: "Go to endpoints", act: () => go("/endpoints") },
+  { key: "g r", does: "Go to requests", act: () => go("/requests") },
+  { key: "g w", does: "Go to workers", act: () => go("/workers") },
+  { key: "g k", does: "Go to API keys", act: () => go("/api-keys") },
+  { key: "g a", does: "Go to the audit log", act: () => go("/audit") },
+  { key: "t", does: "Switch between light and dark", act: switchTheme },
+  { key: "?", does: "Show the keys", act: () => (helpOpen.value = true) },
+]);
+
+/**
+ * Adds keys while a component is shown.
+ * @param {Binding[]} bindings
+ */
+export function useKeys(bindings) {
+  // With the layout: a key works from the moment that its page is seen.
+  useLayoutEffect(() => {
+    layers.push(bindings);
+    return () => void layers.splice(layers.indexOf(bindings), 1);
+  });
+}
+
+let first = "";
+let firstAt = 0;
+
+/** @param {KeyboardEvent} event */
+function press(event) {
+  const target = event.target instanceof Element ? event.target : null;
+  const isTyping = target?.closest("input, textarea, select, [contenteditable]");
+  const isAside = event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]");
+  if (isTyping || isAside || event.defaultPrevented) return;
+  const pair = event.timeStamp - firstAt < 1000 ? `${first} ${event.key}` : "";
+  const all = [...AROUND, ...layers.flat()].reverse();
+  const found = all.find((binding) => binding.key === pair) ?? all.find((binding) => binding.key === event.key);
+  // Enter and the space bar belong to the button or link that has the focus.
+  if (event.key === "Enter" && target?.closest("a, button")) return;
+  first = event.key;
+  firstAt = event.timeStamp;
+  if (!found) return;
+  event.preventDefault();
+  found.act();
+}
+
+/** Listens for keys while the frame is shown. */
+export function useKeyboard() {
+  // With the layout, as in `useKeys`.
+  useLayoutEffect(() => {
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, []);
+}
+
+/** The list of the keys that work here. */
+export function KeyHelp() {
+  if (!helpOpen.value) return null;
+  const shown = [{ key: "Ctrl K", does: "Find anything" }, ...AROUND, ...layers.flat()];
+  return html`<${Dialog} title="Keys" onClose=${() => (helpOpen.value = false)}>
+    <dl class="keys">
+      ${shown.map(({ key, does }) => html`<div key=${key}><dt>${key.split(" ").map((one) => html`<kbd>${one}</kbd>`)}</dt><dd>${does}</dd></div>`)}
+    </dl>
+  <//>`;
+}

@@ -1,0 +1,64 @@
+// The life of a job as bars on one time axis.
+import { html } from "../dom.js";
+import { count, duration, moment, shortId, timeOfId } from "../format.js";
+import { ENDED, JOB_STATES } from "../icons.js";
+import { now } from "../store.js";
+import { Card } from "./card.js";
+
+/** @typedef {{name: string, tone: string, from: number, to: number, note?: string}} Bar */
+
+const ENDS = /** @type {Record<string, string>} */ ({ completed: "completed", failed: "failed", timedOut: "timedout", cancelled: "cancelled", workerLost: "failed", drained: "cancelled", undelivered: "cancelled" });
+const END_WORDS = /** @type {Record<string, string>} */ ({ requeued: "queued again", workerLost: "worker lost", drained: "drained", undelivered: "not delivered", timedOut: "timed out" });
+
+/** When the job was made, taken and ended, in ms; later ones are null before they are. @param {any} job */
+export function milestones(job) {
+  const created = moment(job.createdAt) ?? timeOfId(job.id) ?? now.value;
+  const hasStarted = job.delayTime !== undefined && job.status !== "IN_QUEUE";
+  const started = hasStarted ? (moment(job.startedAt) ?? created + job.delayTime) : null;
+  const isEnded = ENDED.includes(job.status);
+  const ended = isEnded ? (moment(job.completedAt) ?? (started ?? created) + (job.executionTime ?? 0)) : null;
+  return { created, started, ended };
+}
+
+/** @param {any} job @param {{count: number, firstAt: number | null}} stream @returns {Bar[]} */
+function bars(job, stream) {
+  const { created, started, ended } = milestones(job);
+  const end = ended ?? now.value;
+  /** @type {Bar[]} */
+  const list = [{ name: "Waited", tone: "queued", from: created, to: started ?? end }];
+  if (job.coldStart) list.push({ name: "Worker started", tone: "accent", from: moment(job.coldStart.requestedAt) ?? created, to: moment(job.coldStart.readyAt) ?? end });
+  for (const lost of (job.attempts ?? []).filter((/** @type {any} */ one) => one.end === "requeued")) {
+    const at = moment(lost.endedAt) ?? created;
+    list.push({ name: `Try ${lost.n}`, tone: "failed", from: at, to: at, note: `${END_WORDS.requeued}: ${lost.reason}` });
+  }
+  const attempts = (job.attempts ?? []).filter((/** @type {any} */ one) => moment(one.takenAt) !== null);
+  for (const attempt of attempts) {
+    const name = attempts.length > 1 || attempt.n > 1 ? `Try ${attempt.n}${attempt.worker ? ` on ${shortId(attempt.worker)}` : ""}` : `Ran${attempt.worker ? ` on ${shortId(attempt.worker)}` : ""}`;
+    const word = END_WORDS[attempt.end];
+    list.push({ name, tone: ENDS[attempt.end] ?? "running", from: moment(attempt.takenAt) ?? created, to: moment(attempt.endedAt) ?? end, note: [word, attempt.reason].filter(Boolean).join(": ") });
+  }
+  if (attempts.length === 0 && started !== null) {
+    const tries = (job.retries ?? 0) + 1;
+    list.push({ name: `${ended ? "Ran" : "Runs"}${job.workerId ? ` on ${shortId(job.workerId)}` : ""}`, tone: JOB_STATES[job.status].tone, from: started, to: end, note: tries > 1 ? `try ${tries}` : "" });
+  }
+  const first = moment(job.firstChunkAt) ?? stream.firstAt;
+  if (stream.count > 0 && first !== null && started !== null) list.push({ name: `Streamed ${count(stream.count)} chunks`, tone: "accent", from: Math.max(first, started), to: end });
+  return list;
+}
+
+/** @param {{job: any, stream: {count: number, firstAt: number | null}}} props */
+export function Life({ job, stream }) {
+  const list = bars(job, stream);
+  const from = Math.min(...list.map((bar) => bar.from));
+  const to = Math.max(...list.map((bar) => bar.to), from + 1);
+  const isEnded = ENDED.includes(job.status);
+  const place = (/** @type {number} */ at) => ((at - from) / (to - from)) * 100;
+  return html`<${Card} title="Life" note=${`${duration(to - from)} ${isEnded ? "in all" : "so far"}`}>
+    <div class="life" role="list">${list.map((bar, at) => html`<div class="life-row" role="listitem" key=${at}>
+      <span class="life-name" title=${bar.name}>${bar.name}</span>
+      <span class="life-track"><i class=${`tone-${bar.tone}`} style=${{ left: `min(${place(bar.from)}%, calc(100% - 3px))`, width: `${Math.max(0, place(bar.to) - place(bar.from))}%` }}></i></span>
+      <span class="life-time mono">${duration(bar.to - bar.from)}</span>
+      ${bar.note && html`<span class="life-note">${bar.note}</span>`}
+    </div>`)}</div>
+  <//>`;
+}

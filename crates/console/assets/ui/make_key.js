@@ -1,0 +1,83 @@
+// Making a key: what it may do, where, until when; then the key, shown once.
+import { html, useState } from "../dom.js";
+import * as api from "../api.js";
+import { Alert } from "./card.js";
+import { Button } from "./button.js";
+import { CodeLine } from "./copy.js";
+import { serverUrl } from "./copy_as.js";
+import { Dialog } from "./dialog.js";
+
+/** What the scopes of keys allow, in words. */
+export const MAY_WORDS = /** @type {Record<string, string>} */ ({ manage: "Everything", read: "Look", jobs: "Run jobs" });
+
+const CHOICES = [
+  { scope: "jobs", text: "Submit, follow, cancel and retry jobs. For programs that use an endpoint." },
+  { scope: "read", text: "Read every page, and change nothing. For dashboards and colleagues." },
+  { scope: "manage", text: "Everything that you may, on the endpoints below. For deploying." },
+];
+
+const DAY_MS = 86400000;
+const ENDS = [
+  { days: 30, name: "in 30 days" },
+  { days: 90, name: "in 90 days" },
+  { days: 365, name: "in a year" },
+  { days: 0, name: "never" },
+];
+
+/** @param {{endpoints: any[], onClose: () => void}} props */
+export function MakeKey({ endpoints, onClose }) {
+  const [made, setMade] = useState(/** @type {any} */ (null));
+  return made ? html`<${Made} made=${made} onClose=${onClose} />` : html`<${Form} endpoints=${endpoints} onMade=${setMade} onClose=${onClose} />`;
+}
+
+/** @param {{endpoints: any[], onMade: (made: any) => void, onClose: () => void}} props */
+function Form({ endpoints, onMade, onClose }) {
+  const [name, setName] = useState("");
+  const [scope, setScope] = useState("jobs");
+  const [ids, setIds] = useState(/** @type {string[]} */ ([]));
+  const [days, setDays] = useState(90);
+  const [limit, setLimit] = useState("");
+  const [error, setError] = useState("");
+  const make = async () => {
+    if (!name.trim()) return setError("Give it a name by which you will know it later.");
+    const body = {
+      name: name.trim(),
+      scopes: [ids.length > 0 ? { scope, endpointIds: ids } : { scope }],
+      ...(days > 0 && { expiresAt: new Date(Date.now() + days * DAY_MS).toISOString() }),
+      ...(limit && { rateLimit: Number(limit) }),
+    };
+    try {
+      onMade(await api.json("POST", "/v1/apikeys", { body }));
+    } catch (failed) {
+      setError(/** @type {Error} */ (failed).message);
+    }
+    return undefined;
+  };
+  const toggle = (/** @type {string} */ id) => setIds(ids.includes(id) ? ids.filter((other) => other !== id) : [...ids, id]);
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    void make();
+  };
+  return html`<${Dialog} title="Make a key" onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Close<//><${Button} kind="primary" onClick=${make}>Make the key<//>`}>
+    <form class="form" onSubmit=${submit}>
+      <div class="field"><label for="key-name">Name</label><input id="key-name" autofocus autocomplete="off" placeholder="website" value=${name} onInput=${(/** @type {any} */ event) => setName(event.target.value)} /></div>
+      <fieldset><legend>It may</legend>${CHOICES.map((choice) => html`<label class="choice" key=${choice.scope}><input type="radio" name="scope" value=${choice.scope} checked=${scope === choice.scope} onChange=${() => setScope(choice.scope)} /><span><b>${MAY_WORDS[choice.scope]}</b>${choice.text}</span></label>`)}</fieldset>
+      ${endpoints.length > 0 && html`<fieldset><legend>On ${ids.length === 0 ? "all endpoints, also later ones" : `${ids.length} of ${endpoints.length} endpoints`}</legend><div class="checks">${endpoints.map((endpoint) => html`<label key=${endpoint.id}><input type="checkbox" checked=${ids.includes(endpoint.id)} onChange=${() => toggle(endpoint.id)} />${endpoint.name}</label>`)}</div></fieldset>`}
+      <div class="field"><label for="key-ends">It ends</label><select id="key-ends" value=${days} onChange=${(/** @type {any} */ event) => setDays(Number(event.target.value))}>${ENDS.map((end) => html`<option key=${end.days} value=${end.days}>${end.name}</option>`)}</select>
+        ${days === 0 && html`<p class="tone-queued">A key without an end works until it is revoked, also when it leaks.</p>`}</div>
+      <div class="field"><label for="key-rate">Most requests in 10 s</label><input id="key-rate" type="number" min="1" inputmode="numeric" placeholder="no limit of its own" value=${limit} onInput=${(/** @type {any} */ event) => setLimit(event.target.value)} /></div>
+      ${error && html`<p class="field-error" role="alert">${error}</p>`}
+    </form>
+  <//>`;
+}
+
+/** @param {{made: any, onClose: () => void}} props */
+function Made({ made, onClose }) {
+  const first = made.scopes[0]?.endpointIds?.[0];
+  const test = made.scopes[0]?.scope === "jobs" ? `curl ${serverUrl()}/v2/${first && first !== "*" ? first : "ENDPOINT"}/health -H 'Authorization: Bearer ${made.key}'` : `curl ${serverUrl()}/v1/endpoints -H 'Authorization: Bearer ${made.key}'`;
+  return html`<${Dialog} title=${`The key “${made.name}”`} isStaying onClose=${onClose} actions=${html`<${Button} kind="primary" onClick=${onClose}>I have kept it<//>`}>
+    <${Alert} tone="warn" title="This is the only time that it is shown"><p>Longshore keeps only its hash. Put it where your program reads it now.</p><//>
+    <${CodeLine} text=${made.key} />
+    <p>Try it:</p><${CodeLine} text=${test} />
+  <//>`;
+}

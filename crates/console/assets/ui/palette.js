@@ -1,0 +1,137 @@
+// Ctrl K: pages, endpoints, jobs by their ids, and a few actions, found by typing.
+import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../dom.js";
+import { Icon } from "../icons.js";
+import { endpointPath, go } from "../router.js";
+import { switchTheme, switchZone } from "../prefs.js";
+import { useEndpointList } from "../fleet.js";
+import { may, signOut } from "../session.js";
+import { JOB_STATES } from "../icons.js";
+import * as api from "../api.js";
+import { helpOpen } from "./keys.js";
+
+/** @typedef {{name: string, hint: string, icon: string, act: () => unknown}} Choice */
+
+export const paletteOpen = signal(false);
+
+const CHOICES_MAX = 12;
+
+/** @returns {Choice[]} */
+function fixed() {
+  const pages = [
+    { name: "Overview", hint: "Page", icon: "home", act: () => go("/") },
+    { name: "Endpoints", hint: "Page", icon: "endpoints", act: () => go("/endpoints") },
+    { name: "Requests", hint: "Page", icon: "requests", act: () => go("/requests") },
+    { name: "Workers", hint: "Page", icon: "workers", act: () => go("/workers") },
+  ];
+  if (may.everything.value) {
+    pages.push({ name: "API keys", hint: "Page", icon: "key", act: () => go("/api-keys") });
+    pages.push({ name: "Audit log", hint: "Page", icon: "audit", act: () => go("/audit") });
+    pages.push({ name: "Make a key", hint: "Action", icon: "plus", act: () => go("/api-keys?make=1") });
+  }
+  return [
+    ...pages,
+    { name: "Switch between light and dark", hint: "Action", icon: "moon", act: switchTheme },
+    { name: "Switch between local time and UTC", hint: "Action", icon: "clock", act: switchZone },
+    { name: "Show the keys", hint: "Action", icon: "key", act: () => (helpOpen.value = true) },
+    { name: "Sign out", hint: "Action", icon: "out", act: signOut },
+  ];
+}
+
+/** The shortest text that the server searches in ids. */
+const SEARCH_MIN = 2;
+const TYPING_MS = 150;
+
+/** What the server finds by a text. @param {string} text @param {AbortSignal} signal @returns {Promise<Choice[]>} */
+async function searched(text, signal) {
+  const { endpoints, jobs, keys } = await api.json("GET", `/v1/search?q=${encodeURIComponent(text)}`, { signal });
+  return [
+    ...jobs.map((/** @type {any} */ job) => ({ name: `Job ${job.id}`, hint: `${job.name}, ${JOB_STATES[job.status].word.toLowerCase()}`, icon: "requests", act: () => go(`${endpointPath({ id: job.endpoint })}/requests/${job.id}`) })),
+    ...endpoints.map((/** @type {any} */ endpoint) => ({ name: endpoint.name, hint: `Endpoint ${endpoint.slug ?? endpoint.id}`, icon: "endpoints", act: () => go(endpointPath(endpoint)) })),
+    ...keys.map((/** @type {any} */ key) => ({ name: key.name, hint: `API key ${key.id}`, icon: "key", act: () => go("/api-keys") })),
+  ];
+}
+
+/** The choices that have all words of the text, those that begin with it first. @param {Choice[]} choices @param {string} text */
+function found(choices, text) {
+  const wanted = text.toLowerCase();
+  const words = wanted.split(/\s+/).filter(Boolean);
+  const has = (/** @type {Choice} */ choice) => words.every((word) => `${choice.name} ${choice.hint}`.toLowerCase().includes(word));
+  const rank = (/** @type {Choice} */ choice) => (choice.name.toLowerCase().startsWith(wanted) ? 0 : 1);
+  return choices.filter(has).sort((a, b) => rank(a) - rank(b)).slice(0, CHOICES_MAX);
+}
+
+function Open() {
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const [hits, setHits] = useState(/** @type {Choice[]} */ ([]));
+  const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const endpoints = useEndpointList(Infinity).data ?? [];
+  const choices = useMemo(() => {
+    const all = endpoints.map((/** @type {any} */ endpoint) => ({ name: endpoint.name, hint: `Endpoint ${endpoint.slug ?? endpoint.id}`, icon: "endpoints", act: () => go(endpointPath(endpoint)) }));
+    const known = found([...all, ...fixed()], text);
+    const isNew = (/** @type {Choice} */ hit) => known.every(({ name, hint }) => name !== hit.name || hint !== hit.hint);
+    return [...hits.filter(isNew), ...known].slice(0, CHOICES_MAX);
+  }, [text, hits, endpoints]);
+  // With the layout: what is typed next belongs to the palette.
+  useLayoutEffect(() => {
+    const before = document.activeElement;
+    ref.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
+  }, []);
+  useEffect(() => {
+    setAt(0);
+    setHits([]);
+    const wanted = text.trim();
+    if (wanted.length < SEARCH_MIN) return;
+    const stop = new AbortController();
+    const timer = setTimeout(() => searched(wanted, stop.signal).then(setHits, () => {}), TYPING_MS);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [text]);
+  const close = () => (paletteOpen.value = false);
+  const choose = (/** @type {Choice | undefined} */ choice) => {
+    if (!choice) return;
+    close();
+    void choice.act();
+  };
+  const press = (/** @type {KeyboardEvent} */ event) => {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (step) {
+      event.preventDefault();
+      setAt((at + step + choices.length) % Math.max(1, choices.length));
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      choose(choices[at]);
+    }
+  };
+  return html`<dialog ref=${ref} class="palette" aria-label="Find anything" onCancel=${close} onMouseDown=${(/** @type {MouseEvent} */ event) => event.target === ref.current && close()}>
+    <div class="palette-box">
+      <div class="palette-field"><${Icon} name="search" />
+        <input autofocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant=${choices[at] ? `choice-${at}` : undefined} aria-label="Find anything"
+          placeholder="A page, an endpoint, a key, or a part of a job's id" autocomplete="off" spellcheck=${false} value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} onKeyDown=${press} /></div>
+      <ul id="palette-list" role="listbox" aria-label="Found">
+        ${choices.map((choice, index) => html`<li key=${choice.name + choice.hint} id=${`choice-${index}`} role="option" aria-selected=${index === at} onMouseMove=${() => setAt(index)} onClick=${() => choose(choice)}><${Icon} name=${choice.icon} /><span class="choice-name">${choice.name}</span><span class="choice-hint">${choice.hint}</span></li>`)}
+      </ul>
+      ${choices.length === 0 && html`<p class="palette-none">Nothing has this name. A job is found by the beginning or the end of its id.</p>`}
+    </div>
+  </dialog>`;
+}
+
+/** The palette, and the key that opens it. */
+export function Palette() {
+  // With the layout: the key works from the moment that the page is seen.
+  useLayoutEffect(() => {
+    const press = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      paletteOpen.value = !paletteOpen.value;
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, []);
+  return paletteOpen.value ? html`<${Open} />` : null;
+}

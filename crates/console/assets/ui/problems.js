@@ -1,0 +1,30 @@
+// Problems as cards: the reason, the evidence, and the next step.
+import { html } from "../dom.js";
+import { EXPLAINED } from "../endpoint_actions.js";
+import { endpointPath, href, place } from "../router.js";
+import { count } from "../format.js";
+import { may } from "../session.js";
+import { Button } from "./button.js";
+import { Alert } from "./card.js";
+import { attempt } from "./toast.js";
+
+/** @param {{problems: import("../attention.js").Problem[]}} props */
+export function Problems({ problems }) {
+  if (problems.length === 0) return null;
+  return html`<section class="alerts" aria-label="Attention">${problems.map((problem) => html`<${ProblemCard} key=${problem.id} problem=${problem} />`)}</section>`;
+}
+
+/** @param {{problem: import("../attention.js").Problem}} props */
+function ProblemCard({ problem }) {
+  const { endpoint: id, slug, name, title, text, evidence, jobs } = problem;
+  const path = endpointPath({ id, slug });
+  const isHere = place.value.params.endpoint !== undefined;
+  const action = may.change(id) && problem.actions.find((one) => EXPLAINED[one.do]);
+  const act = action && html`<${Button} kind="primary" onClick=${() => attempt(() => EXPLAINED[action.do].act({ id }), EXPLAINED[action.do].done)}>${action.title}<//>`;
+  const waits = jobs > 0 && !/\bjobs?\b.*\bwait/i.test(text) ? ` ${count(jobs)} ${jobs === 1 ? "job waits" : "jobs wait"}.` : "";
+  return html`<${Alert} tone=${problem.severity} title=${isHere ? title : `${name}: ${title}`}
+    actions=${html`${act}${!isHere && html`<a class="button" href=${href(path)}>Open</a>`}`}>
+    <p>${text}${waits}</p>
+    ${evidence.length > 0 && html`<pre class="mono" tabindex="0">${evidence.join("\n")}</pre>`}
+  <//>`;
+}

@@ -1,0 +1,40 @@
+// Running a job: the input as JSON, then the page of the job.
+import { html, useState } from "../dom.js";
+import { endpointPath, go } from "../router.js";
+import * as api from "../api.js";
+import { faultOf } from "../json_fault.js";
+import { Button } from "./button.js";
+import { Dialog } from "./dialog.js";
+import { toast } from "./toast.js";
+
+/** @param {{endpoint: any, onClose: () => void}} props */
+export function RunDialog({ endpoint, onClose }) {
+  const [text, setText] = useState(JSON.stringify(endpoint.example?.input ?? endpoint.example ?? { prompt: "a harbour at dawn" }, null, 2));
+  const [error, setError] = useState("");
+  const run = async () => {
+    const fault = faultOf(text);
+    if (fault) return setError(fault);
+    try {
+      // The text goes as it is: numbers keep their digits.
+      const { id } = await submit(endpoint.id, text);
+      onClose();
+      toast("The job is queued.");
+      go(`${endpointPath(endpoint)}/requests/${id}`);
+    } catch (failed) {
+      setError(/** @type {Error} */ (failed).message);
+    }
+    return undefined;
+  };
+  const press = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void run();
+  };
+  const actions = html`<span class="dim grow">Ctrl Enter runs it.</span><${Button} onClick=${onClose}>Close<//><${Button} kind="primary" icon="play" onClick=${run}>Run<//>`;
+  return html`<${Dialog} title=${`Run a job on ${endpoint.name}`} wide onClose=${onClose} actions=${actions}>
+    <label for="run-input">Input, a JSON object</label>
+    <textarea id="run-input" class="mono" rows="12" spellcheck=${false} autofocus value=${text} aria-invalid=${error ? "true" : undefined} aria-describedby=${error ? "run-error" : undefined} onInput=${(/** @type {any} */ event) => setText(event.target.value)} onKeyDown=${press}></textarea>
+    ${error && html`<p id="run-error" class="field-error" role="alert">${error}</p>`}
+  <//>`;
+}
+
+/** @param {string} endpoint @param {string} input JSON text of an object */
+const submit = (endpoint, input) => api.json("POST", `/v2/${encodeURIComponent(endpoint)}/run`, { rawBody: `{"input":${input}}` });

@@ -1,0 +1,39 @@
+// A payload: as a tree with its pictures, or as text; copied and downloaded as it came.
+import { html, useMemo, useState } from "../dom.js";
+import { size, visible } from "../format.js";
+import { parse } from "../json_text.js";
+import { Button } from "./button.js";
+import { Card } from "./card.js";
+import { CopyButton } from "./copy.js";
+import { JsonTree } from "./json_tree.js";
+import { MediaGrid, mediaIn } from "./media.js";
+
+/** Larger payloads are shown when asked. */
+const SHOWN_BYTES_MAX = 5000000;
+/** Larger texts are cut: browsers lay out no more. */
+const RAW_SHOWN = 200000;
+
+/** @param {{title: string, text: string, name: string}} props `text` as it came; `name` of the file to download */
+export function Viewer({ title, text, name }) {
+  const [isRaw, setRaw] = useState(false);
+  const [isAsked, setAsked] = useState(false);
+  const isShown = text.length <= SHOWN_BYTES_MAX || isAsked;
+  const node = useMemo(() => (isShown ? parse(text) : null), [text, isShown]);
+  const media = useMemo(() => (node ? mediaIn(node) : []), [node]);
+  const download = () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+    link.download = name;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
+  const actions = html`<span class="switch" role="group" aria-label="View"><button type="button" aria-pressed=${!isRaw} onClick=${() => setRaw(false)}>Tree</button><button type="button" aria-pressed=${isRaw} onClick=${() => setRaw(true)}>Text</button></span>
+    <${CopyButton} text=${text} label=${`Copy ${title.toLowerCase()}`} kind="quiet small" /><${Button} kind="quiet small icon-only" icon="download" label=${`Download ${title.toLowerCase()}`} onClick=${download} />`;
+  return html`<${Card} title=${title} note=${size(new Blob([text]).size)} actions=${actions}>
+    ${!isShown
+      ? html`<p>This is ${size(text.length)}. <${Button} onClick=${() => setAsked(true)}>Show it<//></p>`
+      : isRaw || !node
+        ? html`<pre class="raw" tabindex="0">${visible(text.slice(0, RAW_SHOWN))}${text.length > RAW_SHOWN ? "\n… cut; the download has all of it" : ""}</pre>`
+        : html`<${MediaGrid} media=${media} /><${JsonTree} node=${node} />`}
+  <//>`;
+}

@@ -1,0 +1,66 @@
+// A list of any length in a box that scrolls: only the rows that are seen have nodes, and those are used again by place.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../dom.js";
+
+/** Rows beyond the edges, so that scrolling shows no gap. */
+const EXTRA = 6;
+
+/**
+ * @param {{count: number, rowHeight: number, label: string, columns: number, at: number,
+ *   head: any, row: (index: number, top: string) => any, onSeen: (first: number, end: number, isTop: boolean) => void, keep: number}} props
+ *   `at` is the row of the keyboard, or -1; `keep` counts rows that were added above what is seen
+ */
+export function VirtualRows({ count, rowHeight, label, columns, at, head, row, onSeen, keep }) {
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const [view, setView] = useState({ top: 0, height: 600 });
+  const first = Math.max(0, Math.floor(view.top / rowHeight) - EXTRA);
+  const end = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + EXTRA);
+  const read = () => {
+    const node = box.current;
+    if (node) setView({ top: node.scrollTop, height: node.clientHeight });
+  };
+  useEffect(() => {
+    const node = box.current;
+    if (!node) return undefined;
+    let frame = 0;
+    const scrolled = () => {
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(read);
+    };
+    const resized = new ResizeObserver(read);
+    resized.observe(node);
+    node.addEventListener("scroll", scrolled, { passive: true });
+    return () => {
+      resized.disconnect();
+      node.removeEventListener("scroll", scrolled);
+    };
+  }, []);
+  useEffect(() => onSeen(first, end, view.top < rowHeight), [first, end, view.top < rowHeight, count]);
+  const kept = useRef(keep);
+  useLayoutEffect(() => {
+    const node = box.current;
+    const added = keep - kept.current;
+    kept.current = keep;
+    // What is being read stays where it is when rows are added above.
+    if (node && added > 0 && node.scrollTop > rowHeight) node.scrollTop += added * rowHeight;
+  }, [keep]);
+  useEffect(() => {
+    const node = box.current;
+    if (!node || at < 0) return;
+    if (at * rowHeight < node.scrollTop) node.scrollTop = at * rowHeight;
+    else if ((at + 2) * rowHeight > node.scrollTop + node.clientHeight) node.scrollTop = (at + 2) * rowHeight - node.clientHeight;
+  }, [at]);
+  const slots = end - first;
+  const shown = Array.from({ length: slots }, (_, offset) => {
+    // The same node serves every row of the same place modulo the number of places.
+    const index = first + ((offset - (first % slots) + slots) % slots);
+    return { index, slot: index % slots };
+  });
+  shown.sort((a, b) => a.slot - b.slot);
+  return html`<div class="grid-scroll" ref=${box} tabindex="0" role="grid" aria-label=${label} aria-rowcount=${count + 1} aria-colcount=${columns} aria-activedescendant=${at >= first && at < end ? `row-${at}` : undefined}>
+    ${head}
+    <div role="rowgroup" class="grid-rows" style=${{ height: `${count * rowHeight}px` }}>${shown.map(({ index, slot }) => html`<${Slot} key=${slot}>${row(index, `translateY(${index * rowHeight}px)`)}<//>`)}</div>
+  </div>`;
+}
+
+/** @param {{children?: any}} props */
+const Slot = ({ children }) => children;

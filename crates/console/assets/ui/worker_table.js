@@ -1,0 +1,126 @@
+// The workers of an endpoint or of several: what each does, since when, and how the ended ones ended.
+import { html } from "../dom.js";
+import { endpointPath, href } from "../router.js";
+import { coarse, count, duration, moment, shortId } from "../format.js";
+import { Icon } from "../icons.js";
+import { may } from "../session.js";
+import { useRead } from "../store.js";
+import { drain, exitOf, stop } from "../worker_actions.js";
+import { Button, SureButton } from "./button.js";
+import { Empty, Failed, Loading } from "./card.js";
+import { Age } from "./time.js";
+import { attempt } from "./toast.js";
+
+const READ_MS = 3000;
+
+/** The word, the colour and the icon of a worker's status. */
+export const STATES = /** @type {Record<string, {word: string, tone: string, icon: string}>} */ ({
+  INITIALIZING: { word: "Starting", tone: "queued", icon: "queued" },
+  IDLE: { word: "Idle", tone: "completed", icon: "completed" },
+  RUNNING: { word: "Running", tone: "running", icon: "running" },
+  DRAINING: { word: "Ends after its jobs", tone: "cancelled", icon: "out" },
+  THROTTLED: { word: "Waits", tone: "timedout", icon: "clock" },
+});
+
+/** @typedef {{endpoint: any, worker: any}} Row */
+
+/** @param {any} endpoint @param {boolean} [withEnded] */
+export const workersPath = (endpoint, withEnded = false) => `/v1/endpoints/${encodeURIComponent(endpoint.id)}/workers${withEnded ? "?ended=true" : ""}`;
+
+/** @param {Row} row */
+export const workerHref = ({ endpoint, worker }) => href(`${endpointPath(endpoint)}/workers/${encodeURIComponent(worker.id)}`);
+
+/** The running workers of one endpoint, for its first page. @param {{endpoint: any, health: any}} props */
+export function WorkerTable({ endpoint, health }) {
+  const { data, error } = useRead(workersPath(endpoint), READ_MS);
+  if (error && !data) return html`<${Failed} error=${error} />`;
+  if (!data) return html`<${Loading} rows=${2} />`;
+  if (data.length === 0) return html`<${Empty}><p>No worker runs. ${whyNone(endpoint, health)}</p><//>`;
+  return html`<${Workers} rows=${data.map((/** @type {any} */ worker) => ({ endpoint, worker }))} />`;
+}
+
+/** @param {any} endpoint @param {any} health */
+export const whyNone = (endpoint, health) =>
+  endpoint.workersMax === 0 ? "The endpoint is paused." : health?.jobs.inQueue > 0 ? "Jobs wait: a worker starts when the scaler says so." : "None is needed.";
+
+/** @param {{rows: Row[], isOfAll?: boolean}} props */
+export function Workers({ rows, isOfAll = false }) {
+  return html`<div class="table-box"><table class="table">
+    <thead><tr><th scope="col">State</th><th scope="col">Worker</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col" class="num opt2">Version</th><th scope="col" class="opt2">GPU</th><th scope="col" class=${isOfAll ? "opt2" : ""}>Jobs</th><th scope="col" class="num opt">Done</th><th scope="col" class="num opt">Start took</th><th scope="col" class="num opt2">Started</th><th scope="col" class=${isOfAll ? "opt2" : ""}><span class="offscreen">Actions</span></th></tr></thead>
+    <tbody>${rows.map((row) => html`<${WorkerRow} key=${row.worker.id} row=${row} isOfAll=${isOfAll} />`)}</tbody>
+  </table></div>`;
+}
+
+/** @param {{worker: any}} props */
+export function WorkerState({ worker }) {
+  const { word, tone, icon } = STATES[worker.status] ?? { word: worker.status, tone: "cancelled", icon: "warn" };
+  const since = worker.status === "IDLE" && worker.idleMs >= 1000 ? html`<span class="dim">${coarse(worker.idleMs)}</span>` : null;
+  return html`<span class="state-line"><span class=${`state tone-${tone}`}><${Icon} name=${icon} />${word}</span>${since}${worker.reason && html`<span class="dim">${worker.reason}</span>`}</span>`;
+}
+
+/** @param {{row: Row, isOfAll: boolean}} props */
+function WorkerRow({ row, isOfAll }) {
+  const { endpoint, worker } = row;
+  const isPlaced = worker.status !== "THROTTLED";
+  return html`<tr>
+    <td><${WorkerState} worker=${worker} /></td>
+    <td>${isPlaced ? html`<a class="mono" href=${workerHref(row)} title=${worker.id}>${shortId(worker.id)}</a>` : html`<span class="dim">not started</span>`}</td>
+    ${isOfAll && html`<td><a href=${href(endpointPath(endpoint))}>${endpoint.name}</a></td>`}
+    <td class="num opt2">${worker.version ?? "–"}${worker.version !== undefined && worker.version !== endpoint.version && html` <span class="tone-queued">old</span>`}</td>
+    <td class="opt2">${worker.gpu?.count ? `${worker.gpu.count} × ${worker.gpu.id}` : html`<span class="dim">none</span>`}</td>
+    <td class=${isOfAll ? "opt2" : ""}><${Jobs} endpoint=${endpoint} worker=${worker} /></td>
+    <td class="num opt">${count(worker.jobsDone)}</td>
+    <td class="num opt">${duration(worker.startMs)}</td>
+    <td class="num dim opt2"><${Age} at=${worker.startedAt} /></td>
+    <td class=${isOfAll ? "acts opt2" : "acts"}><${WorkerButtons} row=${row} /></td>
+  </tr>`;
+}
+
+const JOBS_SHOWN = 3;
+
+/** The jobs that a worker runs, as links. @param {{endpoint: any, worker: any}} props */
+export function Jobs({ endpoint, worker }) {
+  const jobs = worker.jobs ?? [];
+  if (jobs.length === 0) return html`<span class="dim">none</span>`;
+  return html`${jobs.slice(0, JOBS_SHOWN).map((/** @type {string} */ job) => html`<a key=${job} class="mono job-link" href=${href(`${endpointPath(endpoint)}/requests/${job}`)} title=${job}>${shortId(job)}</a>`)}${jobs.length > JOBS_SHOWN && html`<span class="dim">and ${jobs.length - JOBS_SHOWN} more</span>`}`;
+}
+
+/** Drain and Stop, of a worker that the server started. @param {{row: Row}} props */
+export function WorkerButtons({ row: { endpoint, worker } }) {
+  const isManaged = worker.startedAt !== undefined && worker.status !== "THROTTLED" && worker.status !== "EXITED";
+  if (!isManaged || !may.change(endpoint.id)) return null;
+  const name = shortId(worker.id);
+  return html`<span class="row-acts">
+    ${worker.status !== "DRAINING" && html`<${Button} kind="quiet small" label=${`Drain ${name}`} onClick=${() => attempt(() => drain(endpoint, worker.id), `Worker ${name} ends after its jobs.`)}>Drain<//>`}
+    <${SureButton} kind="quiet small danger" onClick=${() => attempt(() => stop(endpoint, worker.id), `Worker ${name} ends now. Its jobs are queued again.`)}>Stop<//>
+  </span>`;
+}
+
+/** Workers that have ended, the last first. @param {{rows: Row[], isOfAll?: boolean}} props */
+export function EndedWorkers({ rows, isOfAll = false }) {
+  return html`<div class="table-box"><table class="table">
+    <thead><tr><th scope="col">End</th><th scope="col">Worker</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col" class="num opt2">Version</th><th scope="col" class="num opt">Lived</th><th scope="col" class="num opt">Done</th><th scope="col" class="num">Ended</th></tr></thead>
+    <tbody>${rows.map((row) => html`<${EndedRow} key=${row.worker.id} row=${row} isOfAll=${isOfAll} />`)}</tbody>
+  </table></div>`;
+}
+
+/** @param {{row: Row, isOfAll: boolean}} props */
+function EndedRow({ row, isOfAll }) {
+  const { endpoint, worker } = row;
+  const exit = exitOf(worker.exit);
+  return html`<tr>
+    <td class="wraps"><span class="state-line"><span class=${`state tone-${exit.isBad ? "failed" : "cancelled"}`}><${Icon} name=${exit.isBad ? "failed" : "out"} />${exit.word}</span><span class="dim">${exit.text}</span></span></td>
+    <td><a class="mono" href=${workerHref(row)} title=${worker.id}>${shortId(worker.id)}</a></td>
+    ${isOfAll && html`<td><a href=${href(endpointPath(endpoint))}>${endpoint.name}</a></td>`}
+    <td class="num opt2">${worker.version ?? "–"}</td>
+    <td class="num opt">${duration(lived(worker))}</td>
+    <td class="num opt">${count(worker.jobsDone)}</td>
+    <td class="num dim"><${Age} at=${worker.endedAt} /></td>
+  </tr>`;
+}
+
+/** @param {any} worker */
+export function lived(worker) {
+  const [from, to] = [moment(worker.startedAt), moment(worker.endedAt)];
+  return from === null || to === null ? null : to - from;
+}

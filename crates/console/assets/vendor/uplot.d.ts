@@ -1,0 +1,3 @@
+// The little of uPlot that the console uses.
+declare const uPlot: any;
+export default uPlot;

@@ -1,0 +1,45 @@
+// What one can do with a worker, and the words for how one ended.
+import * as api from "./api.js";
+import { refresh } from "./store.js";
+
+/** @param {any} endpoint @param {string} what a path below the endpoint */
+async function post(endpoint, what) {
+  await api.json("POST", `/v1/endpoints/${encodeURIComponent(endpoint.id)}/${what}`);
+  refresh(`/v1/endpoints/${encodeURIComponent(endpoint.id)}/workers`);
+}
+
+/** Ends a worker after its jobs. @param {any} endpoint @param {string} worker */
+export const drain = (endpoint, worker) => post(endpoint, `workers/${encodeURIComponent(worker)}/drain`);
+
+/** Ends a worker now; its jobs are queued again. @param {any} endpoint @param {string} worker */
+export const stop = (endpoint, worker) => post(endpoint, `workers/${encodeURIComponent(worker)}/stop`);
+
+/** Ends the wait after crashes. @param {any} endpoint */
+export const tryNow = (endpoint) => post(endpoint, "try-now");
+
+/** What well-known signals mean. */
+const SIGNALS = /** @type {Record<number, string>} */ ({
+  6: "it aborted itself",
+  9: "ended from outside; the kernel's out-of-memory killer is the usual cause",
+  11: "an invalid access to memory, often in a native library",
+  15: "asked to end",
+});
+
+/**
+ * How a worker ended, in words.
+ * @param {{code: number | null, signal: number | null, because: string | null, stopped: boolean} | undefined} exit
+ * @returns {{word: string, text: string, isBad: boolean}}
+ */
+export function exitOf(exit) {
+  if (!exit) return { word: "Ended", text: "", isBad: false };
+  if (exit.stopped) return { word: "Stopped", text: "by the server", isBad: false };
+  if (exit.because) return { word: "Crashed", text: exit.because, isBad: true };
+  if (exit.signal !== null) return { word: "Crashed", text: `signal ${exit.signal}${SIGNALS[exit.signal] ? `: ${SIGNALS[exit.signal]}` : ""}`, isBad: true };
+  if (exit.code === 0) return { word: "Ended", text: "by itself, with code 0", isBad: false };
+  return exit.code === null ? { word: "Lost", text: "how it ended is unknown", isBad: true } : { word: "Crashed", text: `with code ${exit.code}`, isBad: true };
+}
+
+const CAUSES = /** @type {Record<string, string>} */ ({ WORKERS_MIN: "workersMin keeps it running", QUEUED_JOBS: "jobs were waiting", NEW_VERSION: "the endpoint has a new version" });
+
+/** Why a worker was started, in words. @param {string | undefined} cause */
+export const causeOf = (cause) => (cause ? (CAUSES[cause] ?? cause) : "");

@@ -1,0 +1,75 @@
+//! Packs the files of `assets` with gzip, and writes the table of them.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::hash::Hasher as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use twox_hash::XxHash3_64;
+
+/// The one page. It is no asset, because it is served with the base path in it.
+const SHELL: &str = "index.html";
+
+/// Files that are for readers of the source only.
+const UNSERVED: [&str; 2] = ["md", "ts"];
+
+fn main() -> io::Result<()> {
+    let folder = Path::new("assets");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?);
+    println!("cargo:rerun-if-changed=assets");
+    let mut paths = Vec::new();
+    list(folder, &mut paths)?;
+    // In the order of text, in which the table is searched; that of paths differs.
+    paths.sort_by_cached_key(|path| path.to_string_lossy().into_owned());
+    let mut tree = XxHash3_64::new();
+    let mut table = String::from("&[\n");
+    for (number, path) in paths.iter().enumerate() {
+        let name = path.strip_prefix(folder).map_err(io::Error::other)?.to_string_lossy().into_owned();
+        let bytes = fs::read(path)?;
+        tree.write(name.as_bytes());
+        tree.write_u64(bytes.len() as u64);
+        tree.write(&bytes);
+        if name == SHELL {
+            continue;
+        }
+        let packed = gzip(&bytes)?;
+        // A font is packed already.
+        let is_packed = packed.len() < bytes.len() - bytes.len() / 20;
+        let file = out.join(format!("{number}.bytes")).to_string_lossy().into_owned();
+        fs::write(&file, if is_packed { &packed } else { &bytes })?;
+        writeln!(
+            table,
+            "EmbeddedFile {{ path: {name:?}, is_gzip: {is_packed}, bytes: include_bytes!({file:?}) }},"
+        )
+        .map_err(io::Error::other)?;
+    }
+    table.push(']');
+    fs::write(out.join("files.rs"), table)?;
+    fs::write(out.join("tree_hash.txt"), format!("{:016x}", tree.finish()))
+}
+
+/// Adds the served files of a folder and of the folders in it.
+fn list(folder: &Path, paths: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        let is_unserved =
+            path.extension().is_some_and(|extension| UNSERVED.iter().any(|of| extension == *of));
+        if path.is_dir() {
+            list(&path, paths)?;
+        } else if !is_hidden && !is_unserved {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The bytes in gzip's format. It has no time and no name, so that equal files give equal bytes.
+fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(9));
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}

@@ -1,0 +1,118 @@
+//! The pages of the console: files for browsers, embedded in the program.
+//!
+//! `assets` has the files. The build packs each with gzip and hashes the tree of them; no other tool is needed. The HTTP
+//! crate serves the one page ([`shell`]) at every address of the console, and the other files ([`asset`]) at addresses
+//! that contain the tree's hash, so that browsers may keep them for ever.
+
+mod content_type;
+mod folder;
+
+use std::borrow::Cow;
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+
+pub use folder::Folder;
+
+/// Where the page has the base path, which starts with a slash and has none at its end, or is empty.
+const BASE: &str = "{base}";
+/// Where the page has the hash of the assets.
+const HASH: &str = "{hash}";
+
+/// The hash of all files, 16 hexadecimal digits. It changes with any of them.
+pub const TREE_HASH: &str = include_str!(concat!(env!("OUT_DIR"), "/tree_hash.txt"));
+
+const SHELL: &str = include_str!("../assets/index.html");
+
+static FILES: &[EmbeddedFile] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// A file as it is in the program.
+struct EmbeddedFile {
+    /// Relative to `assets`, with `/` between its parts.
+    path: &'static str,
+    /// Whether `bytes` are packed with gzip.
+    is_gzip: bool,
+    bytes: &'static [u8],
+}
+
+/// A file for browsers, other than the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asset {
+    /// The value of `Content-Type`.
+    pub content_type: &'static str,
+    /// Whether [`Self::bytes`] are packed with gzip.
+    pub is_gzip: bool,
+    /// The file's bytes, packed or not.
+    pub bytes: &'static [u8],
+}
+
+impl Asset {
+    /// The file's bytes, not packed. Unpacks them at each call: browsers take gzip.
+    pub fn plain(&self) -> Cow<'static, [u8]> {
+        if !self.is_gzip {
+            return Cow::Borrowed(self.bytes);
+        }
+        let mut plain = Vec::new();
+        // The build has packed the bytes, so that this cannot fail.
+        let _ = GzDecoder::new(self.bytes).read_to_end(&mut plain);
+        Cow::Owned(plain)
+    }
+}
+
+/// The file with this path below `assets`; `None` if there is none.
+pub fn asset(path: &str) -> Option<Asset> {
+    let found = FILES.binary_search_by(|file| file.path.cmp(path)).ok()?;
+    let EmbeddedFile { is_gzip, bytes, .. } = FILES[found];
+    Some(Asset { content_type: content_type::of(path), is_gzip, bytes })
+}
+
+/// The page with this base path: empty, or `/longshore`.
+pub fn shell(base: &str) -> String {
+    filled(SHELL, base, TREE_HASH)
+}
+
+/// The page with its two variable parts.
+fn filled(shell: &str, base: &str, hash: &str) -> String {
+    shell.replace(BASE, base).replace(HASH, hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_found_and_is_its_source() {
+        assert!(!FILES.is_empty());
+        for file in FILES {
+            let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets").join(file.path);
+            let found = asset(file.path).unwrap();
+            assert!(found.plain() == std::fs::read(source).unwrap(), "{}", file.path);
+            assert_ne!(found.content_type, "application/octet-stream", "{}: name its type", file.path);
+        }
+        assert_eq!(asset("index.html"), None, "the page is served with its base path only");
+        assert_eq!(asset("../Cargo.toml"), None);
+    }
+
+    #[test]
+    fn the_page_names_its_assets_under_the_base_path() {
+        for base in ["", "/longshore"] {
+            let page = shell(base);
+            assert!(page.contains(&format!("{base}/console/a/{TREE_HASH}/main.js")), "{page}");
+            assert!(!page.contains(BASE) && !page.contains(HASH), "{page}");
+        }
+        assert!(TREE_HASH.len() == 16 && TREE_HASH.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
+
+    #[test]
+    fn every_address_in_the_page_is_an_asset() {
+        let page = shell("");
+        let prefix = format!("/console/a/{TREE_HASH}/");
+        let mut found = 0;
+        for rest in page.split(prefix.as_str()).skip(1) {
+            let path = rest.split('"').next().unwrap();
+            assert!(asset(path).is_some(), "{path}");
+            found += 1;
+        }
+        assert!(found > 0, "{page}");
+    }
+}

@@ -1,0 +1,184 @@
+//! Why a job waits: collects the facts that other parts published last. [`longshore_fleet::explain`] decides.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use longshore_fleet::{
+    Explanation, FleetFacts, GpuHolder, GpuShortage, PauseFacts, Shortage, StoreFault, WaitFacts,
+    WaitingQueue, explain,
+};
+use longshore_model::{Endpoint, EndpointId, JobId, Millis, Provider, StartStage, WorkerId};
+use tokio::time::timeout;
+
+use super::Engine;
+use crate::actor::query::Query;
+use crate::gpu_pool::PoolShortage;
+use crate::{EndpointError, EndpointHandle, FieldChange, FleetStatus};
+
+/// How long the queue may take to answer. It answers within a millisecond, unless its disk is slow.
+const QUEUE_WAIT: Duration = Duration::from_secs(2);
+
+impl Engine {
+    /// Returns why a job of this endpoint waits, or, without a job, why its jobs wait. `may_name` says which other endpoints
+    /// the reader may see; no other name is in the texts.
+    ///
+    /// Reads what the supervisor, the store and the GPU pool published, and asks the queue once, which takes logarithmic
+    /// time. While the store is failing, a queue that does not answer is left out.
+    ///
+    /// # Errors
+    ///
+    /// - [`EndpointError::Refused`] with [`Refusal::NoSuchJob`](crate::Refusal::NoSuchJob) for an unknown or expired id.
+    /// - [`EndpointError::Deleted`] if the endpoint is deleted.
+    /// - [`EndpointError::Unavailable`] if the queue does not answer although the store works.
+    pub async fn explain(
+        &self,
+        endpoint: &EndpointHandle,
+        job: Option<JobId>,
+        may_name: &(dyn Fn(&EndpointId) -> bool + Sync),
+    ) -> Result<Explanation, EndpointError> {
+        let queue = self.waiting(endpoint, job).await?;
+        let (record, status, now) = (endpoint.record(), endpoint.workers().fleet_status(), self.now());
+        let stage = self.stage(endpoint, &status).await;
+        let facts = WaitFacts {
+            now,
+            server_started_at: self.inner.started_at,
+            store_fault: self.present_store_fault(),
+            draining_since: self.draining_since(),
+            provider_fault: self.provider_fault(record.provider),
+            gpus: self.gpu_shortage(endpoint, now, &status.facts, may_name),
+            finishes: endpoint.metrics().finishes.rate(now),
+            runs: endpoint.metrics().runs.compared(),
+            fleet: FleetFacts::clone(&status.facts),
+            pause: self.pause(&record, may_name(&record.id)),
+            endpoint: &record,
+            queue,
+            stage,
+        };
+        Ok(explain(&facts))
+    }
+
+    /// What the queue knows; `None` if it does not answer because the store is failing.
+    async fn waiting(
+        &self,
+        endpoint: &EndpointHandle,
+        job: Option<JobId>,
+    ) -> Result<Option<WaitingQueue>, EndpointError> {
+        let query = endpoint.shared().query(|reply| Query::Waiting { job, reply });
+        let unavailable = match timeout(QUEUE_WAIT, query).await {
+            Ok(Ok(queue)) => return Ok(Some(*queue)),
+            Ok(Err(error @ EndpointError::Unavailable(_))) => error,
+            Ok(Err(error)) => return Err(error),
+            Err(_) => EndpointError::Unavailable("the endpoint's queue does not answer".to_owned()),
+        };
+        if self.present_store_fault().is_some() { Ok(None) } else { Err(unavailable) }
+    }
+
+    /// Why this server cannot start workers of a provider; `None` if it can, and while it finds out.
+    fn provider_fault(&self, provider: Provider) -> Option<String> {
+        if !self.providers().contains(&provider) {
+            return Some("it has no launcher for this provider".to_owned());
+        }
+        self.not_adopted().get(&provider).cloned().flatten()
+    }
+
+    /// The fault of the store. Finds out in the background whether the store can write again.
+    fn present_store_fault(&self) -> Option<StoreFault> {
+        let Some((error, failing_for)) = self.inner.services.store_health.fault() else {
+            // The reason names folders, which not every reader may know.
+            let since = self.inner.services.space.since()?;
+            return Some(StoreFault { error: "Its disk is full".to_owned(), since });
+        };
+        let engine = self.clone();
+        self.spawn(async move { drop(engine.store_fault().await) });
+        Some(StoreFault { error, since: self.now() - failing_for.as_millis() as u64 })
+    }
+
+    /// The change that set `workersMax` to 0, as the endpoint's versions have it. The key of the change is told only if
+    /// `may_read` the endpoint.
+    fn pause(&self, record: &Endpoint, may_read: bool) -> Option<PauseFacts> {
+        if record.workers_max > 0 {
+            return None;
+        }
+        let versions = self.catalog().versions(record);
+        let mut entries = versions.iter().flat_map(|version| version.entries.iter().rev());
+        let is_pause = |field: &FieldChange| field.name == "workersMax" && field.to == 0;
+        let entry = entries.find(|entry| entry.fields.iter().any(is_pause))?;
+        let by = Some(&entry.by).filter(|by| may_read && !by.is_empty());
+        Some(PauseFacts { at: entry.at, by: by.map(|by| self.keys().name_or_id(by)) })
+    }
+
+    /// What happens to the worker that has been starting for the longest time; `None` if none starts or its launcher cannot
+    /// say.
+    async fn stage(&self, endpoint: &EndpointHandle, status: &FleetStatus) -> Option<StartStage> {
+        let facts = status.workers.iter().zip(&status.facts.workers);
+        let starting = facts.filter(|(_, worker)| !worker.is_ready && !worker.is_leaving);
+        let (oldest, _) = starting.min_by_key(|(_, worker)| worker.started_at)?;
+        if oldest.stage.is_some() {
+            return oldest.stage;
+        }
+        let launcher = self.inner.launchers.get(&endpoint.record().provider)?;
+        launcher.start_stage(&oldest.id).await.ok().flatten()
+    }
+
+    /// Why a worker of the endpoint gets no GPUs. Only a worker that the supervisor wants to start is held back; GPUs that no
+    /// machine has are a mistake in the settings, which is shown before.
+    fn gpu_shortage(
+        &self,
+        endpoint: &EndpointHandle,
+        now: Millis,
+        fleet: &FleetFacts,
+        may_name: &(dyn Fn(&EndpointId) -> bool + Sync),
+    ) -> Option<GpuShortage> {
+        let record = endpoint.record();
+        self.inner.launchers.get(&record.provider)?;
+        let PoolShortage { need, stock, owners, why } = self.inner.gpu_pool.shortage(now, &record)?;
+        let name = |id: &EndpointId| {
+            let other = self.endpoint(id.as_str()).filter(|_| *id == record.id || may_name(id));
+            other.map(|other| other.record().name.clone())
+        };
+        match why {
+            Shortage::Impossible => Some(GpuShortage::Impossible { need, stock }),
+            _ if fleet.throttled_since.is_none() => None,
+            Shortage::InUse { free, total, before, .. } => Some(GpuShortage::Busy {
+                need,
+                free: free as u32,
+                total: total as u32,
+                holders: self.gpu_holders(&owners, &name),
+                before: before.iter().map(name).collect(),
+            }),
+            Shortage::Kept { keeper, keeper_needs, until } => Some(GpuShortage::Kept {
+                need,
+                keeper: name(&keeper),
+                keeper_needs: keeper_needs as u32,
+                until,
+            }),
+        }
+    }
+
+    /// The endpoints of these workers, with the number of their workers, and how many of these run a job.
+    fn gpu_holders(
+        &self,
+        owners: &[(WorkerId, EndpointId)],
+        name: &dyn Fn(&EndpointId) -> Option<String>,
+    ) -> Vec<GpuHolder> {
+        let mut holders: BTreeMap<EndpointId, GpuHolder> = BTreeMap::new();
+        for (worker, owner) in owners {
+            let holder = holders.entry(*owner).or_insert_with(|| GpuHolder {
+                name: name(owner),
+                workers: 0,
+                busy: 0,
+                idle_end_at: None,
+            });
+            holder.workers += 1;
+            let Some(status) = self.endpoint(owner.as_str()).map(|owner| owner.workers().fleet_status())
+            else {
+                continue;
+            };
+            let mut all = status.workers.iter().zip(&status.facts.workers);
+            let Some((_, facts)) = all.find(|(one, _)| one.id == *worker) else { continue };
+            holder.busy += u32::from(facts.is_busy);
+            holder.idle_end_at = holder.idle_end_at.into_iter().chain(facts.idle_end_at).min();
+        }
+        holders.into_values().collect()
+    }
+}

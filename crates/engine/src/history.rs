@@ -1,0 +1,39 @@
+//! Observes the endpoints for their history.
+
+use std::sync::atomic::Ordering;
+
+use longshore_history::{History, Observed, ObservedWorkers};
+
+use crate::{EndpointHandle, Engine};
+
+impl Engine {
+    /// Adds what the endpoints did since the last call to their history; to be called when a step of 2 s is over. Reads what
+    /// actors and supervisors published, and asks none of them. Returns whether there is a minute to write.
+    pub fn sample_history(&self, history: &History) -> bool {
+        let handles = self.endpoints();
+        history.sample(self.now(), handles.iter().map(observed))
+    }
+}
+
+fn observed(handle: &EndpointHandle) -> Observed<'_> {
+    let shared = handle.shared();
+    let status = shared.fleet_status();
+    let running = shared.running_workers.load(Ordering::Relaxed);
+    // The queue does not know workers that start, and the supervisor does not know external ones.
+    let present = shared.known_workers.load(Ordering::Relaxed).max(status.workers.len() as u32);
+    let workers = ObservedWorkers {
+        idle: present.saturating_sub(running + status.initializing),
+        running,
+        starting: status.initializing,
+        throttled: status.throttled,
+        unhealthy: status.unhealthy,
+        gpus: status.workers.iter().map(|worker| worker.placement.gpus.len() as u32).sum(),
+    };
+    let ready = status.workers.iter().filter_map(|worker| {
+        let started_at = worker.placement.started_at;
+        // The start time of a worker that an older version started is unknown (0).
+        let ready_at = worker.ready_at.filter(|_| started_at.0 > 0)?;
+        Some((worker.id.clone(), ready_at.since(started_at)))
+    });
+    Observed { endpoint: handle.id(), activity: &handle.metrics().activity, workers, ready: ready.collect() }
+}

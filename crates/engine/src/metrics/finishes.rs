@@ -1,0 +1,106 @@
+//! How many jobs of an endpoint ended in the last 5 min, from which the start of a queued job is estimated.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use longshore_fleet::FinishRate;
+use longshore_model::Millis;
+
+/// The length of one slot, in ms.
+const SLOT_MS: u64 = 10_000;
+/// The number of full slots that the rate is of: 5 min.
+const SLOTS: u64 = 30;
+/// The number of slots of a minute.
+const MINUTE_SLOTS: usize = 6;
+/// The number of stored slots, more than [`SLOTS`] and the present one.
+const STORED: usize = 32;
+const HOUR_MS: u64 = 3_600_000;
+
+/// The ends of jobs in slots of 10 s. Written by the endpoint's actor alone, read by any task. Volatile.
+#[derive(Debug, Default)]
+pub(crate) struct Finishes {
+    /// The slot's number in the upper half, its count in the lower half.
+    slots: [AtomicU64; STORED],
+}
+
+impl Finishes {
+    /// Counts a job that ended. Called by the actor alone.
+    pub(crate) fn note(&self, now: Millis) {
+        let number = now.0 / SLOT_MS;
+        let slot = &self.slots[number as usize % STORED];
+        let before = slot.load(Ordering::Relaxed);
+        // The number of the slot fits into 32 bits until the year 3331.
+        let present = if before >> 32 == number { before } else { number << 32 };
+        slot.store(present + 1, Ordering::Relaxed);
+    }
+
+    fn count(&self, number: u64) -> u64 {
+        let slot = self.slots[number as usize % STORED].load(Ordering::Relaxed);
+        if slot >> 32 == number { slot & u64::from(u32::MAX) } else { 0 }
+    }
+
+    /// The rate of the last 5 min, or of the time since the first job in them ended.
+    pub(crate) fn rate(&self, now: Millis) -> FinishRate {
+        let present = now.0 / SLOT_MS;
+        let numbers = present.saturating_sub(SLOTS)..=present;
+        let Some(first) = numbers.clone().find(|number| self.count(*number) > 0) else {
+            return FinishRate::default();
+        };
+        let count: u64 = numbers.map(|number| self.count(number)).sum();
+        let elapsed_ms = now.0.saturating_sub(first * SLOT_MS).max(SLOT_MS);
+        let per_hour = count * HOUR_MS / elapsed_ms;
+        // The mean of few jobs is uncertain by about one part in the root of their number.
+        let uncertain = (per_hour as f64 / (count as f64).sqrt()) as u64;
+        let full: Vec<u64> = (first..present).map(|number| self.count(number)).collect();
+        let mut minutes: Vec<u64> =
+            full.windows(MINUTE_SLOTS).map(|slots| slots.iter().sum::<u64>() * 60).collect();
+        minutes.sort_unstable();
+        let percentile = |percent: usize| {
+            minutes.get(minutes.len().saturating_sub(1) * percent / 100).copied().unwrap_or(per_hour)
+        };
+        FinishRate {
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            per_hour,
+            slow_per_hour: percentile(10).min(per_hour - uncertain),
+            fast_per_hour: percentile(90).max(per_hour + uncertain),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEGIN: u64 = 1_700_000_000_000 / SLOT_MS * SLOT_MS;
+
+    #[test]
+    fn a_steady_rate_has_a_narrow_range() {
+        let finishes = Finishes::default();
+        assert_eq!(finishes.rate(Millis(BEGIN)), FinishRate::default());
+        // Two a second for ten minutes: the older half no longer counts.
+        (0..1_200).for_each(|n| finishes.note(Millis(BEGIN + n * 500)));
+        let rate = finishes.rate(Millis(BEGIN + 600_000));
+        assert_eq!((rate.count, rate.per_hour), (600, 7_200));
+        assert!(rate.slow_per_hour > 6_800 && rate.fast_per_hour < 7_600, "{rate:?}");
+        assert_eq!(finishes.rate(Millis(BEGIN + 1_000_000)), FinishRate::default());
+    }
+
+    #[test]
+    fn slow_and_fast_minutes_are_the_ends_of_the_range() {
+        let finishes = Finishes::default();
+        for minute in 0..5 {
+            let jobs = if minute % 2 == 0 { 120 } else { 12 };
+            (0..jobs).for_each(|n| finishes.note(Millis(BEGIN + minute * 60_000 + n * 60_000 / jobs)));
+        }
+        let rate = finishes.rate(Millis(BEGIN + 300_000));
+        assert!(rate.slow_per_hour < 2_000 && rate.fast_per_hour > 6_000, "{rate:?}");
+    }
+
+    #[test]
+    fn a_rate_of_few_jobs_is_uncertain() {
+        let finishes = Finishes::default();
+        (0..4).for_each(|n| finishes.note(Millis(BEGIN + n * 5_000)));
+        let rate = finishes.rate(Millis(BEGIN + 20_000));
+        let expected = FinishRate { count: 4, per_hour: 720, slow_per_hour: 360, fast_per_hour: 1_080 };
+        assert_eq!(rate, expected);
+    }
+}

@@ -1,0 +1,70 @@
+//! When a job starts, probably: from the jobs that ended lately, and from how long workers took to start.
+
+use super::{WaitEstimate, WaitFacts};
+
+/// The number of measurements from which on something is estimated.
+const SAMPLES_MIN: u32 = 5;
+const HOUR_MS: u64 = 3_600_000;
+
+/// How many jobs of an endpoint ended in the last 5 min.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FinishRate {
+    /// The number of jobs that ended.
+    pub count: u32,
+    /// The mean rate per hour.
+    pub per_hour: u64,
+    /// The rate of slow minutes (p10), per hour. At most `per_hour`.
+    pub slow_per_hour: u64,
+    /// The rate of fast minutes (p90), per hour. At least `per_hour`.
+    pub fast_per_hour: u64,
+}
+
+/// How long the last starts of workers took, from the launch to the first take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StartTimes {
+    /// The number of starts that the times are of, at most 64.
+    pub count: u32,
+    /// The median, in ms.
+    pub p50_ms: u64,
+    /// The time that 95 % of the starts kept, in ms.
+    pub p95_ms: u64,
+}
+
+/// The time until the job starts; `None` without a queued job, and with too few measurements. Without a ready worker, the
+/// start of one comes first.
+pub(super) fn estimate(facts: &WaitFacts<'_>) -> Option<WaitEstimate> {
+    let ahead = facts.queue.as_ref()?.position? - 1;
+    let is_up = facts.up() > 0;
+    if is_up && facts.is_asked_for() && ahead == 0 {
+        return Some(WaitEstimate { min_ms: 0, max_ms: 0 });
+    }
+    let start = start_ms(facts, is_up)?;
+    // A worker that has just started takes the first job immediately. A busy one must end a job first.
+    let to_finish = if is_up { ahead + 1 } else { ahead };
+    let (fastest, slowest) = finish_ms(to_finish, &facts.finishes)?;
+    Some(WaitEstimate { min_ms: start.0 + fastest, max_ms: start.1 + slowest })
+}
+
+/// The shortest and longest time until a worker is ready.
+fn start_ms(facts: &WaitFacts<'_>, is_up: bool) -> Option<(u64, u64)> {
+    if is_up {
+        return Some((0, 0));
+    }
+    let times = facts.fleet.starts;
+    let running_ms =
+        facts.starting().map(|worker| facts.now.since(worker.started_at)).max().unwrap_or_default();
+    (times.count >= SAMPLES_MIN)
+        .then(|| (times.p50_ms.saturating_sub(running_ms), times.p95_ms.saturating_sub(running_ms)))
+}
+
+/// The shortest and longest time in which this number of jobs ends.
+fn finish_ms(jobs: u64, rate: &FinishRate) -> Option<(u64, u64)> {
+    if jobs == 0 {
+        return Some((0, 0));
+    }
+    if rate.count < SAMPLES_MIN || rate.slow_per_hour == 0 {
+        return None;
+    }
+    let within = |per_hour: u64| jobs.saturating_mul(HOUR_MS) / per_hour;
+    Some((within(rate.fast_per_hour), within(rate.slow_per_hour)))
+}

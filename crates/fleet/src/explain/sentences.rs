@@ -1,0 +1,409 @@
+//! Every text for people: a title and sentences for each cause. Numbers and names are arguments; nothing is decided here.
+
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+
+use longshore_model::{Millis, StartStage};
+
+use super::words::{count, finishes, first_line, span};
+use super::{CrashFacts, CrashKind, FinishRate, GpuHolder, StartTimes, VersionRunTimes, WaitAction};
+
+/// A cause as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sentence {
+    pub(super) title: String,
+    pub(super) text: String,
+}
+
+fn sentence(title: &str, text: impl Into<String>) -> Sentence {
+    Sentence { title: title.to_string(), text: text.into() }
+}
+
+pub(super) fn action(action: WaitAction) -> &'static str {
+    match action {
+        WaitAction::Resume => "Resume",
+        WaitAction::ChangeGpus => "Change GPUs",
+        WaitAction::TryNow => "Try now",
+        WaitAction::OpenLog => "Open the log",
+        WaitAction::ShowCommand => "Show its command",
+        WaitAction::RaiseWorkersMax => "Raise workersMax",
+    }
+}
+
+pub(super) fn runs(since_ms: u64) -> Sentence {
+    sentence("It does not wait: it runs", format!("It has been running for {}.", span(since_ms)))
+}
+
+pub(super) fn ended(ago_ms: u64, state: &str) -> Sentence {
+    sentence(
+        "It does not wait: it has ended",
+        format!("It ended {} ago: {}.", span(ago_ms), state.to_lowercase().replace('_', " ")),
+    )
+}
+
+pub(super) fn nothing_waits(running: u64) -> Sentence {
+    let text = match running {
+        0 => "No job is queued, and none runs.".to_string(),
+        _ => format!("No job is queued. {} running.", are(running, "job")),
+    };
+    sentence("No job waits", text)
+}
+
+pub(super) fn store_failing(error: &str, is_full: bool) -> Sentence {
+    let cure = if is_full { " Free space on the disk with the server's data directory." } else { "" };
+    let error = first_line(error);
+    sentence(
+        "The server cannot write to its disk",
+        format!("{error}. Jobs that run continue; nothing new is handed out.{cure}"),
+    )
+}
+
+pub(super) fn draining(since_ms: u64) -> Sentence {
+    sentence(
+        "The server drains",
+        format!(
+            "For {}, it has handed out no job. Jobs are kept until `longshore drain --end`, or until it is restarted.",
+            span(since_ms)
+        ),
+    )
+}
+
+pub(super) fn paused(ago_ms: Option<u64>, by: Option<&str>) -> Sentence {
+    let when = match (ago_ms, by) {
+        (None, _) => String::new(),
+        (Some(ms), None) => format!(" It was paused {} ago.", span(ms)),
+        (Some(ms), Some(by)) => format!(" It was paused {} ago by {}.", span(ms), first_line(by)),
+    };
+    sentence("The endpoint is paused", format!("`workersMax` is 0.{when}"))
+}
+
+pub(super) fn gpu_impossible(need: &str, stock: &str) -> Sentence {
+    sentence(
+        "No machine has the GPUs that a worker asks for",
+        format!("A worker asks for {need}; there are {stock}."),
+    )
+}
+
+pub(super) fn start_failed(crash: &CrashFacts, next_ms: u64) -> Sentence {
+    let next = next_try(next_ms);
+    match &crash.kind {
+        CrashKind::NeverReady(patience_ms) => {
+            let after = span(*patience_ms);
+            let (title, hint) = ("A worker does not become ready", "(`startPatienceMs`) and was ended");
+            sentence(title, format!("It asked for no job within {after} {hint}. {next}"))
+        }
+        CrashKind::NotStarted(reason) => {
+            sentence("A worker cannot be started", format!("{}. {next}", without_worker(first_line(reason))))
+        }
+        CrashKind::NoEnvironment | CrashKind::Exited { .. } => sentence(
+            "A worker cannot be started: its Python environment cannot be made",
+            format!("The attempt ended after {}. {next}", span(crash.lived_ms)),
+        ),
+    }
+}
+
+/// `worker x was not started: why` → `why`: each try has another worker.
+fn without_worker(reason: &str) -> &str {
+    reason.split_once(" was not started: ").map_or(reason, |(_, why)| why)
+}
+
+pub(super) fn workers_crash(crash: &CrashFacts, ago_ms: u64, next_ms: u64) -> Sentence {
+    let CrashKind::Exited { code, signal, because, was_ready } = &crash.kind else {
+        return start_failed(crash, next_ms);
+    };
+    let how = match (because, code, signal) {
+        (Some(because), _, _) => format!("were {}", because.trim_end_matches('.')),
+        (None, Some(code), _) => format!("ended with code {code}"),
+        (None, None, Some(signal)) => format!("were ended by signal {signal}"),
+        (None, None, None) => "vanished".to_string(),
+    };
+    let (title, who) = match (*was_ready, crash.count) {
+        (false, 1) => ("A worker crashed while it started", "1 worker".to_string()),
+        (false, n) => ("Every worker crashes while it starts", format!("{n} workers in a row")),
+        (true, 1) => ("A worker crashed", "1 worker".to_string()),
+        (true, n) => ("Workers crash", format!("{n} workers in a row")),
+    };
+    let how = if crash.count == 1 { how.replacen("were ", "was ", 1) } else { how };
+    let hint = if *code == Some(0) && !was_ready && because.is_none() { NO_LOOP } else { "" };
+    let (lived, ago, next) = (span(crash.lived_ms), span(ago_ms), next_try(next_ms));
+    let last = if crash.count == 1 { "" } else { "the last " };
+    sentence(title, format!("{who} {how} after {lived}, {last}{ago} ago.{hint} {next}"))
+}
+
+/// Why a worker exits with code 0 before it asks for a job.
+const NO_LOOP: &str = " Its program ended by itself: the handler must call `runpod.serverless.start(…)`.";
+
+fn next_try(next_ms: u64) -> String {
+    match next_ms {
+        0 => "The next try has begun.".to_string(),
+        ms => format!("The next try is in {}.", span(ms)),
+    }
+}
+
+pub(super) fn no_external_worker(silent_ms: Option<u64>, up_ms: u64) -> Sentence {
+    let how_long = match silent_ms {
+        Some(ms) => format!("none has asked for a job for {}", span(ms)),
+        None => format!("none has asked for a job since the server started {} ago", span(up_ms)),
+    };
+    sentence(
+        "No worker is there",
+        format!("Workers of this endpoint are external: you start them, and {how_long}."),
+    )
+}
+
+pub(super) fn gpu_busy(
+    need: &str,
+    (free, total): (u32, u32),
+    holders: &[GpuHolder],
+    before: &[Option<String>],
+    now: Millis,
+) -> Sentence {
+    let taken = match free {
+        0 => format!("All {total} are taken"),
+        _ => format!("{free} of {total} are free"),
+    };
+    let holders: Vec<String> = holders.iter().map(|it| holder(it, now)).collect();
+    let by = if holders.is_empty() { String::new() } else { format!(": {}", holders.join("; ")) };
+    let line = match before.first() {
+        None => "It is first in line for what comes free".to_string(),
+        Some(first) => format!("It is behind {}, which waits longer", name(first.as_deref())),
+    };
+    sentence("The GPUs are taken", format!("A worker asks for {need}. {taken}{by}. {line}."))
+}
+
+fn holder(holder: &GpuHolder, now: Millis) -> String {
+    let what = match holder.busy {
+        0 => "idle".to_string(),
+        busy if busy == holder.workers => "busy".to_string(),
+        busy => format!("{busy} busy"),
+    };
+    let ends = holder.idle_end_at.map_or_else(String::new, |at| {
+        let who = if holder.workers == 1 { "" } else { "the first " };
+        match at.since(now) {
+            0 => format!(", {who}about to end"),
+            ms => format!(", {who}ends in {} if it gets no job", span(ms)),
+        }
+    });
+    let workers = count(u64::from(holder.workers), "worker");
+    format!("{} has {workers}, {what}{ends}", name(holder.name.as_deref()))
+}
+
+/// The name of an endpoint, also of one that the reader may not see.
+fn name(name: Option<&str>) -> &str {
+    name.unwrap_or("another endpoint")
+}
+
+pub(super) fn gpu_kept(
+    need: &str,
+    keeper: Option<&str>,
+    keeper_needs: u32,
+    ends_ms: Option<u64>,
+) -> Sentence {
+    let until = ends_ms.map_or_else(String::new, |ms| format!(", for {} more", span(ms)));
+    let keeper = name(keeper);
+    sentence(
+        "A free GPU is kept for another endpoint",
+        format!(
+            "A worker asks for {need}. What is free is kept for {keeper}, which needs {keeper_needs} and has waited longest{until}."
+        ),
+    )
+}
+
+pub(super) fn worker_about_to_start() -> Sentence {
+    sentence("A worker is about to start", "The job came a moment ago.")
+}
+
+pub(super) fn provider_unavailable(provider: &str, reason: &str) -> Sentence {
+    sentence(
+        "No worker can be started",
+        format!("The endpoint's provider is `{provider}`, and the server starts no workers there: {reason}."),
+    )
+}
+
+pub(super) fn worker_ends_first(leaving: u32, workers_max: u32) -> Sentence {
+    let ends = if leaving == 1 { "1 worker ends".to_string() } else { format!("{leaving} workers end") };
+    sentence(
+        "A worker has to end first",
+        format!("`workersMax` is {workers_max}: {ends}, and then another one starts."),
+    )
+}
+
+pub(super) fn worker_starting(
+    workers: u32,
+    ms: Option<u64>,
+    stage: Option<StartStage>,
+    usual: &StartTimes,
+) -> Sentence {
+    let since = ms.map_or_else(String::new, |ms| format!(" for {}", span(ms)));
+    let it = if workers == 1 { "it" } else { "the first" };
+    let now = stage;
+    let stage = stage.map_or_else(String::new, |stage| format!(": {it} {}", present_stage(stage)));
+    let usual = match usual.count {
+        0 => String::new(),
+        n => format!(" A start usually takes {} (p50 of {n}).", span(usual.p50_ms)),
+    };
+    let who = if workers == 1 { "1 worker has".to_string() } else { format!("{workers} workers have") };
+    let title = match now {
+        Some(StartStage::Pulling { done_bytes, total_bytes }) if total_bytes > 0 => {
+            format!("Pulling the image, {}", megabytes(done_bytes, total_bytes))
+        }
+        Some(StartStage::Pulling { .. }) => "Pulling the image".into(),
+        _ => "A worker is starting".into(),
+    };
+    Sentence { title, text: format!("{who} been starting{since}{stage}.{usual}") }
+}
+
+/// The progress of a pull, such as `41 of 109 MB`.
+fn megabytes(done_bytes: u64, total_bytes: u64) -> String {
+    let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+    format!("{} of {} MB", megabytes(done_bytes), megabytes(total_bytes))
+}
+
+/// What happens to a starting worker, as a verb and its object.
+fn present_stage(stage: StartStage) -> String {
+    match stage {
+        StartStage::Pulling { total_bytes: 0, .. } => "pulls its image".into(),
+        StartStage::Pulling { done_bytes, total_bytes } => {
+            format!("pulls its image ({})", megabytes(done_bytes, total_bytes))
+        }
+        StartStage::Creating => "creates its container".into(),
+        StartStage::Starting => "starts its container".into(),
+        StartStage::Environment => "makes its Python environment".into(),
+        StartStage::Packages => "installs packages".into(),
+        StartStage::Loading => "loads".into(),
+    }
+}
+
+pub(super) fn worker_silent(workers: u32, silent_ms: u64) -> Sentence {
+    let (who, their) = match workers {
+        1 => ("1 worker is ready but has".to_string(), "its handler"),
+        n => (format!("{n} workers are ready but have"), "their handlers"),
+    };
+    sentence(
+        "Workers do not ask for jobs",
+        format!("{who} not asked for a job for {}: {their} may be blocking.", span(silent_ms)),
+    )
+}
+
+pub(super) fn all_busy(busy: u32, workers_max: Option<u32>, ahead: u64, rate: &FinishRate) -> Sentence {
+    let who = if busy == 1 {
+        "The only worker is busy".to_string()
+    } else {
+        format!("All {busy} workers are busy")
+    };
+    let limit = workers_max.map_or_else(String::new, |max| format!(", and `workersMax` is {max}"));
+    let title = if workers_max.is_some() {
+        "All workers are busy, and no more may start"
+    } else {
+        "All workers are busy"
+    };
+    sentence(title, format!("{who}{limit}. {}.", in_front(ahead, rate)))
+}
+
+fn in_front(ahead: u64, rate: &FinishRate) -> String {
+    let first = match ahead {
+        0 => "No job is ahead".to_string(),
+        n => format!("{} ahead", are(n, "job")),
+    };
+    format!("{first}; {}", finishes(rate))
+}
+
+/// `1 job is`, `2 jobs are`.
+fn are(number: u64, noun: &str) -> String {
+    format!("{} {}", count(number, noun), if number == 1 { "is" } else { "are" })
+}
+
+pub(super) fn low_priority() -> Sentence {
+    sentence(
+        "Only low-priority jobs wait, which start no worker",
+        "It runs when a worker is there for other jobs.",
+    )
+}
+
+pub(super) fn scaler_waits_for_delay(scaler_s: u64, due_ms: u64, oldest_ms: u64) -> Sentence {
+    let (due, oldest) = (span(due_ms), span(oldest_ms));
+    sentence(
+        "The scaler adds a worker later",
+        format!(
+            "A worker is added once a job has waited {due} (`scalerValue` is {scaler_s} s); the oldest one has waited {oldest}."
+        ),
+    )
+}
+
+pub(super) fn scaler_waits_for_count(jobs_each: u64, jobs: u64, workers: u32) -> Sentence {
+    let (each, there) = (count(jobs_each, "job"), count(u64::from(workers), "worker"));
+    sentence(
+        "There are enough workers for the scaler",
+        format!(
+            "It wants one worker for {each} (`scalerValue`): {} queued or running, for {there}.",
+            are(jobs, "job")
+        ),
+    )
+}
+
+pub(super) fn version_change(old: u32, new: u32, of_new: u32, all: u32) -> Sentence {
+    sentence(
+        "Workers of an older version finish first",
+        format!(
+            "Workers of version {old} finish their jobs; those of version {new} start as they go ({of_new} of {all})."
+        ),
+    )
+}
+
+pub(super) fn retrying(ago_ms: u64, reason: Option<&str>, next_try: u32, tries: u32) -> Sentence {
+    let reason = reason.map_or("the reason is no longer known", first_line);
+    sentence(
+        "It is tried again",
+        format!(
+            "Its last try failed {} ago: {reason}. This is try {next_try} of {tries}, from the front of the queue.",
+            span(ago_ms)
+        ),
+    )
+}
+
+pub(super) fn redelivered(ago_ms: u64, reason: &str) -> Sentence {
+    sentence(
+        "It is delivered again",
+        format!(
+            "It was put back {} ago: {}. It is at the front of the queue.",
+            span(ago_ms),
+            first_line(reason)
+        ),
+    )
+}
+
+pub(super) fn in_line(ahead: u64, rate: &FinishRate) -> Sentence {
+    let title = if ahead == 0 { "It is next" } else { "Other jobs are before it" };
+    sentence(title, format!("{}.", in_front(ahead, rate)))
+}
+
+pub(super) fn endpoint_in_line(queued: u64, rate: &FinishRate) -> Sentence {
+    sentence("Jobs wait in line", format!("{} queued; {}.", are(queued, "job"), finishes(rate)))
+}
+
+pub(super) fn ttl_near(left_ms: u64) -> Sentence {
+    sentence("Its ttl ends soon", format!("It is deleted in {}, when its ttl ends.", span(left_ms)))
+}
+
+pub(super) fn queue_full(queued: u64) -> Sentence {
+    sentence(
+        "The queue is full",
+        format!("{} queued (`maxQueueLength`); further ones are refused.", are(queued, "job")),
+    )
+}
+
+pub(super) fn slow_since_version(runs: &VersionRunTimes) -> Sentence {
+    let VersionRunTimes { present, before, .. } = runs;
+    sentence(
+        "Jobs run longer since the last change",
+        format!(
+            "Half of the last {} of version {} ran {} or longer; of version {}, half ran {} or longer.",
+            count(u64::from(present.jobs), "job"),
+            present.version,
+            span(present.p50_ms),
+            before.version,
+            span(before.p50_ms)
+        ),
+    )
+}

@@ -1,0 +1,207 @@
+//! What an endpoint's actor counts: it adds, the recorder reads.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use longshore_model::{JobState, Millis};
+
+use crate::{CELLS, Field, Histogram, Record, cell_of};
+
+/// The fields that an actor counts, in the order of [`Activity::counts`].
+const COUNTED: [Field; 10] = [
+    Field::Submitted,
+    Field::Completed,
+    Field::Failed,
+    Field::TimedOut,
+    Field::Cancelled,
+    Field::Retried,
+    Field::Refused,
+    Field::BytesIn,
+    Field::BytesOut,
+    Field::Chunks,
+];
+
+const SUBMITTED: usize = 0;
+const COMPLETED: usize = 1;
+const FAILED: usize = 2;
+const TIMED_OUT: usize = 3;
+const CANCELLED: usize = 4;
+const RETRIED: usize = 5;
+const REFUSED: usize = 6;
+const BYTES_IN: usize = 7;
+const BYTES_OUT: usize = 8;
+const CHUNKS: usize = 9;
+
+/// The counts of one endpoint since the start of the server. Only the endpoint's actor counts: an addition is a load and a
+/// store, without a lock and an allocation. Any task may read.
+#[derive(Debug)]
+pub struct Activity {
+    counts: [AtomicU64; COUNTED.len()],
+    delay: [AtomicU32; CELLS],
+    run: [AtomicU32; CELLS],
+    queued: AtomicU64,
+    running: AtomicU64,
+    /// The most since the recorder read them last.
+    queued_max: AtomicU64,
+    running_max: AtomicU64,
+    /// When the job that waits longest entered the queue, in ms; 0 if none waits.
+    first_queued_at: AtomicU64,
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        Self {
+            counts: [const { AtomicU64::new(0) }; COUNTED.len()],
+            delay: [const { AtomicU32::new(0) }; CELLS],
+            run: [const { AtomicU32::new(0) }; CELLS],
+            queued: AtomicU64::new(0),
+            running: AtomicU64::new(0),
+            queued_max: AtomicU64::new(0),
+            running_max: AtomicU64::new(0),
+            first_queued_at: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Activity {
+    /// Counts an accepted submit with this many bytes of input.
+    pub fn submitted(&self, input_bytes: u64) {
+        self.add(SUBMITTED, 1);
+        self.add(BYTES_IN, input_bytes);
+    }
+
+    /// Counts a submit that the queue refused.
+    pub fn refused(&self) {
+        self.add(REFUSED, 1);
+    }
+
+    /// Counts a delivery of a job that was queued for this time.
+    pub fn delivered(&self, delay_ms: u64) {
+        count(&self.delay, delay_ms);
+    }
+
+    /// Counts the end of a job. `ran_ms` is how long its last attempt ran; `None` if there was none.
+    pub fn ended(&self, state: JobState, ran_ms: Option<u64>) {
+        let counter = match state {
+            JobState::Completed => COMPLETED,
+            JobState::Failed => FAILED,
+            JobState::TimedOut => TIMED_OUT,
+            JobState::Cancelled => CANCELLED,
+            JobState::InQueue | JobState::InProgress => return,
+        };
+        self.add(counter, 1);
+        if let Some(ran_ms) = ran_ms.filter(|_| counter != CANCELLED) {
+            count(&self.run, ran_ms);
+        }
+    }
+
+    /// Counts an output of this many bytes.
+    pub fn put_out(&self, bytes: u64) {
+        self.add(BYTES_OUT, bytes);
+    }
+
+    /// Counts chunks of streams, with this many bytes together.
+    pub fn streamed(&self, chunks: u64, bytes: u64) {
+        self.add(CHUNKS, chunks);
+        self.add(BYTES_OUT, bytes);
+    }
+
+    /// Adds to the number of repeated attempts.
+    pub fn retried(&self, attempts: u64) {
+        self.add(RETRIED, attempts);
+    }
+
+    /// Publishes how many jobs wait and run, and since when the first of those that wait does.
+    pub fn publish_load(&self, queued: u64, running: u64, first_queued_at: Option<Millis>) {
+        self.queued.store(queued, Relaxed);
+        self.running.store(running, Relaxed);
+        if queued > self.queued_max.load(Relaxed) {
+            self.queued_max.store(queued, Relaxed);
+        }
+        if running > self.running_max.load(Relaxed) {
+            self.running_max.store(running, Relaxed);
+        }
+        self.first_queued_at.store(first_queued_at.map_or(0, |at| at.0), Relaxed);
+    }
+
+    fn add(&self, counter: usize, more: u64) {
+        let counter = &self.counts[counter];
+        counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
+    }
+
+    /// What happened since `totals`, which are then those of now. Takes the maxima.
+    pub(crate) fn since(&self, totals: &mut Totals, now: Millis) -> Record {
+        let mut record = Record::default();
+        for ((field, count), total) in COUNTED.into_iter().zip(&self.counts).zip(&mut totals.counts) {
+            let count = count.load(Relaxed);
+            // A lower count is of a new actor, which began at 0.
+            record.set(field, count.checked_sub(std::mem::replace(total, count)).unwrap_or(count));
+        }
+        record.delay = cells_since(&self.delay, &mut totals.delay);
+        record.run = cells_since(&self.run, &mut totals.run);
+        let (queued, running) = (self.queued.load(Relaxed), self.running.load(Relaxed));
+        record.set(Field::Queued, queued);
+        record.set(Field::Running, running);
+        record.set(Field::QueuedMax, self.queued_max.swap(queued, Relaxed).max(queued));
+        record.set(Field::RunningMax, self.running_max.swap(running, Relaxed).max(running));
+        let first = Some(self.first_queued_at.load(Relaxed)).filter(|at| *at > 0);
+        record.set(Field::OldestMs, first.map_or(0, |at| now.since(Millis(at))));
+        record
+    }
+}
+
+/// Counts a time in its cell.
+fn count(cells: &[AtomicU32; CELLS], ms: u64) {
+    let cell = &cells[cell_of(ms)];
+    cell.store(cell.load(Relaxed).wrapping_add(1), Relaxed);
+}
+
+fn cells_since(cells: &[AtomicU32; CELLS], totals: &mut [u32; CELLS]) -> Histogram {
+    Histogram::of_counts(cells.iter().zip(totals).map(|(cell, total)| {
+        let count = cell.load(Relaxed);
+        u64::from(count.checked_sub(std::mem::replace(total, count)).unwrap_or(count))
+    }))
+}
+
+/// The counts that were read last.
+#[derive(Debug)]
+pub(crate) struct Totals {
+    counts: [u64; COUNTED.len()],
+    delay: [u32; CELLS],
+    run: [u32; CELLS],
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        Self { counts: [0; COUNTED.len()], delay: [0; CELLS], run: [0; CELLS] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reading_has_what_happened_since_the_one_before() {
+        let activity = Activity::default();
+        let mut totals = Totals::default();
+        activity.submitted(100);
+        activity.submitted(50);
+        activity.publish_load(2, 0, Some(Millis(1_000)));
+        activity.delivered(40);
+        activity.publish_load(1, 1, Some(Millis(1_500)));
+        let first = activity.since(&mut totals, Millis(2_000));
+        assert_eq!((first.get(Field::Submitted), first.get(Field::BytesIn)), (2, 150));
+        assert_eq!((first.get(Field::Queued), first.get(Field::QueuedMax)), (1, 2));
+        assert_eq!((first.get(Field::OldestMs), first.delay.count()), (500, 1));
+        activity.ended(JobState::Completed, Some(7));
+        activity.ended(JobState::Cancelled, Some(9));
+        activity.publish_load(0, 0, None);
+        let second = activity.since(&mut totals, Millis(4_000));
+        let counts = [Field::Submitted, Field::Completed, Field::Cancelled, Field::Failed];
+        assert_eq!(counts.map(|field| second.get(field)), [0, 1, 1, 0]);
+        // The maximum is at least that of the moment before.
+        assert_eq!((second.get(Field::QueuedMax), second.get(Field::OldestMs)), (1, 0));
+        assert_eq!((second.run.count(), second.delay.count()), (1, 0));
+        assert!(activity.since(&mut totals, Millis(6_000)).is_idle());
+    }
+}

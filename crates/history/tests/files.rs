@@ -1,0 +1,513 @@
+//! The history over restarts: what a killed server leaves, days that are closed, foreign bytes, the budget.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longshore_history::{
+    Activity, Field, HOUR_MS, History, MINUTE_MS, Observed, ObservedWorkers, Record, Timeline,
+};
+use longshore_model::{EndpointId, JobState, Millis};
+
+/// A minute's start: 2030-01-31T22:00:00Z.
+const BEGIN: u64 = 1_896_127_200_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+const BUDGET: u64 = 512 << 20;
+
+fn open(dir: &Path, at: u64) -> History {
+    History::open(dir, BUDGET, Millis(at)).unwrap()
+}
+
+fn endpoint(number: u128) -> EndpointId {
+    EndpointId::mint(number)
+}
+
+/// Runs minutes in which each endpoint completes `jobs` jobs, and writes each when it is over.
+fn run(history: &History, from: u64, minutes: u64, endpoints: &[(EndpointId, Activity)], jobs: u64) {
+    for step in 1..=minutes * 30 {
+        if step % 30 == 1 {
+            for (_, activity) in endpoints {
+                for job in 0..jobs {
+                    activity.submitted(10);
+                    activity.delivered(job * 3);
+                    activity.ended(JobState::Completed, Some(100 + job));
+                }
+            }
+        }
+        let workers = ObservedWorkers { running: 1, ..ObservedWorkers::default() };
+        let observed = endpoints.iter().map(|(endpoint, activity)| Observed {
+            endpoint: *endpoint,
+            activity,
+            workers,
+            ready: Vec::new(),
+        });
+        if history.sample(Millis(from + step * 2_000), observed) {
+            history.write().unwrap();
+        }
+    }
+}
+
+fn one() -> Vec<(EndpointId, Activity)> {
+    vec![(endpoint(1), Activity::default())]
+}
+
+fn completed(timeline: &Timeline) -> Vec<Option<u64>> {
+    let slots = timeline.endpoints[0].1.slots().iter();
+    slots.map(|slot| slot.as_ref().map(|record| record.get(Field::Completed))).collect()
+}
+
+/// What is known of the endpoints from `from` to `to`.
+fn look(history: &History, endpoints: &[EndpointId], from: u64, to: u64, step_ms: u64) -> Timeline {
+    history.read(history.plan(from, to, step_ms), endpoints)
+}
+
+fn total(timeline: &Timeline) -> Record {
+    timeline.endpoints[0].1.total()
+}
+
+#[test]
+fn minutes_outlive_a_restart_and_the_time_without_a_server_is_unknown() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = open(dir.path(), BEGIN);
+    run(&history, BEGIN, 3, &one(), 5);
+    drop(history);
+    // Two minutes without a server.
+    let history = open(dir.path(), BEGIN + 5 * MINUTE_MS);
+    run(&history, BEGIN + 5 * MINUTE_MS, 2, &one(), 7);
+    let timeline = look(&history, &[endpoint(1)], BEGIN, BEGIN + 7 * MINUTE_MS, MINUTE_MS);
+    let five = Some(5);
+    assert_eq!(completed(&timeline), [five, five, five, None, None, Some(7), Some(7)]);
+    assert_eq!(timeline.starts, [BEGIN, BEGIN + 5 * MINUTE_MS]);
+    // Steps in memory do not reach back: the minutes serve a finer step, too.
+    let timeline = look(&history, &[endpoint(1)], BEGIN, BEGIN + 7 * MINUTE_MS, 2_000);
+    assert_eq!((timeline.span.step_ms, total(&timeline).get(Field::Completed)), (MINUTE_MS, 29));
+}
+
+#[test]
+fn a_server_without_a_past_has_fine_steps_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = open(dir.path(), BEGIN + 20_000);
+    run(&history, BEGIN + 20_000, 3, &one(), 5);
+    let timeline = look(&history, &[endpoint(1)], BEGIN - 10 * MINUTE_MS, BEGIN + 3 * MINUTE_MS, 2_000);
+    assert_eq!((timeline.span.step_ms, total(&timeline).get(Field::Completed)), (2_000, 15));
+}
+
+#[test]
+fn a_killed_server_loses_the_present_minute_and_a_stopped_one_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = open(dir.path(), BEGIN);
+    let endpoints = one();
+    run(&history, BEGIN, 2, &endpoints, 5);
+    endpoints[0].1.submitted(1);
+    let observed = |activity| Observed {
+        endpoint: endpoint(1),
+        activity,
+        workers: ObservedWorkers::default(),
+        ready: Vec::new(),
+    };
+    history.sample(Millis(BEGIN + 2 * MINUTE_MS + 2_000), [observed(&endpoints[0].1)]);
+    drop(history);
+    let history = open(dir.path(), BEGIN + 2 * MINUTE_MS + 4_000);
+    let timeline = look(&history, &[endpoint(1)], BEGIN, BEGIN + 3 * MINUTE_MS, MINUTE_MS);
+    assert_eq!(completed(&timeline), [Some(5), Some(5), None]);
+    // A server that stops writes the part, and the next one adds its own.
+    let activity = Activity::default();
+    for step in [6_000, 8_000] {
+        activity.submitted(1);
+        history.sample(Millis(BEGIN + 2 * MINUTE_MS + step), [observed(&activity)]);
+        history.end_minute();
+        history.write().unwrap();
+    }
+    let timeline = look(&history, &[endpoint(1)], BEGIN, BEGIN + 3 * MINUTE_MS, MINUTE_MS);
+    assert_eq!(timeline.endpoints[0].1.slots()[2].as_ref().unwrap().get(Field::Submitted), 2);
+}
+
+#[test]
+fn an_end_that_was_cut_off_is_dropped_at_every_length() {
+    let dir = tempfile::tempdir().unwrap();
+    run(&open(dir.path(), BEGIN), BEGIN, 2, &one(), 5);
+    let path = dir.path().join("minutes/2030-01-31.log");
+    let whole = fs::read(&path).unwrap();
+    let mut lost = 0;
+    for len in (0..whole.len()).rev() {
+        fs::write(&path, &whole[..len]).unwrap();
+        let history = open(dir.path(), BEGIN + 2 * MINUTE_MS);
+        run(&history, BEGIN + 2 * MINUTE_MS, 1, &one(), 7);
+        let timeline = look(&history, &[endpoint(1)], BEGIN, BEGIN + 3 * MINUTE_MS, MINUTE_MS);
+        let found = completed(&timeline);
+        assert_eq!(found[2], Some(7), "{len}");
+        assert!(found[..2].iter().all(|slot| matches!(slot, None | Some(5))), "{len}: {found:?}");
+        lost = found.iter().filter(|slot| slot.is_none()).count();
+    }
+    assert_eq!(lost, 2);
+}
+
+#[test]
+fn changed_and_foreign_bytes_stop_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    run(&open(dir.path(), BEGIN), BEGIN, 2, &one(), 5);
+    let path = dir.path().join("minutes/2030-01-31.log");
+    let whole = fs::read(&path).unwrap();
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 0x55;
+        fs::write(&path, &changed).unwrap();
+        let history = open(dir.path(), BEGIN + 2 * MINUTE_MS);
+        run(&history, BEGIN + 2 * MINUTE_MS, 1, &one(), 7);
+        let found = completed(&look(&history, &[endpoint(1)], BEGIN, BEGIN + 3 * MINUTE_MS, MINUTE_MS));
+        assert!(
+            found[2] == Some(7) && found[..2].iter().all(|slot| matches!(slot, None | Some(5))),
+            "{at}: {found:?}"
+        );
+    }
+    // A file that is no history is kept under another name.
+    fs::write(&path, "a letter").unwrap();
+    run(&open(dir.path(), BEGIN), BEGIN, 1, &one(), 5);
+    assert_eq!(fs::read(dir.path().join("minutes/2030-01-31.log.foreign")).unwrap(), b"a letter");
+    assert!(path.exists());
+}
+
+#[test]
+fn closed_days_have_the_same_minutes_and_their_hours() {
+    let dir = tempfile::tempdir().unwrap();
+    let endpoints: Vec<_> = (1..4).map(|number| (endpoint(number), Activity::default())).collect();
+    let history = open(dir.path(), BEGIN);
+    run(&history, BEGIN, 90, &endpoints, 4);
+    let read =
+        |history: &History, step_ms| look(history, &[endpoint(2)], BEGIN, BEGIN + 2 * HOUR_MS, step_ms);
+    let open_day = read(&history, MINUTE_MS);
+    let open_hours = read(&history, HOUR_MS);
+    // The next minute is of the next day, and of the next month.
+    run(&history, BEGIN + 2 * HOUR_MS, 1, &endpoints, 4);
+    assert!(dir.path().join("minutes/2030-01-31.day").exists());
+    assert!(!dir.path().join("minutes/2030-01-31.log").exists());
+    assert!(dir.path().join("hours/2030-01.month").exists());
+    let closed_day = read(&history, MINUTE_MS);
+    assert_eq!(closed_day.endpoints[0].1.slots()[..90], open_day.endpoints[0].1.slots()[..90]);
+    assert_eq!(completed(&closed_day)[90..], [None; 30]);
+    assert_eq!(closed_day.starts, [BEGIN]);
+    let hours = read(&history, HOUR_MS);
+    assert_eq!(completed(&hours), [Some(240), Some(120)]);
+    assert_eq!(hours.endpoints[0].1.slots(), open_hours.endpoints[0].1.slots());
+    assert_eq!(total(&hours).run, total(&closed_day).run);
+    // An endpoint that was not there did nothing.
+    let absent = look(&history, &[endpoint(9)], BEGIN, BEGIN + HOUR_MS, MINUTE_MS);
+    assert_eq!(total(&absent).get(Field::Completed), 0);
+}
+
+#[test]
+fn a_foreign_day_is_left_out_and_others_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = open(dir.path(), BEGIN);
+    run(&history, BEGIN, 120, &one(), 1);
+    run(&history, BEGIN + 2 * HOUR_MS, 1, &one(), 1);
+    let path = dir.path().join("minutes/2030-01-31.day");
+    let whole = fs::read(&path).unwrap();
+    for at in (0..whole.len()).step_by(7) {
+        let mut changed = whole.clone();
+        changed[at] ^= 0x55;
+        fs::write(&path, &changed).unwrap();
+        let found =
+            completed(&look(&history, &[endpoint(1)], BEGIN, BEGIN + 2 * HOUR_MS + MINUTE_MS, MINUTE_MS));
+        assert_eq!(found[120], Some(1), "{at}");
+    }
+}
+
+#[test]
+fn the_oldest_days_go_when_the_budget_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::open(dir.path(), 2_000, Millis(BEGIN)).unwrap();
+    for day in 0..12 {
+        run(&history, BEGIN + day * DAY_MS, 20, &one(), 9 + day);
+    }
+    let names = |folder: &str| {
+        let entries = fs::read_dir(dir.path().join(folder)).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let days = names("minutes");
+    assert!(days.len() < 12 && days.contains(&"2030-02-11.log".to_owned()), "{days:?}");
+    let bytes: u64 =
+        days.iter().map(|name| fs::metadata(dir.path().join("minutes").join(name)).unwrap().len()).sum();
+    // The present day comes on top.
+    assert!(bytes < 2_000 + 1_500, "{bytes}");
+    let hours = look(&history, &[endpoint(1)], BEGIN, BEGIN + 12 * DAY_MS, HOUR_MS);
+    assert_eq!(completed(&hours)[0], Some(20 * 9));
+    // Minutes are kept for 30 days.
+    run(&history, BEGIN + 60 * DAY_MS, 1, &one(), 1);
+    assert_eq!(names("minutes"), ["2030-04-01.log"]);
+    assert_eq!(names("hours"), ["2030-01.month", "2030-02.month"]);
+}
+
+#[test]
+fn a_disk_that_fails_for_a_while_loses_no_minute() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("minutes");
+    let history = open(dir.path(), BEGIN);
+    fs::remove_dir(&path).unwrap();
+    let endpoints = one();
+    let observe = |step: u64| {
+        endpoints[0].1.submitted(1);
+        let workers = ObservedWorkers::default();
+        let observed =
+            Observed { endpoint: endpoint(1), activity: &endpoints[0].1, workers, ready: Vec::new() };
+        history.sample(Millis(BEGIN + step * 2_000), [observed])
+    };
+    let due: Vec<_> = (1..=60).filter(|step| observe(*step)).collect();
+    assert_eq!(due.first(), Some(&30));
+    history.write().unwrap_err();
+    fs::create_dir(&path).unwrap();
+    history.write().unwrap();
+    let timeline = look(&history, &[endpoint(1)], BEGIN, BEGIN + 2 * MINUTE_MS, MINUTE_MS);
+    assert_eq!(total(&timeline).get(Field::Submitted), 60);
+}
+
+/// Samples an endpoint at which a job was submitted in each of the steps.
+fn submit(history: &History, from: u64, steps: impl IntoIterator<Item = u64>) {
+    let activity = Activity::default();
+    for step in steps {
+        activity.submitted(1);
+        let workers = ObservedWorkers::default();
+        let observed = Observed { endpoint: endpoint(1), activity: &activity, workers, ready: Vec::new() };
+        history.sample(Millis(from + step * 2_000), [observed]);
+    }
+}
+
+/// Runs `work` in a process that may write 512 bytes into a file. A write fails half way there, as it does on a full disk.
+fn limited(test: &str, work: fn(&Path)) {
+    const DIR: &str = "LONGSHORE_TEST_LIMITED";
+    if let Some(dir) = std::env::var_os(DIR) {
+        return work(Path::new(&dir));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", "trap '' XFSZ && ulimit -f 1 && exec \"$0\" --exact \"$1\""])
+        .arg(std::env::current_exe().unwrap())
+        .arg(test)
+        .env(DIR, dir.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn a_minute_that_does_not_fit_leaves_no_part() {
+    limited("a_minute_that_does_not_fit_leaves_no_part", |dir| {
+        let path = dir.join("minutes/2030-01-31.log");
+        let history = open(dir, BEGIN);
+        let mut written = Vec::new();
+        for minute in 0..100 {
+            submit(&history, BEGIN + minute * MINUTE_MS, 1..=30);
+            if history.write().is_err() {
+                assert!(!written.is_empty());
+                assert_eq!(fs::read(&path).unwrap(), written);
+                return;
+            }
+            written = fs::read(&path).unwrap();
+        }
+        panic!("the limit was not reached");
+    });
+}
+
+#[test]
+fn minutes_that_do_not_fit_together_are_written_once() {
+    limited("minutes_that_do_not_fit_together_are_written_once", |dir| {
+        let path = dir.join("minutes/2030-01-31.log");
+        let other = dir.join("other");
+        let history = open(dir, BEGIN);
+        submit(&history, BEGIN, 1..=240);
+        history.write().unwrap();
+        submit(&history, BEGIN + 8 * MINUTE_MS, 1..=240);
+        history.write().unwrap_err();
+        fs::create_dir_all(other.join("minutes")).unwrap();
+        fs::rename(&path, other.join("minutes/2030-01-31.log")).unwrap();
+        history.write().unwrap();
+        drop(history);
+        let submitted = [dir, &other].map(|dir| {
+            let history = open(dir, BEGIN + HOUR_MS);
+            let timeline = look(&history, &[endpoint(1)], BEGIN, BEGIN + HOUR_MS, MINUTE_MS);
+            total(&timeline).get(Field::Submitted)
+        });
+        assert_eq!(submitted, [240, 240]);
+    });
+}
+
+/// A device on which writing fails, and cutting too.
+#[test]
+fn what_a_failed_write_left_is_cut_before_the_next_one() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = |dir: &Path| dir.join("minutes/2030-01-31.log");
+    let twin = open(other.path(), BEGIN);
+    submit(&twin, BEGIN, 1..=60);
+    twin.write().unwrap();
+    let whole = fs::read(path(other.path())).unwrap();
+    for len in 0..whole.len() {
+        let _ = fs::remove_file(path(dir.path()));
+        let history = open(dir.path(), BEGIN);
+        std::os::unix::fs::symlink("/dev/full", path(dir.path())).unwrap();
+        submit(&history, BEGIN, 1..=60);
+        history.write().unwrap_err();
+        fs::remove_file(path(dir.path())).unwrap();
+        // What a write can leave of these two minutes.
+        fs::write(path(dir.path()), &whole[..len]).unwrap();
+        history.write().unwrap();
+        assert_eq!(fs::read(path(dir.path())).unwrap(), whole, "{len}");
+    }
+}
+
+#[test]
+fn a_log_without_a_block_is_not_foreign() {
+    let dir = tempfile::tempdir().unwrap();
+    run(&open(dir.path(), BEGIN), BEGIN, 1, &one(), 5);
+    fs::write(dir.path().join("minutes/2030-01-30.log"), "longshore").unwrap();
+    let history = open(dir.path(), BEGIN + MINUTE_MS);
+    run(&history, BEGIN + MINUTE_MS, 1, &one(), 5);
+    assert!(!dir.path().join("minutes/2030-01-30.log.foreign").exists());
+    assert!(!dir.path().join("minutes/2030-01-30.log").exists());
+}
+
+const MIDNIGHT: u64 = BEGIN + 2 * HOUR_MS;
+
+/// The completed jobs of the hour before midnight, read by minutes and by hours.
+fn completed_before_midnight(history: &History) -> [u64; 2] {
+    [MINUTE_MS, HOUR_MS].map(|step_ms| {
+        total(&look(history, &[endpoint(1)], MIDNIGHT - HOUR_MS, MIDNIGHT, step_ms)).get(Field::Completed)
+    })
+}
+
+#[test]
+fn a_clock_that_is_set_back_adds_to_a_closed_day() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = open(dir.path(), MIDNIGHT - 20 * MINUTE_MS);
+    run(&history, MIDNIGHT - 20 * MINUTE_MS, 10, &one(), 5);
+    run(&history, MIDNIGHT, 1, &one(), 5);
+    assert!(dir.path().join("minutes/2030-01-31.day").exists());
+    drop(history);
+    // Five of these minutes were there before.
+    let history = open(dir.path(), MIDNIGHT - 15 * MINUTE_MS);
+    run(&history, MIDNIGHT - 15 * MINUTE_MS, 10, &one(), 7);
+    let minutes = |history: &History| {
+        completed(&look(history, &[endpoint(1)], MIDNIGHT - 20 * MINUTE_MS, MIDNIGHT, MINUTE_MS))
+    };
+    let expected = [[Some(5); 5], [Some(12); 5], [Some(7); 5], [None; 5]].concat();
+    assert_eq!((minutes(&history), completed_before_midnight(&history)), (expected.clone(), [120, 120]));
+    run(&history, MIDNIGHT, 1, &one(), 5);
+    assert!(!dir.path().join("minutes/2030-01-31.log").exists());
+    assert_eq!((minutes(&history), completed_before_midnight(&history)), (expected, [120, 120]));
+}
+
+#[test]
+fn a_server_that_was_killed_while_it_closed_a_day_counts_it_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = open(dir.path(), MIDNIGHT - 20 * MINUTE_MS);
+    run(&history, MIDNIGHT - 20 * MINUTE_MS, 10, &one(), 5);
+    let log = dir.path().join("minutes/2030-01-31.log");
+    let left = fs::read(&log).unwrap();
+    run(&history, MIDNIGHT, 1, &one(), 5);
+    drop(history);
+    fs::write(&log, left).unwrap();
+    let history = open(dir.path(), MIDNIGHT + MINUTE_MS);
+    assert_eq!(completed_before_midnight(&history), [50, 50]);
+    run(&history, MIDNIGHT + MINUTE_MS, 1, &one(), 5);
+    assert!(!log.exists());
+    assert_eq!(completed_before_midnight(&history), [50, 50]);
+}
+
+#[test]
+fn a_day_that_cannot_be_closed_stays_and_is_closed_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = |end: &str| dir.path().join(format!("minutes/2030-01-31.{end}"));
+    let history = open(dir.path(), MIDNIGHT - 20 * MINUTE_MS);
+    run(&history, MIDNIGHT - 20 * MINUTE_MS, 10, &one(), 5);
+    // The closed file cannot be written.
+    fs::create_dir(names("draft")).unwrap();
+    run(&history, MIDNIGHT, 1, &one(), 5);
+    assert!(names("log").exists() && !names("log.foreign").exists());
+    assert_eq!(completed_before_midnight(&history), [50, 50]);
+    fs::remove_dir(names("draft")).unwrap();
+    run(&history, MIDNIGHT + DAY_MS, 1, &one(), 5);
+    assert!(names("day").exists() && !names("log").exists());
+    assert_eq!(completed_before_midnight(&history), [50, 50]);
+}
+
+#[test]
+fn a_closed_day_that_is_damaged_is_set_aside_and_its_log_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = |end: &str| dir.path().join(format!("minutes/2030-01-31.{end}"));
+    let history = open(dir.path(), MIDNIGHT - 20 * MINUTE_MS);
+    run(&history, MIDNIGHT - 20 * MINUTE_MS, 10, &one(), 5);
+    fs::write(names("day"), "a letter").unwrap();
+    assert_eq!(completed_before_midnight(&history), [50, 50]);
+    run(&history, MIDNIGHT, 1, &one(), 5);
+    assert!(names("day").exists() && names("day.foreign").exists() && !names("log").exists());
+    assert_eq!(completed_before_midnight(&history), [50, 50]);
+}
+
+/// Samples an endpoint without work at the end of a step of 2 s.
+fn sample(history: &History, at: u64) {
+    let activity = Activity::default();
+    let workers = ObservedWorkers::default();
+    let observed = Observed { endpoint: endpoint(1), activity: &activity, workers, ready: Vec::new() };
+    history.sample(Millis(at), [observed]);
+}
+
+/// The log is a pipe, which blocks a reader until the test has written to it.
+#[test]
+fn a_sample_does_not_wait_for_a_reader_of_files() {
+    const NONBLOCK: i32 = 0o4000;
+    let dir = tempfile::tempdir().unwrap();
+    let history = Arc::new(open(dir.path(), BEGIN));
+    sample(&history, BEGIN + 2_000);
+    let path = dir.path().join("minutes/2030-01-31.log");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let reading = Arc::clone(&history);
+    let reader =
+        thread::spawn(move || look(&reading, &[endpoint(1)], BEGIN - HOUR_MS, BEGIN + HOUR_MS, 2_000));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    // A pipe without a reader cannot be opened like this.
+    let pipe = loop {
+        match fs::File::options().write(true).custom_flags(NONBLOCK).open(&path) {
+            Ok(pipe) => break pipe,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        thread::yield_now();
+    };
+    let (done, is_done) = mpsc::channel();
+    let observing = Arc::clone(&history);
+    let sampler = thread::spawn(move || {
+        sample(&observing, BEGIN + 4_000);
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(Duration::from_secs(30)).unwrap();
+    assert!(!reader.is_finished());
+    // The log is a file again, so that the reader ends however often it looks.
+    fs::remove_file(&path).unwrap();
+    drop(pipe);
+    assert_eq!(reader.join().unwrap().span.step_ms, 2_000);
+    sampler.join().unwrap();
+}
+
+#[test]
+fn what_was_planned_keeps_its_span_when_memory_moves_on() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path(), BEGIN - DAY_MS));
+    fs::write(dir.path().join("minutes/2030-01-30.day"), "").unwrap();
+    let history = open(dir.path(), BEGIN);
+    run(&history, BEGIN, 20, &one(), 1);
+    let (from, to) = (BEGIN + 5 * MINUTE_MS, BEGIN + 20 * MINUTE_MS);
+    let plan = history.plan(from, to, 2_000);
+    let before = history.read(plan, &[endpoint(1)]);
+    sample(&history, to + 2_000);
+    let after = history.read(plan, &[endpoint(1)]);
+    // Decided anew, the steps would be longer.
+    assert_eq!(history.plan(from, to, 2_000).span.step_ms, 10_000);
+    assert_eq!((before.span, after.span), (plan.span, plan.span));
+    assert_eq!(after.endpoints[0].1.slots()[1..], before.endpoints[0].1.slots()[1..]);
+}

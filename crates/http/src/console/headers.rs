@@ -1,0 +1,66 @@
+//! The headers that keep browsers from loading or running anything else in the console.
+
+use http::header::{
+    CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use http::{HeaderValue, header};
+
+/// The page loads its own files only, sends requests to its own server only, and cannot turn text into markup. The policy
+/// for Trusted Types returns the one address of the page's worker.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
+     media-src blob: data:; font-src 'self'; connect-src 'self'; worker-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+     trusted-types longshore-worker";
+
+/// A worker's script has the policy of its own response.
+const ASSET_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'";
+
+/// Everything that the console does not use. Writing to the clipboard is left on, for its copy buttons.
+const PERMISSIONS: &str = "accelerometer=(), autoplay=(), camera=(), clipboard-read=(), \
+     display-capture=(), encrypted-media=(), fullscreen=(), gamepad=(), geolocation=(), gyroscope=(), hid=(), \
+     idle-detection=(), local-fonts=(), magnetometer=(), microphone=(), midi=(), payment=(), \
+     picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), storage-access=(), \
+     usb=(), window-management=(), xr-spatial-tracking=()";
+
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-policy");
+
+const PAGE: [(HeaderName, &str); 7] = [
+    (CONTENT_SECURITY_POLICY, PAGE_POLICY),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (X_FRAME_OPTIONS, "DENY"),
+    (REFERRER_POLICY, "no-referrer"),
+    (OPENER_POLICY, "same-origin"),
+    (RESOURCE_POLICY, "same-origin"),
+    (PERMISSIONS_POLICY, PERMISSIONS),
+];
+
+const ASSET: [(HeaderName, &str); 4] = [
+    (CONTENT_SECURITY_POLICY, ASSET_POLICY),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    (RESOURCE_POLICY, "same-origin"),
+];
+
+/// Adds the headers that guard the page against other origins.
+pub(super) fn guard_page(headers: &mut HeaderMap) {
+    insert(headers, PAGE);
+}
+
+/// Guards a file of the page.
+pub(super) fn guard_asset(headers: &mut HeaderMap) {
+    insert(headers, ASSET);
+}
+
+/// What a response may be cached as, and by which request headers it varies.
+pub(super) fn cached(headers: &mut HeaderMap, control: &'static str) {
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(control));
+    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+}
+
+fn insert<const N: usize>(headers: &mut HeaderMap, added: [(HeaderName, &'static str); N]) {
+    for (name, value) in added {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}

@@ -1,0 +1,91 @@
+//! `/v1/events`: what changes on the server, told to its readers as server-sent events.
+//!
+//! ```text
+//!   actors ──► JobFeed ──┐
+//!   records, workers ────┼─► collector ──► ring ──► reader ──► response
+//!   audit log ───────────┘   (250 ms, 2 s)   (shared bytes)
+//! ```
+//!
+//! The collector, which is a part of the management API, renders each event once, into a [`ring`] that all readers share. A
+//! reader is a position in the ring: it holds no events of its own and delays no other part. A reader that falls behind gets
+//! `gap` in place of what it missed.
+
+pub(crate) mod hub;
+pub(crate) mod job_events;
+mod reader;
+mod ring;
+pub(crate) mod topic;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use crate::HttpState;
+use crate::gate::auth;
+use crate::openapi::parameter::{Parameter, ParameterKind, header, query};
+use crate::openapi::{Group, Operation};
+use crate::wire::api_error::ApiError;
+use crate::wire::query::Query;
+use crate::wire::sse;
+
+use reader::{Reader, Wanted};
+use topic::Topic;
+
+const PARAMETERS: &[Parameter] = &[
+    query("topics", ParameterKind::Made(topics), "only these topics, between commas; all without it"),
+    query("endpoint", ParameterKind::Text, "only the events of this endpoint"),
+    header(
+        "Last-Event-ID",
+        ParameterKind::Integer { min: 0, max: u64::MAX, default: None },
+        "the `id` of the last event that came; the events go on after it",
+    ),
+];
+
+const ABOUT: &str = "Server-sent events. `hello` is the first one, always: with `resumed: true` the events after \
+    `Last-Event-ID` follow, else read what you show. `jobs` has the counts of an endpoint and the jobs that changed, at most \
+    every 250 ms and 100 of them; `more` is the number of the other changes. `stats` has the numbers of `/health` that \
+    changed. `worker`, `endpoint` and `attention` have the resource, or its id and `deleted`; `audit` has an entry of the audit \
+    log. After `gap`, read again what you show. A key gets `jobs` and `stats` of endpoints whose jobs it may read, `audit` if \
+    it manages the server, and the rest of endpoints that it may read. The events end when the key or the session does.";
+
+/// The operation that streams events. The first reader calls `collect`, which fills the hub until it is not needed.
+pub(crate) fn group(collect: fn(&HttpState)) -> Group {
+    let answer = async move |State(state): State<HttpState>, uri: Uri, headers: HeaderMap| {
+        stream(state, &uri, &headers, collect)
+    };
+    let operations = vec![
+        Operation::get("StreamEvents", "/v1/events", answer)
+            .summary("what changes, as it changes")
+            .about(ABOUT)
+            .gives_text(sse::EVENT_STREAM)
+            .with(PARAMETERS)
+            .refuses(503),
+    ];
+    Group { name: "Events", about: "What changes, as it changes.", operations, schemas: Vec::new() }
+}
+
+/// The schema of `topics`.
+fn topics() -> Value {
+    let words = Topic::ALL.map(Topic::as_str).join("|");
+    json!({ "type": "string", "pattern": format!("^({words})(,({words}))*$") })
+}
+
+fn stream(
+    state: HttpState,
+    uri: &Uri,
+    headers: &HeaderMap,
+    collect: fn(&HttpState),
+) -> Result<Response, ApiError> {
+    let caller = auth::authorize_any(&state, headers)?;
+    let query = Query::of(uri)?;
+    let endpoint = query.get("endpoint").filter(|text| !text.is_empty());
+    let wanted = Wanted {
+        topics: topic::parse_list(query.get("topics").unwrap_or_default())?,
+        endpoint: endpoint.map(|name| auth::readable_endpoint(&state, &caller, name)).transpose()?,
+    };
+    let last = sse::last_event_id(headers)?;
+    let place = state.events().join(&caller.id, || collect(&state))?;
+    let reader = Reader::new(state, &caller, wanted, last, place);
+    Ok(sse::answer(reader, Reader::next))
+}

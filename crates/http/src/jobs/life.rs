@@ -1,0 +1,187 @@
+//! `jobs/{job}`: everything that is known of a job beside its input and output.
+
+use axum::response::{IntoResponse as _, Response};
+use longshore_engine::{DeliveryFilter, JobSnapshot};
+use longshore_model::{JobRow, JobState, Millis};
+use serde_json::{Map, Value, json};
+
+use super::openapi::{job_id, states};
+use super::webhooks;
+use crate::HttpState;
+use crate::gate::call::Call;
+use crate::openapi::schema::{array_of, count, object, text, time};
+use crate::wire::api_error::ApiError;
+use crate::wire::rfc3339::rfc3339;
+
+/// `GET /jobs/{job}`.
+pub(super) async fn life(call: Call) -> Result<Response, ApiError> {
+    let (id, jobs) = (call.job()?, call.endpoint.jobs());
+    let job = jobs.status(id).await?;
+    let row = &job.row;
+    let position = if row.state == JobState::InQueue { jobs.position(id).await? } else { None };
+    let requeue = if row.retries > 0 || row.attempt.0 > 1 { jobs.requeued(id).await? } else { None };
+    let mut view = record(&job);
+    view.extend(times(row));
+    view.extend(submit(&call.state, row));
+    view.insert("position".to_owned(), json!(position));
+    view.insert("chunks".to_owned(), json!(jobs.chunk_count(id).await?));
+    view.insert("attempts".to_owned(), Value::Array(attempts(row, requeue)));
+    let calls = if row.webhook || call.endpoint.record().webhook.is_some() {
+        jobs.deliveries(DeliveryFilter { job: Some(id), ..DeliveryFilter::default() }).await?
+    } else {
+        Vec::new()
+    };
+    view.insert("webhookReceiver".to_owned(), json!(calls.first().map(|call| call.receiver.as_str())));
+    view.insert("webhooks".to_owned(), calls.iter().map(webhooks::view).collect());
+    Ok(axum::Json(Value::Object(view)).into_response())
+}
+
+/// The members of `/status`, with the size of the output in its place.
+fn record(job: &JobSnapshot) -> Map<String, Value> {
+    let row = &job.row;
+    let mut view = Map::new();
+    let mut put = |name: &str, value: Value| drop(view.insert(name.to_owned(), value));
+    put("id", json!(row.id));
+    put("status", json!(row.state));
+    if row.state != JobState::InQueue && !row.never_taken {
+        put("delayTime", json!(row.delay_ms()));
+        put("executionTime", json!(row.execution_ms(job.now)));
+    }
+    if let Some(worker) = row.worker.as_ref().filter(|_| !row.never_taken) {
+        put("workerId", json!(worker));
+    }
+    if let Some(error) = &job.error {
+        put("error", json!(error));
+    }
+    put("retries", json!(row.retries));
+    put("inputBytes", json!(row.input_bytes));
+    put("outputBytes", json!(job.output.as_ref().map(bytes::Bytes::len)));
+    view
+}
+
+fn times(row: &JobRow) -> Map<String, Value> {
+    let known = |at: Millis| (at != Millis(0)).then(|| rfc3339(at));
+    let is_over = row.state.is_terminal();
+    let view = json!({
+        "createdAt": rfc3339(row.created_at),
+        "enqueuedAt": rfc3339(row.enqueued_at),
+        "startedAt": if row.never_taken { None } else { known(row.started_at) },
+        "completedAt": if is_over { known(row.finished_at) } else { None },
+        "ttlAt": if is_over { None } else { known(row.delete_at) },
+        "expiresAt": if is_over { known(row.delete_at) } else { None },
+    });
+    members(view)
+}
+
+/// Who submitted the job, and how.
+fn submit(state: &HttpState, row: &JobRow) -> Map<String, Value> {
+    let keys = state.engine().keys();
+    let key = row.submitter.key.map(|key| {
+        let id = key.to_string();
+        let name = keys.get(&id).map(|key| key.name.clone());
+        json!({ "id": id, "name": name })
+    });
+    let view = json!({
+        "owner": keys.owner_name(row.submitter.owner),
+        "key": key,
+        "mode": if row.id.is_sync() { "sync" } else { "async" },
+        "policy": {
+            "executionTimeout": row.execution_timeout_ms,
+            "ttl": row.ttl_ms,
+            "lowPriority": row.low_priority,
+        },
+    });
+    members(view)
+}
+
+/// The attempts that are known, oldest first: the last one that was requeued, and the present or last one.
+fn attempts(row: &JobRow, requeue: Option<(Millis, String)>) -> Vec<Value> {
+    let is_waiting = row.state == JobState::InQueue;
+    let mut attempts = Vec::new();
+    if let Some((at, reason)) = requeue {
+        let n = if is_waiting { row.attempt.0 } else { row.attempt.0.saturating_sub(1) };
+        attempts.push(json!({
+            "n": n, "worker": null, "takenAt": null, "endedAt": rfc3339(at), "end": "requeued", "reason": reason,
+        }));
+    }
+    if !is_waiting && !row.never_taken && row.ran() {
+        let is_over = row.state.is_terminal();
+        let end = match row.state {
+            JobState::Completed => Some("completed"),
+            JobState::Failed => Some("failed"),
+            JobState::TimedOut => Some("timedOut"),
+            JobState::Cancelled => Some("cancelled"),
+            JobState::InQueue | JobState::InProgress => None,
+        };
+        attempts.push(json!({
+            "n": row.attempt.0,
+            "worker": row.worker,
+            "takenAt": rfc3339(row.started_at),
+            "endedAt": is_over.then(|| rfc3339(row.finished_at)),
+            "end": end,
+            "reason": null,
+        }));
+    }
+    attempts
+}
+
+fn members(view: Value) -> Map<String, Value> {
+    match view {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+/// The schema of the response.
+pub(super) fn schemas() -> Vec<(&'static str, Value)> {
+    let nullable = |mut schema: Value| {
+        schema["nullable"] = json!(true);
+        schema
+    };
+    let later = || nullable(time());
+    let ends = ["completed", "failed", "timedOut", "cancelled", "requeued"];
+    let attempt = [
+        ("n", count()),
+        ("worker", nullable(text())),
+        ("takenAt", later()),
+        ("endedAt", later()),
+        ("end", nullable(json!({ "type": "string", "enum": ends }))),
+        ("reason", nullable(text())),
+    ];
+    let policy =
+        [("executionTimeout", count()), ("ttl", count()), ("lowPriority", json!({ "type": "boolean" }))];
+    let key = object(&[("id", text()), ("name", nullable(text()))], &["id", "name"]);
+    let life = [
+        ("id", job_id()),
+        ("status", states()),
+        ("delayTime", count()),
+        ("executionTime", count()),
+        ("workerId", text()),
+        ("error", text()),
+        ("retries", count()),
+        ("inputBytes", count()),
+        ("outputBytes", nullable(count())),
+        ("createdAt", time()),
+        ("enqueuedAt", time()),
+        ("startedAt", later()),
+        ("completedAt", later()),
+        ("ttlAt", later()),
+        ("expiresAt", later()),
+        ("owner", text()),
+        ("key", nullable(key)),
+        ("mode", json!({ "type": "string", "enum": ["sync", "async"] })),
+        ("policy", object(&policy, &["executionTimeout", "ttl", "lowPriority"])),
+        ("position", nullable(count())),
+        ("chunks", count()),
+        ("attempts", array_of(&object(&attempt, &["n", "worker", "takenAt", "endedAt", "end", "reason"]))),
+        ("webhookReceiver", nullable(text())),
+        ("webhooks", array_of(&json!({ "type": "object" }))),
+    ];
+    let required: Vec<_> =
+        life.iter().map(|(name, _)| *name).filter(|name| !OPTIONAL.contains(name)).collect();
+    let payload = json!({ "description": "the JSON that a client or a worker sent" });
+    vec![("JobLife", object(&life, &required)), ("Payload", payload)]
+}
+
+/// Members that are absent while they are unknown, as in `/status`.
+const OPTIONAL: [&str; 4] = ["delayTime", "executionTime", "workerId", "error"];

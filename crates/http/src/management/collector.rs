@@ -1,0 +1,103 @@
+//! Collects what has changed for `/v1/events`, while a reader is there: jobs and endpoints every 250 ms, all else every 2 s.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longshore_model::{Endpoint, EndpointId};
+use serde_json::json;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::endpoints;
+use super::slow_states::SlowStates;
+use crate::HttpState;
+use crate::events::hub::Draft;
+use crate::events::job_events;
+use crate::events::topic::Topic;
+
+/// The time between two events about the jobs of an endpoint.
+const TICK: Duration = Duration::from_millis(250);
+/// The time between two looks at what is not told by the actors.
+const SLOW_TICK: Duration = Duration::from_secs(2);
+
+/// Starts collecting. It ends by itself when no reader was there for a minute.
+pub(super) fn start(state: &HttpState) {
+    let engine = state.engine();
+    engine.watch_jobs(true);
+    for endpoint in engine.endpoints() {
+        // Changes that were collected for earlier readers.
+        drop(endpoint.take_job_changes());
+    }
+    // Noted here and not in the task: what changes before the task runs is told.
+    let audited = state.audit().and_then(|log| log.recent(0).last().map(|entry| entry.id)).unwrap_or(0);
+    engine.spawn(collect(state.clone(), Endpoints::of(state), audited));
+}
+
+/// Publishes what differs from `endpoints`, and the entries of the audit log after the one with the id `audited`.
+async fn collect(state: HttpState, mut endpoints: Endpoints, mut audited: u64) {
+    let slow = state.engine().spawn(collect_slow(state.clone()));
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let stop = || state.engine().watch_jobs(false);
+        if state.engine().is_stopping() || !state.events().is_needed(Instant::now(), stop) {
+            slow.abort();
+            return;
+        }
+        let mut drafts = Vec::new();
+        endpoints.changes(&state, &mut drafts);
+        for endpoint in state.engine().endpoints() {
+            let Some(changes) = endpoint.take_job_changes() else { continue };
+            let json = job_events::jobs(state.engine(), &endpoint.record(), &changes);
+            drafts.push(Draft { topic: Topic::Jobs, endpoint: Some(endpoint.id()), json });
+        }
+        for entry in state.audit().map(|log| log.recent(audited)).unwrap_or_default() {
+            audited = entry.id;
+            let json = json!(entry).to_string();
+            drafts.push(Draft { topic: Topic::Audit, endpoint: None, json });
+        }
+        state.events().publish(drafts);
+    }
+}
+
+async fn collect_slow(state: HttpState) {
+    let mut states = SlowStates::default();
+    let mut ticks = interval(SLOW_TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let drafts = states.changes(&state).await;
+        state.events().publish(drafts);
+    }
+}
+
+/// The endpoints as they were told last.
+struct Endpoints {
+    told: HashMap<EndpointId, Arc<Endpoint>>,
+}
+
+impl Endpoints {
+    /// The present endpoints: what readers read when they begin.
+    fn of(state: &HttpState) -> Self {
+        let all = state.engine().endpoints();
+        Self { told: all.into_iter().map(|endpoint| (endpoint.id(), endpoint.record())).collect() }
+    }
+
+    /// Adds an event for each endpoint that was created, changed or deleted.
+    fn changes(&mut self, state: &HttpState, drafts: &mut Vec<Draft>) {
+        let mut present = HashMap::with_capacity(self.told.len());
+        for endpoint in state.engine().endpoints() {
+            let (id, record) = (endpoint.id(), endpoint.record());
+            if self.told.remove(&id).is_none_or(|told| !Arc::ptr_eq(&told, &record)) {
+                let json = endpoints::for_events(state, &record).to_string();
+                drafts.push(Draft { topic: Topic::Endpoints, endpoint: Some(id), json });
+            }
+            present.insert(id, record);
+        }
+        for id in std::mem::replace(&mut self.told, present).into_keys() {
+            let json = json!({ "id": id, "deleted": true }).to_string();
+            drafts.push(Draft { topic: Topic::Endpoints, endpoint: Some(id), json });
+        }
+    }
+}

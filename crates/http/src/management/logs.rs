@@ -1,0 +1,177 @@
+//! `/v1/endpoints/{endpoint}/logs`: what all workers of an endpoint printed, by time, searched.
+
+mod lines;
+mod search;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use longshore_engine::EndpointHandle;
+use longshore_model::{JobId, Millis, WorkerId};
+use serde_json::{Value, json};
+
+use self::lines::WorkerLines;
+use self::search::{Cursor, Found, JobSpan, Search};
+use super::access::may_read_endpoint;
+use super::workers::blocking;
+use super::{JsonResult, PathId};
+use crate::HttpState;
+use crate::openapi::parameter::{Parameter, ParameterKind, query};
+use crate::openapi::schema::{array_of, count, object, text, time};
+use crate::openapi::{Group, Operation};
+use crate::wire::api_error::ApiError;
+use crate::wire::query::Query;
+use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
+
+const LINES_MAX: u64 = 5_000;
+const LINES_USUAL: u64 = 500;
+const LEVELS: [&str; 2] = ["ERROR", "WARNING"];
+
+const PARAMETERS: &[Parameter] = &[
+    query("q", ParameterKind::Text, "only lines with this text, in upper or lower case"),
+    query("worker", ParameterKind::Text, "only lines of this worker"),
+    query("job", ParameterKind::Text, "only lines that name this job, and those of its worker while it ran"),
+    query(
+        "level",
+        ParameterKind::Word { words: &LEVELS, default: None },
+        "only lines of this level or a worse one, as far as lines show theirs",
+    ),
+    query("since", ParameterKind::Time, "only lines that were printed at this time or later"),
+    query("until", ParameterKind::Time, "only lines that were printed before this time"),
+    query(
+        "limit",
+        ParameterKind::Integer { min: 1, max: LINES_MAX, default: Some(LINES_USUAL) },
+        "the most lines in the response",
+    ),
+    query("cursor", ParameterKind::Text, "where the previous response ended, from its `cursor`"),
+];
+
+const ABOUT: &str = "The newest line is the first. Times are those of the server, to about 100 ms; lines that an older version \
+    stored have none. A call reads at most 64 MiB or for 1 s: if `complete` is false, send its `cursor` to go on. Logs of the last \
+    ended workers are there, too; those of external workers stay on their own computers.";
+
+/// The operation on all logs of an endpoint.
+pub(super) fn group() -> Group {
+    let operations = vec![
+        Operation::get("SearchLogs", "/v1/endpoints/{endpoint}/logs", logs)
+            .summary("what the workers of an endpoint printed, newest first")
+            .about(ABOUT)
+            .gives("LogPage")
+            .with(PARAMETERS),
+    ];
+    let optional = |mut schema: Value| {
+        schema["nullable"] = json!(true);
+        schema
+    };
+    let line = object(
+        &[
+            ("id", text()),
+            ("at", optional(time())),
+            ("worker", text()),
+            ("job", optional(text())),
+            ("level", optional(text())),
+            ("text", text()),
+        ],
+        &["id", "at", "worker", "job", "level", "text"],
+    );
+    let page = object(
+        &[
+            ("lines", array_of(&line)),
+            ("scannedBytes", count()),
+            ("complete", json!({ "type": "boolean" })),
+            ("cursor", optional(text())),
+        ],
+        &["lines", "scannedBytes", "complete", "cursor"],
+    );
+    let about = "The lines that workers print, of all workers of an endpoint.";
+    Group { name: "Logs", about, operations, schemas: vec![("LogPage", page)] }
+}
+
+async fn logs(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    uri: Uri,
+    headers: HeaderMap,
+) -> JsonResult {
+    let (_, endpoint) = may_read_endpoint(&state, &headers, &id)?;
+    let query = Query::of(&uri)?;
+    let job = match query.get("job") {
+        Some(job) => Some(span_of(&endpoint, job).await),
+        None => None,
+    };
+    let search = Search {
+        text: query.get("q").unwrap_or_default().to_lowercase(),
+        job,
+        level: query.word("level", &LEVELS)?,
+        since: moment(&query, "since")?.unwrap_or(0),
+        until: moment(&query, "until")?.unwrap_or(u64::MAX),
+        limit: query.integer("limit", 1, LINES_MAX)?.unwrap_or(LINES_USUAL) as usize,
+        cursor: query.get("cursor").map(cursor).transpose()?,
+    };
+    let wanted = query.get("worker").map(str::to_owned);
+    let running: Vec<WorkerId> =
+        endpoint.workers().fleet_status().workers.iter().map(|worker| worker.id.clone()).collect();
+    let files = Arc::clone(state.files());
+    let found = blocking(move || {
+        let ended = files.ended_workers(&endpoint.id()).into_iter().filter_map(|ended| ended.id.parse().ok());
+        let mut workers: Vec<WorkerId> = running.into_iter().chain(ended).collect();
+        workers.sort();
+        workers.dedup();
+        workers.retain(|worker| wanted.as_ref().is_none_or(|wanted| wanted == worker.as_str()));
+        let sources = workers.into_iter().filter_map(|worker| {
+            let log = files.worker_log(&endpoint.id(), &worker)?;
+            Some(WorkerLines::open(worker.as_str().to_owned(), &log.path, search.last_ms()))
+        });
+        search.run(sources.collect())
+    });
+    Ok(page_of(&found.await?).into())
+}
+
+fn page_of(found: &Found) -> Value {
+    let lines = found.lines.iter().map(|line| {
+        let at = line.at.map(|at| rfc3339(Millis(at)));
+        json!({
+            "id": line.id(), "at": at, "worker": line.worker, "job": search::job_of(&line.text),
+            "level": search::level_of(&line.text), "text": line.text,
+        })
+    });
+    json!({
+        "lines": lines.collect::<Vec<_>>(),
+        "scannedBytes": found.scanned_bytes,
+        "complete": found.cursor.is_none(),
+        "cursor": found.cursor.as_ref().map(Cursor::to_string),
+    })
+}
+
+/// The job of a search: its id, and where and when it ran, if it is still known.
+async fn span_of(endpoint: &EndpointHandle, id: &str) -> JobSpan {
+    let found = match id.parse::<JobId>() {
+        Ok(job) => endpoint.jobs().status(job).await.ok(),
+        Err(_) => None,
+    };
+    let ran = found.and_then(|job| {
+        // A time of 0 has not come.
+        let end = Some(job.row.finished_at.0).filter(|at| *at > 0).unwrap_or(u64::MAX);
+        let started_at = Some(job.row.started_at.0).filter(|at| *at > 0)?;
+        Some((job.row.worker?.as_str().to_owned(), started_at, end))
+    });
+    JobSpan { id: id.to_owned(), ran }
+}
+
+fn cursor(text: &str) -> Result<Cursor, ApiError> {
+    Cursor::parse(text).ok_or_else(|| {
+        ApiError::bad_request(
+            "bad_parameter",
+            "`cursor` must be the `cursor` of an earlier response, without changes",
+        )
+    })
+}
+
+fn moment(query: &Query, name: &str) -> Result<Option<u64>, ApiError> {
+    let Some(text) = query.get(name) else { return Ok(None) };
+    let time = parse_rfc3339(text).ok_or_else(|| {
+        ApiError::bad_request("bad_parameter", format!("`{name}` must be a time like 2026-01-31T00:00:00Z"))
+    })?;
+    Ok(Some(time.0))
+}

@@ -1,0 +1,225 @@
+//! The lines of one worker's log files, the newest first, with the times at which they were printed.
+//!
+//! A log `log` has its predecessors `log.1`, `log.2`, and beside each a file `log.times`: pairs of an offset and of ms since
+//! 1970, both as little endian `u64`. Bytes from the offset on were printed at that time or later.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are read together.
+const PIECE_BYTES: u64 = 64 * 1024;
+/// A longer line is cut.
+const LINE_BYTES_MAX: usize = 16 * 1024;
+/// Predecessors of a log; more are not looked for.
+const FILES_MAX: u32 = 10;
+
+/// A printed line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// When it was printed, in ms since 1970; `None` if that was not stored.
+    pub(super) at: Option<u64>,
+    pub(super) worker: String,
+    /// Where it begins in its file.
+    pub(super) offset: u64,
+    pub(super) text: String,
+}
+
+impl Line {
+    /// What lines are ordered by.
+    pub(super) fn key(&self) -> (u64, &str, u64) {
+        (self.at.unwrap_or(0), &self.worker, self.offset)
+    }
+
+    /// An id that tells the line from others of the endpoint.
+    pub(super) fn id(&self) -> String {
+        format!("{}.{}.{}", self.at.unwrap_or(0), self.offset, self.worker)
+    }
+}
+
+/// The lines of one worker.
+pub(super) struct WorkerLines {
+    worker: String,
+    /// Files that are not read yet, the newest last.
+    files: Vec<PathBuf>,
+    present: Option<OpenLog>,
+    /// Lines after this time are not wanted.
+    last_ms: u64,
+    /// Bytes that were read.
+    pub(super) scanned_bytes: u64,
+}
+
+/// A file, read from its end.
+struct OpenLog {
+    file: File,
+    times: Vec<(u64, u64)>,
+    /// Where `rest` begins in the file.
+    start: u64,
+    /// Bytes that are read and not returned; they end with a whole line.
+    rest: Vec<u8>,
+}
+
+impl WorkerLines {
+    /// The lines of the log at this path, without most of those after `last_ms`.
+    pub(super) fn open(worker: String, path: &Path, last_ms: u64) -> Self {
+        let older = (1..FILES_MAX).map(|number| path.with_added_extension(number.to_string()));
+        let mut files: Vec<PathBuf> =
+            std::iter::once(path.to_owned()).chain(older.take_while(|path| path.is_file())).collect();
+        files.reverse();
+        Self { worker, files, present: None, last_ms, scanned_bytes: 0 }
+    }
+
+    /// The line before those that were returned. A file that cannot be read has none.
+    pub(super) fn next(&mut self) -> Option<Line> {
+        loop {
+            if self.present.is_none() {
+                let path = self.files.pop()?;
+                self.present = OpenLog::open(&path, self.last_ms).ok();
+            }
+            let Some(log) = &mut self.present else { continue };
+            let before = log.start;
+            let found = log.last_line();
+            self.scanned_bytes += before - log.start;
+            match found {
+                Some((offset, text)) => {
+                    return Some(Line { at: log.time(offset), worker: self.worker.clone(), offset, text });
+                }
+                None => self.present = None,
+            }
+        }
+    }
+}
+
+impl OpenLog {
+    fn open(path: &Path, last_ms: u64) -> io::Result<Self> {
+        // The times are read first: later ones are of bytes that are not read.
+        let times = times_of(&path.with_added_extension("times"));
+        let mut file = File::open(path)?;
+        let len = file.seek(SeekFrom::End(0))?;
+        let unwanted = times.iter().find(|(_, ms)| *ms > last_ms).map(|(offset, _)| *offset);
+        Ok(Self { file, times, start: unwanted.unwrap_or(len).min(len), rest: Vec::new() })
+    }
+
+    /// Takes the last line: its offset and its text without the line end.
+    fn last_line(&mut self) -> Option<(u64, String)> {
+        loop {
+            let end = self.rest.strip_suffix(b"\n").map_or(self.rest.len(), <[u8]>::len);
+            if let Some(at) = self.rest[..end].iter().rposition(|byte| *byte == b'\n') {
+                let text = text_of(&self.rest[at + 1..end]);
+                self.rest.truncate(at + 1);
+                return Some((self.start + at as u64 + 1, text));
+            }
+            if self.start == 0 {
+                if self.rest.is_empty() {
+                    return None;
+                }
+                let text = text_of(&self.rest[..end]);
+                self.rest.clear();
+                return Some((0, text));
+            }
+            self.read_more().ok()?;
+        }
+    }
+
+    fn read_more(&mut self) -> io::Result<()> {
+        let len = PIECE_BYTES.min(self.start);
+        self.file.seek(SeekFrom::Start(self.start - len))?;
+        let mut piece = vec![0; len as usize];
+        self.file.read_exact(&mut piece)?;
+        self.start -= len;
+        // Only the start of a long line is shown, so its end need not stay.
+        if self.rest.len() > 2 * LINE_BYTES_MAX && !self.rest[..self.rest.len() - 1].contains(&b'\n') {
+            self.rest.truncate(LINE_BYTES_MAX);
+        }
+        piece.append(&mut self.rest);
+        self.rest = piece;
+        Ok(())
+    }
+
+    /// When the byte at this offset was printed.
+    fn time(&self, offset: u64) -> Option<u64> {
+        let after = self.times.partition_point(|(from, _)| *from <= offset);
+        Some(self.times[..after].last()?.1)
+    }
+}
+
+/// The text of a line, cut if it is long.
+fn text_of(bytes: &[u8]) -> String {
+    let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+    if bytes.len() <= LINE_BYTES_MAX {
+        return String::from_utf8_lossy(bytes).into_owned();
+    }
+    let text = String::from_utf8_lossy(&bytes[..LINE_BYTES_MAX]);
+    format!("{text}… (cut, the line is longer)")
+}
+
+/// The pairs of a file of times; none without a file. Bytes that are no whole pair, or out of order, end the list.
+fn times_of(path: &Path) -> Vec<(u64, u64)> {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+    let mut times: Vec<(u64, u64)> = Vec::new();
+    for pair in bytes.chunks_exact(16) {
+        let (offset, ms) = (number(&pair[..8]), number(&pair[8..]));
+        if times.last().is_some_and(|(last, last_ms)| offset < *last || ms < *last_ms) {
+            continue;
+        }
+        times.push((offset, ms));
+    }
+    times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &Path, last_ms: u64) -> Vec<(Option<u64>, u64, String)> {
+        let mut lines = WorkerLines::open("w".to_owned(), path, last_ms);
+        std::iter::from_fn(|| lines.next()).map(|line| (line.at, line.offset, line.text)).collect()
+    }
+
+    fn times(pairs: &[(u64, u64)]) -> Vec<u8> {
+        pairs.iter().flat_map(|(offset, ms)| [offset.to_le_bytes(), ms.to_le_bytes()]).flatten().collect()
+    }
+
+    #[test]
+    fn lines_come_from_the_end_through_all_files_with_their_times() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let text = (0..20_000).map(|number| format!("line {number}\n")).collect::<Vec<_>>().concat();
+        std::fs::write(dir.path().join("log.1"), &text).unwrap();
+        std::fs::write(dir.path().join("log.1.times"), times(&[(0, 1_000), (14, 2_000)])).unwrap();
+        std::fs::write(&path, "a\n\nb\nhalf").unwrap();
+        std::fs::write(dir.path().join("log.times"), times(&[(0, 3_000), (3, 4_000)])).unwrap();
+        let lines = read(&path, u64::MAX);
+        let named = |at, offset, text: &str| (Some(at), offset, text.to_owned());
+        assert_eq!(
+            lines[..4],
+            [named(4_000, 5, "half"), named(4_000, 3, "b"), named(3_000, 2, ""), named(3_000, 0, "a")]
+        );
+        assert_eq!(lines.len(), 20_004);
+        assert_eq!(lines[4].2, "line 19999");
+        assert_eq!(
+            lines[20_001..],
+            [named(2_000, 14, "line 2"), named(1_000, 7, "line 1"), named(1_000, 0, "line 0")]
+        );
+        // Later lines are left out where the times tell.
+        assert_eq!(read(&path, 3_500)[0], named(3_000, 2, ""));
+        assert_eq!(read(&path, 1_500)[0], named(1_000, 7, "line 1"));
+    }
+
+    #[test]
+    fn a_log_without_times_has_lines_and_a_long_line_is_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        std::fs::write(&path, format!("first\n{}\nlast\n", "x".repeat(300_000))).unwrap();
+        let lines = read(&path, 5);
+        assert_eq!((lines[0].2.as_str(), lines[2].2.as_str(), lines[0].0), ("last", "first", None));
+        assert!(
+            lines[1].2.starts_with("xxx") && lines[1].2.len() < 17_000 && lines[1].2.ends_with("longer)")
+        );
+        std::fs::write(&path, b"\xff\xfe\r\n").unwrap();
+        std::fs::write(dir.path().join("log.times"), [7; 41]).unwrap();
+        assert_eq!(read(&path, u64::MAX)[0].2, "\u{fffd}\u{fffd}");
+        assert!(read(&dir.path().join("none"), 5).is_empty());
+    }
+}

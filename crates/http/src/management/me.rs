@@ -1,0 +1,113 @@
+//! `/v1/me`: the key of the request, and what it may do.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use longshore_model::{ApiKey, Permission};
+use serde_json::{Value, json};
+
+use super::JsonResult;
+use super::api_keys::shown_scopes;
+use crate::HttpState;
+use crate::gate::caller::Caller;
+use crate::gate::{auth, client};
+use crate::openapi::schema::{array_of, object, text};
+use crate::openapi::{Group, Operation};
+use crate::wire::rfc3339::rfc3339;
+
+/// The operation that describes the request's key.
+pub(super) fn group() -> Group {
+    let nullable = |kind: &str| json!({ "type": kind, "nullable": true });
+    let nullable_time = json!({ "type": "string", "format": "date-time", "nullable": true });
+    let some = json!({ "oneOf": [{ "type": "string", "enum": ["*"] }, array_of(&text())] });
+    let key = object(
+        &[
+            ("id", text()),
+            ("name", text()),
+            ("prefix", nullable("string")),
+            ("scopes", array_of(&json!({ "type": "object" }))),
+            ("expiresAt", nullable_time),
+        ],
+        &["id", "name", "prefix", "scopes", "expiresAt"],
+    );
+    let time = || json!({ "type": "string", "format": "date-time" });
+    let mut session = object(&[("openedAt", time()), ("expiresAt", time())], &["openedAt", "expiresAt"]);
+    session["nullable"] = json!(true);
+    let server = object(
+        &[("version", text()), ("publicUrl", nullable("string")), ("basePath", text())],
+        &["version", "publicUrl", "basePath"],
+    );
+    let may = object(
+        &[
+            ("manage", json!({ "type": "boolean", "description": "change the whole catalog" })),
+            ("endpoints", described(&some, "change these endpoints; `*` for all")),
+            ("read", described(&some, "read the settings, workers and logs of these endpoints")),
+            ("requests", described(&some, "read the jobs of these endpoints")),
+            ("jobs", described(&some, "submit, cancel and retry jobs of these endpoints")),
+        ],
+        &["manage", "endpoints", "read", "requests", "jobs"],
+    );
+    let me = object(
+        &[("key", key), ("session", session), ("server", server), ("may", may)],
+        &["key", "session", "server", "may"],
+    );
+    let operations = vec![
+        Operation::get("GetMe", "/v1/me", me_of_request)
+            .summary("the key of the request, and what it may do")
+            .about("Every valid key may read this.")
+            .gives("Me"),
+    ];
+    Group { name: "Me", about: "The key of the request.", operations, schemas: vec![("Me", me)] }
+}
+
+fn described(schema: &Value, text: &str) -> Value {
+    let mut schema = schema.clone();
+    schema["description"] = json!(text);
+    schema
+}
+
+async fn me_of_request(State(state): State<HttpState>, headers: HeaderMap) -> JsonResult {
+    let caller = auth::authorize_any(&state, &headers)?;
+    Ok(me(&state, &headers, &caller).into())
+}
+
+/// What the caller is and may do.
+pub(crate) fn me(state: &HttpState, headers: &HeaderMap, caller: &Caller) -> Value {
+    let limits = &state.console().session_limits;
+    let session = caller.session.as_ref().map(|session| {
+        json!({ "openedAt": rfc3339(session.opened_at), "expiresAt": rfc3339(session.expires_at(limits)) })
+    });
+    // The operator chose the text of the operator's key, so that its beginning is a part of the secret.
+    let prefix = (caller.id != auth::OPERATOR).then(|| format!("ls_{}", caller.id));
+    json!({
+        "key": {
+            "id": caller.id,
+            "name": caller.name,
+            "prefix": prefix,
+            "scopes": shown_scopes(caller),
+            "expiresAt": caller.expires_at.map(rfc3339),
+        },
+        "session": session,
+        "server": {
+            "version": env!("CARGO_PKG_VERSION"),
+            "publicUrl": state.console().public_url,
+            "basePath": client::base(state, headers),
+        },
+        "may": {
+            "manage": caller.manages_all(),
+            "endpoints": endpoints(state, caller, Permission::WriteCatalog),
+            "read": endpoints(state, caller, Permission::ReadCatalog),
+            "requests": endpoints(state, caller, Permission::ReadJobs),
+            "jobs": endpoints(state, caller, Permission::WriteJobs),
+        },
+    })
+}
+
+/// The ids of the endpoints for which the key has a permission; `*` for all.
+fn endpoints(state: &HttpState, key: &ApiKey, permission: Permission) -> Value {
+    let now = auth::now_for(key, state);
+    if key.permits(permission, None, now) {
+        return json!("*");
+    }
+    let all = state.engine().endpoints().into_iter().map(|endpoint| endpoint.id());
+    all.filter(|id| key.permits(permission, Some(id), now)).map(|id| id.to_string()).collect()
+}

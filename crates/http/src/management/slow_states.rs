@@ -1,0 +1,177 @@
+//! What the events tell by looking: the numbers and the workers of each endpoint.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::iter;
+use longshore_engine::EndpointHandle;
+use longshore_model::EndpointId;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use super::{attention, pods};
+use crate::HttpState;
+use crate::events::hub::Draft;
+use crate::events::topic::Topic;
+
+/// How long an endpoint may take to say its numbers. One that takes longer is left out once.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Endpoints that are asked concurrently.
+const CONCURRENT: usize = 16;
+/// A problem whose text alone has changed, such as the time since it began, is told again in one of this many looks.
+const LOOKS_PER_TEXT: u64 = 5;
+/// Members of a worker that change while nothing happens.
+const ALWAYS_NEW: [&str; 2] = ["idleMs", "lastHeardAt"];
+
+/// The states as they were told last, by endpoint.
+#[derive(Default)]
+pub(super) struct SlowStates {
+    told: HashMap<EndpointId, EndpointState>,
+    looks: u64,
+}
+
+#[derive(Clone, Default)]
+struct EndpointState {
+    slug: Option<String>,
+    stats: Map<String, Value>,
+    /// The workers by id.
+    workers: BTreeMap<String, Value>,
+    /// What is wrong with the endpoint.
+    problem: Option<Value>,
+}
+
+impl SlowStates {
+    /// Returns the events for what has changed since the last call. For a reader that came since then, everything is told:
+    /// what it read before may have changed back meanwhile, to what was told last.
+    pub(super) async fn changes(&mut self, state: &HttpState) -> Vec<Draft> {
+        let tells_all = state.events().has_new_reader();
+        self.looks += 1;
+        let tells_texts = self.looks.is_multiple_of(LOOKS_PER_TEXT);
+        let look = |endpoint: EndpointHandle| async move {
+            (endpoint.id(), timeout(PATIENCE, look(state, &endpoint)).await.ok().flatten())
+        };
+        let seen: Vec<_> =
+            iter(state.engine().endpoints()).map(look).buffer_unordered(CONCURRENT).collect().await;
+        let mut drafts = Vec::new();
+        let mut told = HashMap::with_capacity(seen.len());
+        for (id, now) in seen {
+            let before = self.told.remove(&id);
+            // An endpoint that says nothing is as it was told.
+            let Some(now) = now.or_else(|| before.clone()) else { continue };
+            let before = before.unwrap_or_default();
+            // A reader that has joined since may have read what has gone.
+            now.deletions(id, &before, &mut drafts);
+            let known = if tells_all { EndpointState::default() } else { before };
+            now.differences(id, &known, &mut drafts);
+            now.problem_differences(id, &known, tells_texts, &mut drafts);
+            told.insert(id, now);
+        }
+        // The endpoints that were deleted.
+        for (id, before) in &self.told {
+            EndpointState::default().deletions(*id, before, &mut drafts);
+        }
+        self.told = told;
+        drafts
+    }
+}
+
+/// The present state of an endpoint; `None` if its queue cannot say it.
+async fn look(http: &HttpState, endpoint: &EndpointHandle) -> Option<EndpointState> {
+    let health = endpoint.jobs().health().await.ok()?;
+    let (counters, counts) = (health.counters, health.workers);
+    let Value::Object(stats) = json!({
+        "queued": health.in_queue,
+        "running": health.in_progress,
+        "completed": counters.completed,
+        "failed": counters.failed,
+        "retried": counters.retried,
+        "idle": counts.idle,
+        "starting": counts.initializing,
+        "ready": counts.ready,
+        "busy": counts.running,
+        "throttled": counts.throttled,
+        "unhealthy": counts.unhealthy,
+    }) else {
+        return None;
+    };
+    let workers = pods::for_events(http, endpoint).await.into_iter().map(|worker| {
+        let id = worker["id"].as_str().unwrap_or_default().to_owned();
+        (id, worker)
+    });
+    // Of an endpoint without any of these, nothing is wrong.
+    let may_be_wrong = health.in_queue > 0 || counts.unhealthy > 0 || counts.throttled > 0;
+    let problem = if may_be_wrong { attention::for_events(http, endpoint).await } else { None };
+    Some(EndpointState { slug: endpoint.record().slug.clone(), stats, workers: workers.collect(), problem })
+}
+
+impl EndpointState {
+    /// Adds the events of the workers and the problem of `before` that this state no longer has.
+    fn deletions(&self, endpoint: EndpointId, before: &Self, drafts: &mut Vec<Draft>) {
+        let mut tell = |topic, json: Value| {
+            drafts.push(Draft { topic, endpoint: Some(endpoint), json: json.to_string() });
+        };
+        for id in before.workers.keys().filter(|id| !self.workers.contains_key(*id)) {
+            tell(Topic::Workers, json!({ "id": id, "endpointId": endpoint, "deleted": true }));
+        }
+        let id = |problem: &Option<Value>| problem.as_ref().map(|problem| problem["id"].clone());
+        if let Some(gone) = id(&before.problem).filter(|gone| Some(gone) != id(&self.problem).as_ref()) {
+            tell(Topic::Attention, json!({ "id": gone, "endpoint": endpoint, "deleted": true }));
+        }
+    }
+
+    /// Adds the events of what this state has and `before` has not, or otherwise.
+    fn differences(&self, endpoint: EndpointId, before: &Self, drafts: &mut Vec<Draft>) {
+        let slug = &self.slug;
+        let changed = self.stats.iter().filter(|(name, value)| before.stats.get(*name) != Some(*value));
+        let mut stats: Map<_, _> = changed.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if !stats.is_empty() {
+            stats.insert("endpoint".to_owned(), json!(endpoint));
+            stats.insert("slug".to_owned(), json!(slug));
+            let json = Value::Object(stats).to_string();
+            drafts.push(Draft { topic: Topic::Stats, endpoint: Some(endpoint), json });
+        }
+        let mut tell = |json: Value| {
+            drafts.push(Draft { topic: Topic::Workers, endpoint: Some(endpoint), json: json.to_string() });
+        };
+        for (id, worker) in &self.workers {
+            if before.workers.get(id).is_none_or(|told| lasting(told) != lasting(worker)) {
+                tell(worker.clone());
+            }
+        }
+    }
+
+    /// Adds the event of a problem that `before` has not, or otherwise.
+    fn problem_differences(
+        &self,
+        endpoint: EndpointId,
+        before: &Self,
+        tells_texts: bool,
+        drafts: &mut Vec<Draft>,
+    ) {
+        let Some(problem) = &self.problem else { return };
+        let is_new = before.problem.as_ref().map(lasting_problem) != Some(lasting_problem(problem));
+        if is_new || tells_texts && before.problem.as_ref() != Some(problem) {
+            let json = problem.to_string();
+            drafts.push(Draft { topic: Topic::Attention, endpoint: Some(endpoint), json });
+        }
+    }
+}
+
+/// A problem without the members that change as time passes.
+fn lasting_problem(problem: &Value) -> Value {
+    let mut problem = problem.clone();
+    if let Value::Object(members) = &mut problem {
+        members.retain(|name, _| !["text", "jobs"].contains(&name.as_str()));
+    }
+    problem
+}
+
+/// A worker without the members that change while nothing happens.
+fn lasting(worker: &Value) -> Value {
+    let mut worker = worker.clone();
+    if let Value::Object(members) = &mut worker {
+        members.retain(|name, _| !ALWAYS_NEW.contains(&name.as_str()));
+    }
+    worker
+}

@@ -1,0 +1,124 @@
+//! The pages of the console: addresses, headers and encodings.
+
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+use longshore_console::TREE_HASH;
+
+use super::direct::{Direct, Reply, request};
+use super::fixture::Fixture;
+use crate::{ConsoleSettings, HttpSettings};
+
+fn asset(path: &str) -> String {
+    format!("/console/a/{TREE_HASH}/{path}")
+}
+
+async fn get(server: &Direct, path: &str, headers: &[(&'static str, &str)]) -> Reply {
+    let mut asked = request("GET", path, None, "");
+    for (name, value) in headers {
+        asked.headers_mut().insert(*name, value.parse().unwrap());
+    }
+    server.send(asked).await
+}
+
+fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut plain).unwrap();
+    plain
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_page_is_the_same_at_every_address_and_is_guarded() {
+    let server = Direct::start().await;
+    let page = get(&server, "/console", &[]).await;
+    assert_eq!(page.status, 200);
+    assert_eq!(page.body, longshore_console::shell("").as_bytes());
+    for path in ["/console/", "/console/endpoints/hello/requests/019a", "/console/index.html"] {
+        assert_eq!(get(&server, path, &[]).await.body, page.body, "{path}");
+    }
+    let policy = page.header("content-security-policy").unwrap();
+    for part in ["default-src 'none'", "require-trusted-types-for 'script'", "frame-ancestors 'none'"] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    for (name, value) in [
+        ("content-type", "text/html; charset=utf-8"),
+        ("cache-control", "no-cache"),
+        ("vary", "Accept-Encoding"),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
+        assert_eq!(page.header(name), Some(value), "{name}");
+    }
+    assert!(page.header("permissions-policy").unwrap().contains("camera=()"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_browser_that_has_the_page_gets_no_second_one() {
+    let server = Direct::start().await;
+    let page = get(&server, "/console", &[]).await;
+    let tag = page.header("etag").unwrap();
+    let again = get(&server, "/console/keys", &[("if-none-match", tag)]).await;
+    assert_eq!((again.status.as_u16(), again.body.len()), (304, 0));
+    assert!(again.header("content-security-policy").is_some());
+    assert_eq!(get(&server, "/console", &[("if-none-match", "W/\"other\"")]).await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_are_kept_for_ever_and_come_packed_or_not() {
+    let server = Direct::start().await;
+    let plain = get(&server, &asset("main.js"), &[]).await;
+    assert_eq!(plain.status, 200);
+    assert_eq!(plain.header("content-encoding"), None);
+    assert_eq!(plain.header("content-type"), Some("text/javascript; charset=utf-8"));
+    assert_eq!(plain.header("cache-control"), Some("public, max-age=31536000, immutable"));
+    assert_eq!(plain.header("x-content-type-options"), Some("nosniff"));
+    let page = get(&server, "/console", &[("accept-encoding", "gzip, br")]).await;
+    assert_eq!(page.header("content-encoding"), Some("gzip"));
+    assert_eq!(unpacked(&page.body), longshore_console::shell("").as_bytes());
+    let packed = get(&server, &asset("main.js"), &[("accept-encoding", "gzip, br")]).await;
+    if longshore_console::asset("main.js").unwrap().is_gzip {
+        assert_eq!(packed.header("content-encoding"), Some("gzip"));
+        assert_eq!(unpacked(&packed.body), plain.body);
+    } else {
+        assert_eq!((packed.header("content-encoding"), &packed.body), (None, &plain.body));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_that_do_not_exist_are_404_and_not_kept() {
+    let server = Direct::start().await;
+    for path in ["none.js", "index.html", "../main.js", "%2e%2e/Cargo.toml"] {
+        let answer = get(&server, &asset(path), &[]).await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(answer.code(), "route_not_found");
+        assert_eq!(answer.header("cache-control"), None);
+    }
+    let other = get(&server, "/console/a/0123456789abcdef/main.js", &[]).await;
+    assert_eq!(other.status, 404, "a file of another version");
+}
+
+#[tokio::test]
+async fn behind_a_base_path_everything_is_found_with_and_without_it() {
+    let console = ConsoleSettings { base: "/longshore".to_owned(), ..ConsoleSettings::default() };
+    let fixture = Fixture::with(&HttpSettings { console, ..HttpSettings::default() }, "").await;
+    for head in ["GET /console", "GET /longshore/console/keys", "GET //longshore//console/"] {
+        let page = fixture.ask(head, "").await;
+        assert_eq!(page.status, 200, "{head}");
+        assert!(page.text().contains("\"/longshore/console/a/"), "{head}");
+    }
+    for head in ["GET /longshore/v1/endpoints", "GET /v1/endpoints", "GET /longshore/v2/demo/health"] {
+        assert_eq!(fixture.ask(head, "").await.status, 200, "{head}");
+    }
+    assert_eq!(fixture.ask("GET /longshoreman/v1/endpoints", "").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_console_that_is_off_is_not_there() {
+    let console = ConsoleSettings { is_on: false, ..ConsoleSettings::default() };
+    let fixture = Fixture::with(&HttpSettings { console, ..HttpSettings::default() }, "").await;
+    for path in ["/console", "/console/keys", &asset("main.js")] {
+        assert_eq!(fixture.ask(&format!("GET {path}"), "").await.status, 404, "{path}");
+    }
+}

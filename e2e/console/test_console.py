@@ -1,0 +1,273 @@
+"""The console in a browser: signing in, running and following jobs, keys, and what a key may not do."""
+
+import re
+
+import requests
+from playwright.sync_api import expect
+
+from harness.browser import LAN_NAME, key_for
+from harness.client import Api
+from harness.server import ADMIN_KEY
+from harness.wait import until
+
+REFUSED = "This server does not know that key, or it has ended."
+
+
+def test_a_wrong_key_is_refused_and_the_right_one_signs_in_and_out(console):
+    tab = console()
+    page = tab.go("/endpoints")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.get_by_label("API key").fill("ls_wrong")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_have_text(REFUSED)
+    tab.forget("401")
+    page.get_by_label("API key").fill(ADMIN_KEY)
+    page.keyboard.press("Enter")
+    # Back to where one wanted to go.
+    expect(page.get_by_role("heading", name="Endpoints", level=1)).to_be_visible()
+    cookies = tab.context.cookies()
+    assert [(cookie["httpOnly"], cookie["sameSite"]) for cookie in cookies] == [(True, "Strict")], cookies
+    stored = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, location.href])")
+    assert ADMIN_KEY not in stored and ADMIN_KEY not in page.content()
+    page.reload()
+    expect(page.get_by_role("heading", name="Endpoints", level=1)).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_a_code_signs_in_once_and_leaves_no_trace(console, api):
+    code = api.ok("POST", "/v1/console-codes")["code"]
+    first, second = console(), console()
+    page = first.go(f"/#code={code}")
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    assert code not in page.url and code not in page.evaluate("JSON.stringify(history.state)")
+    page = second.go(f"/#code={code}")
+    expect(page.get_by_text("This code was used, or is older than a minute.")).to_be_visible()
+    second.forget("401")
+
+
+def test_a_job_is_run_and_its_output_is_shown(console, api):
+    endpoint = api.endpoint("echo.py", name="Echo")
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}")
+    page = tab.page
+    expect(page.get_by_role("heading", name="Echo", level=1)).to_be_visible()
+    page.get_by_role("button", name="Run a job").click()
+    page.get_by_label("Input, a JSON object").fill('{"seed": 9007199254740993123, "prompt": "a harbour"}')
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("main").get_by_text("Completed", exact=True)).to_be_visible(timeout=60_000)
+    output = page.get_by_role("region", name="Output")
+    # All digits, which a number of JavaScript does not have.
+    expect(output.get_by_text("9007199254740993123")).to_be_visible()
+    expect(page.get_by_role("region", name="Life")).to_contain_text("Ran on")
+    job = page.url.rsplit("/", 1)[1]
+    assert endpoint.status(job)["status"] == "COMPLETED"
+    page.get_by_role("link", name="Requests", exact=True).nth(1).click()
+    row = page.get_by_role("row").filter(has_text=job[-12:])
+    expect(row).to_contain_text("Completed")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{tab.root}/endpoints/{endpoint.id}/requests/{job}")
+
+
+def test_a_stream_is_seen_before_its_end_and_stays_for_others(console, api):
+    endpoint = api.endpoint("generator.py")
+    job = endpoint.run({"count": 40, "pause": 0.1})
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}")
+    stream = tab.page.get_by_role("region", name="Stream")
+    expect(stream).to_contain_text('"n": 3', timeout=60_000)
+    assert endpoint.status(job)["status"] == "IN_PROGRESS"
+    expect(tab.page.get_by_role("main").get_by_text("Completed", exact=True)).to_be_visible()
+    expect(stream).to_contain_text("40 chunks")
+    # Reading drained nothing: a plain poll still gets every chunk.
+    assert [chunk["output"]["n"] for chunk in endpoint.ok("GET", f"/stream/{job}")] == list(range(40))
+
+
+def test_a_failed_job_says_why_and_is_retried(console, api):
+    endpoint = api.endpoint("outcomes.py")
+    job = endpoint.run({"mood": "raise"})
+    endpoint.wait_for(job, "FAILED", timeout_s=60)
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}")
+    page = tab.page
+    expect(page.get_by_role("heading", name="The handler raised ValueError")).to_be_visible()
+    expect(page.get_by_text("the handler raised", exact=True)).to_be_visible()
+    expect(page.get_by_text('File "outcomes.py"')).to_be_visible()
+    before = endpoint.status(job)["executionTime"], endpoint.health()["jobs"]["failed"]
+    page.keyboard.press("r")
+    expect(page.get_by_text("The job is queued again.").first).to_be_visible()
+    until(lambda: endpoint.health()["jobs"]["failed"] == before[1] + 1, "the retry has failed, too", 30)
+    expect(page.get_by_role("heading", name="The handler raised ValueError")).to_be_visible()
+
+
+def test_a_waiting_job_says_why_and_is_cancelled_by_a_second_press(console, api):
+    endpoint = api.external(name="No workers")
+    jobs = [endpoint.run() for _ in range(3)]
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{jobs[2]}")
+    page = tab.page
+    expect(page.get_by_role("heading", name="No worker is there")).to_be_visible()
+    expect(page.get_by_text("3, 2 ahead")).to_be_visible()
+    page.get_by_role("button", name="Cancel job").click()
+    assert endpoint.status(jobs[2])["status"] == "IN_QUEUE"
+    page.get_by_role("button", name="Sure?").click()
+    expect(page.get_by_role("main").get_by_text("Cancelled", exact=True)).to_be_visible()
+    assert endpoint.status(jobs[2])["status"] == "CANCELLED"
+
+
+def test_an_endpoint_is_paused_and_resumed(console, api):
+    endpoint = api.external(name="Pausing", workersMax=5, workersMin=0)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
+    page.get_by_role("button", name="Pause").click()
+    until(lambda: api.ok("GET", f"/v1/endpoints/{endpoint.id}")["workersMax"] == 0, "paused", 10)
+    page.get_by_role("button", name="Resume").click()
+    until(lambda: api.ok("GET", f"/v1/endpoints/{endpoint.id}")["workersMax"] == 5, "resumed", 10)
+
+
+def test_a_key_is_made_used_and_revoked_and_its_browser_signed_out(console, api, server):
+    endpoint = api.external(name="Keyed")
+    page = console().sign_in(path="/api-keys").page
+    page.get_by_role("button", name="Make a key").click()
+    page.get_by_label("Name", exact=True).fill("website")
+    page.get_by_role("radio", name="Look").check()
+    page.get_by_role("button", name="Make the key").click()
+    expect(page.get_by_text("This is the only time that it is shown")).to_be_visible()
+    text = page.locator(".code-line pre").first.inner_text()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="I have kept it")).to_be_visible()
+    page.get_by_role("button", name="I have kept it").click()
+    assert text not in page.content()
+    assert Api(server, text).call("GET", f"{endpoint.mount}/health").status_code == 200
+    other = console().sign_in(text, path="/endpoints")
+    # The page lists its session, too.
+    row = page.get_by_role("row", name=re.compile("^website ls_"))
+    expect(row).to_contain_text("Look")
+    row.get_by_role("button", name="Revoke").click()
+    row.get_by_role("button", name="Sure?").click()
+    expect(row).to_have_count(0)
+    assert Api(server, text).call("GET", f"{endpoint.mount}/health").status_code == 401
+    expect(other.page.get_by_role("heading", name="Sign in")).to_be_visible()
+    expect(other.page.get_by_text("Your session has ended")).to_be_visible()
+    other.forget("401")
+
+
+CHANGES = {"Run a job", "Pause", "Resume", "Cancel job", "Retry", "Run again", "Make a key", "Revoke", "Disable"}
+
+
+def test_a_key_that_reads_sees_every_page_and_no_button_that_changes(console, api, server):
+    endpoint = api.external(name="Looked at")
+    job = endpoint.run()
+    key = key_for(api, {"scope": "read"})
+    tab = console().sign_in(key["key"])
+    for path in ("/", "/endpoints", f"/endpoints/{endpoint.id}", "/requests", f"/endpoints/{endpoint.id}/requests"):
+        tab.go(path)
+        expect(tab.page.get_by_role("main")).to_contain_text("Looked at")
+        assert not CHANGES & set(tab.buttons()), (path, tab.buttons())
+    tab.go(f"/endpoints/{endpoint.id}/requests/{job}")
+    expect(tab.page.get_by_text("Place in the line")).to_be_visible()
+    assert not CHANGES & set(tab.buttons()), tab.buttons()
+    expect(tab.page.get_by_role("link", name="API keys")).to_have_count(0)
+
+
+def test_a_key_for_jobs_runs_them_and_asks_for_nothing_that_it_may_not(console, api, server):
+    endpoint, other = api.external(), api.external(name="Hidden")
+    key = key_for(api, {"scope": "jobs", "endpointIds": [endpoint.id]})
+    tab = console().sign_in(key["key"])
+    # A refused request would be printed, and fail the test.
+    expect(tab.page.get_by_role("main")).to_contain_text(endpoint.id)
+    tab.go(f"/endpoints/{endpoint.id}")
+    expect(tab.page.get_by_role("button", name="Run a job")).to_be_visible()
+    assert "Pause" not in tab.buttons()
+    job = endpoint.run()
+    tab.go(f"/endpoints/{endpoint.id}/requests")
+    expect(tab.page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+    assert other.record["name"] not in tab.page.content()
+
+
+def test_everything_works_over_plain_http_of_another_computer(console, api):
+    endpoint = api.external()
+    job = endpoint.run()
+    tab = console(host=LAN_NAME).sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}")
+    page = tab.page
+    assert page.evaluate("isSecureContext") is False
+    page.get_by_role("button", name="Copy the id").click()
+    page.keyboard.press("Control+k")
+    field = page.get_by_role("combobox", name="Find anything")
+    field.focus()
+    page.keyboard.press("Control+v")
+    expect(field).to_have_value(job)
+    expect(page.get_by_role("option").filter(has_text=job)).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=job)).to_be_visible()
+    # Each endpoint was asked for the job.
+    tab.forget("404")
+
+
+def test_markup_from_others_is_shown_as_text(console, api):
+    evil = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    endpoint = api.endpoint("echo.py", name=f"E {evil}")
+    job = endpoint.runsync({"text": evil, evil: 'javascript:alert(3)', "html": "data:text/html;base64," + "PHNjcmlwdD4" * 9})["id"]
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}")
+    page = tab.page
+    expect(page.get_by_role("region", name="Output").get_by_text(evil).first).to_be_visible()
+    for path in ("/", "/endpoints", f"/endpoints/{endpoint.id}"):
+        tab.go(path)
+        expect(page.get_by_role("main")).to_contain_text(evil)
+        assert page.locator("main img, main script").count() == 0
+        refused = page.evaluate("(() => { try { document.body.innerHTML = '<b>'; return false; } catch { return true; } })()")
+        assert refused
+        # This test tried it: the policy reports that.
+        page.evaluate("window.violations = window.violations.filter((text) => !text.startsWith('require-trusted-types-for'))")
+    tab.forget("TrustedHTML")
+
+
+def test_a_long_list_has_few_nodes_and_news_waits(fresh_server, console):
+    server = fresh_server(flags=("--rate-limits", "off"))
+    api = Api(server)
+    endpoint = api.external()
+    jobs = [endpoint.run({"n": n}) for n in range(1500)]
+    tab = console(server).sign_in(path=f"/endpoints/{endpoint.id}/requests")
+    page = tab.page
+    grid = page.get_by_role("grid", name="Requests")
+    expect(page.get_by_role("row").filter(has_text=jobs[-1][-12:])).to_be_visible()
+    oldest = page.get_by_role("row").filter(has_text=jobs[0][-12:])
+
+    def at_the_end():
+        grid.evaluate("node => (node.scrollTop = node.scrollHeight)")
+        return oldest.count() == 1
+
+    until(at_the_end, "the oldest job is shown", 30)
+    assert page.locator(".vrow").count() <= 60
+    # What is being read stays: a new job waits in the pill.
+    grid.evaluate("node => (node.scrollTop = 4000)")
+    # The rows follow with the next frame.
+    expect(oldest).to_have_count(0)
+    read = page.locator(".vrow").first.inner_text()
+    newest = endpoint.run({"n": -1})
+    pill = page.get_by_role("button", name="1 new")
+    expect(pill).to_be_visible()
+    assert page.locator(".vrow").first.inner_text().split("\n")[1] == read.split("\n")[1]
+    pill.click()
+    expect(page.get_by_role("row").filter(has_text=newest[-12:])).to_be_visible()
+
+
+def test_requests_are_searched_by_what_a_row_shows(console, api, server):
+    endpoint = api.endpoint("outcomes.py")
+    good, bad = endpoint.run({"mood": "text"}), endpoint.run({"mood": "raise"})
+    endpoint.wait_for(good, "COMPLETED", timeout_s=60)
+    endpoint.wait_for(bad, "FAILED", timeout_s=60)
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests")
+    page = tab.page
+    row = lambda job: page.get_by_role("row").filter(has_text=job[-12:])
+    expect(row(good)).to_be_visible()
+    page.get_by_role("button", name="Failed").click()
+    expect(row(good)).to_have_count(0)
+    expect(row(bad)).to_be_visible()
+    page.get_by_role("button", name="All", exact=True).click()
+    page.keyboard.press("/")
+    page.keyboard.type(good[-12:])
+    expect(row(bad)).to_have_count(0)
+    expect(row(good)).to_be_visible()
+    # The address holds the view.
+    assert requests.utils.unquote(page.url).endswith(f"?q={good[-12:]}")
+    page.get_by_role("searchbox").fill("waited:soon")
+    expect(page.get_by_text("takes a duration")).to_be_visible()

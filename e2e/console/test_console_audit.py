@@ -1,0 +1,67 @@
+"""The audit log in the console: what is in it, its filters in the address, news, more entries, and the file."""
+
+import json
+
+from playwright.sync_api import expect
+
+from harness.browser import key_for
+
+
+def test_who_changed_what_is_listed_and_news_comes_by_itself(console, api):
+    endpoint = api.external(name="Audited")
+    page = console().sign_in(path="/audit").page
+    row = page.get_by_role("row").filter(has_text=f"endpoints/{endpoint.id}").first
+    expect(row).to_contain_text("the operator")
+    expect(row).to_contain_text("Make")
+    expect(row).to_contain_text("Done")
+    api.ok("PATCH", f"/v1/endpoints/{endpoint.id}", json={"workersMax": 2})
+    changed = page.get_by_role("row").filter(has_text="workersMax")
+    expect(changed).to_contain_text("Change")
+    changed.get_by_role("link").click()
+    expect(page.get_by_role("heading", name="Audited", level=1)).to_be_visible()
+
+
+def test_a_filter_is_in_the_address_and_says_when_nothing_matches(console, api):
+    endpoint = api.external(name="One of two")
+    key = key_for(api, {"scope": "read"}, name="reader")
+    page = console().sign_in(path="/audit").page
+    page.get_by_label("Resource").fill("apikeys")
+    expect(page.get_by_role("row").filter(has_text=f"apikeys/{key['id']}")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text=f"endpoints/{endpoint.id}")).to_have_count(0)
+    assert "resource=apikeys" in page.url
+    page.get_by_role("button", name="1 hour").click()
+    expect(page.get_by_role("button", name="1 hour")).to_have_attribute("aria-pressed", "true")
+    page.reload()
+    expect(page.get_by_label("Resource")).to_have_value("apikeys")
+    expect(page.get_by_role("row").filter(has_text=f"apikeys/{key['id']}")).to_be_visible()
+    page.get_by_label("Key", exact=True).select_option(label="reader")
+    expect(page.get_by_text("Nothing in this range.")).to_be_visible()
+    assert f"key={key['id']}" in page.url
+
+
+def test_older_entries_come_when_asked_and_all_are_in_the_file(console, api):
+    endpoint = api.external(name="Changed often")
+    for number in range(105):
+        api.ok("PATCH", f"/v1/endpoints/{endpoint.id}", json={"workersMax": 1 + number % 2})
+    page = console().sign_in(path=f"/audit?resource=endpoints/{endpoint.id}").page
+    expect(page.get_by_text("100 entries so far")).to_be_visible()
+    page.get_by_role("button", name="Older entries").click()
+    expect(page.get_by_text("106 entries", exact=True)).to_be_visible()
+    # News moves entries out of the newest page of the server, but not out of the list.
+    api.ok("PATCH", f"/v1/endpoints/{endpoint.id}", json={"workersMax": 3})
+    expect(page.get_by_text("107 entries", exact=True)).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="JSONL").click()
+    lines = download.value.path().read_text().splitlines()
+    entries = [json.loads(line) for line in lines]
+    assert len(entries) == 107
+    assert [entry["id"] for entry in entries] == sorted((entry["id"] for entry in entries), reverse=True)
+    assert entries[-1]["method"] == "POST"
+
+
+def test_a_key_that_may_not_read_it_is_not_led_to_it(console, api):
+    tab = console().sign_in(key_for(api, {"scope": "read"})["key"])
+    expect(tab.page.get_by_role("link", name="Audit log")).to_have_count(0)
+    # A refused request would be printed, and fail the test.
+    tab.go("/audit")
+    expect(tab.page.get_by_text("Only a key that manages all endpoints may read the audit log.")).to_be_visible()

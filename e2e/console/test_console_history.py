@@ -1,0 +1,71 @@
+"""The history of endpoints: recorded by the server, read by the API, drawn by the console."""
+
+from datetime import datetime
+
+import pytest
+from playwright.sync_api import expect
+
+from harness.wait import until
+
+
+@pytest.fixture(scope="module")
+def worked(api):
+    """An endpoint whose jobs ended in every way, and its history when it has them."""
+    endpoint = api.endpoint("outcomes.py", name="Recorded")
+    for mood in ("text", "text", "raise"):
+        endpoint.wait_for(endpoint.run({"mood": mood}), "COMPLETED" if mood == "text" else "FAILED", timeout_s=60)
+    until(lambda: total(api, endpoint)["completed"] == 2, "the jobs are in a step that is over", 30)
+    return endpoint
+
+
+def total(api, endpoint) -> dict:
+    return api.ok("GET", f"/v1/endpoints/{endpoint.id}/history?last=900000")["total"]
+
+
+def test_the_history_has_what_the_counters_have(api, worked):
+    history = api.ok("GET", f"/v1/endpoints/{worked.id}/history?last=900000")
+    counters = worked.health()["jobs"]
+    sums = {name: sum(value or 0 for value in column) for name, column in history["series"].items()}
+    assert (sums["submitted"], sums["completed"], sums["failed"]) == (3, counters["completed"], counters["failed"])
+    assert sums["starts"] >= 1 and history["total"]["startP50Ms"] > 0
+    assert len(history["t"]) <= 300 and history["stepMs"] == history["t"][1] - history["t"][0]
+    # The server did not run 15 minutes ago.
+    assert history["series"]["completed"][0] is None
+    assert datetime.fromisoformat(history["missingBefore"]) > datetime.fromisoformat(history["from"])
+    everything = api.ok("GET", "/v1/history?last=900000&by=endpoint&series=completed")
+    assert {"id": worked.id, "total": {"completed": 2}}.items() <= next(
+        {**one, "series": None} for one in everything["endpoints"] if one["id"] == worked.id
+    ).items()
+
+
+def test_charts_show_it_and_a_drag_shows_less_of_it(console, worked):
+    tab = console().sign_in(path=f"/endpoints/{worked.id}")
+    page = tab.page
+    for title in ("Jobs", "Ended a second", "Delay", "Run time", "Workers", "Cold starts"):
+        expect(page.get_by_role("img", name=f"{title}, latest")).to_be_visible()
+    expect(page.get_by_text("No data before").first).to_be_visible()
+    jobs = page.get_by_role("region", name="Jobs", exact=True)
+    # What is under the pointer is shown by every chart.
+    over = jobs.locator(".u-over")
+    expect(over).to_be_visible()
+    box = over.bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 3, box["y"] + 50)
+    values = page.get_by_role("region", name="Run time").locator(".plot-values b")
+    expect(values.first).to_be_visible()
+    page.get_by_role("button", name="Show Jobs as a table").click()
+    expect(jobs.get_by_role("columnheader", name="waiting")).to_be_visible()
+    assert tab.axe() == []
+    page.get_by_role("button", name="Show Jobs as a chart").click()
+    over.hover()
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 70, steps=4)
+    page.mouse.up()
+    expect(page.get_by_role("button", name="Back to now")).to_be_visible()
+    assert "from=" in page.url and "to=" in page.url
+    page.get_by_role("button", name="Back to now").click()
+    expect(page.get_by_role("button", name="15 min", pressed=True)).to_be_visible()
+    page.get_by_role("button", name="6 h").click()
+    assert "range=6" in page.url
+    # No minute is over yet, or only the first ones.
+    expect(page.get_by_text("No data").first).to_be_visible()

@@ -1,0 +1,142 @@
+"""The console is told what happens: one stream for all tabs of a browser, and nothing is asked again and again."""
+
+import time
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from harness.wait import until
+
+TABS = 8
+ASKED_MAX = 3
+QUIET_S = 2.5
+
+
+@pytest.fixture(scope="module")
+def live(api):
+    """An endpoint without workers, so that nothing happens that a test does not do."""
+    return api.external(name="Told")
+
+
+class Asked:
+    """The requests of all tabs, apart from the files of the page."""
+
+    def __init__(self, tab):
+        self.paths: list[str] = []
+        self.last = time.monotonic()
+        tab.context.on("request", self._note)
+        # What the page shows first has been read once it asks for nothing for 2.5 s.
+        until(lambda: tab.page.evaluate("1") and time.monotonic() - self.last > QUIET_S, "the page is quiet")
+        del self.paths[:]
+
+    def _note(self, request) -> None:
+        address = urlsplit(request.url)
+        if not address.path.startswith("/console"):
+            self.paths.append(f"{request.method} {address.path}")
+            self.last = time.monotonic()
+
+
+def test_eight_tabs_share_one_stream_and_are_told_of_a_job(console, live):
+    tab = console().sign_in(path=f"/endpoints/{live.id}/requests")
+    asked = Asked(tab)
+    pages = [tab.page, *(tab.open_page() for _ in range(TABS - 1))]
+    for page in pages[1:]:
+        page.goto(f"{tab.root}/endpoints/{live.id}/requests")
+    for page in pages:
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    job = live.run()
+    for page in pages:
+        expect(page.get_by_role("row").filter(has_text=job[-12:])).to_contain_text("Queued")
+    del asked.paths[:]
+    # A state that changes changes in place; no tab asks for it.
+    live.ok("POST", f"/cancel/{job}")
+    for page in pages:
+        expect(page.get_by_role("row").filter(has_text=job[-12:])).to_contain_text("Cancelled")
+    lists = [path for path in asked.paths if path.endswith("/requests")]
+    assert lists == [], lists
+
+
+def test_a_page_asks_for_nothing_while_nothing_happens(console, live):
+    tab = console()
+    tab.sign_in(path=f"/endpoints/{live.id}")
+    page = tab.page
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    asked = Asked(tab)
+    jobs = [live.run() for _ in range(3)]
+    expect(page.get_by_role("row").filter(has_text=jobs[2][-12:])).to_be_visible()
+    waiting = live.health()["jobs"]["inQueue"]
+    expect(page.get_by_role("main")).to_contain_text(f"Waiting{waiting}")
+    # Charts and failures are of minutes; nothing else is asked.
+    others = [path for path in asked.paths if not path.endswith(("/history", "/failures"))]
+    assert others == [] and len(asked.paths) <= ASKED_MAX, asked.paths
+
+
+def test_the_dot_says_when_the_server_is_gone_and_the_page_recovers(console, live):
+    tab = console()
+    tab.sign_in(path=f"/endpoints/{live.id}/requests")
+    page = tab.page
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(page.get_by_label("Search requests")).to_be_visible()
+    tab.forget("ERR_INTERNET_DISCONNECTED")
+    tab.context.set_offline(True)
+    tab.context.set_offline(False)
+    job = live.run()
+    expect(page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+
+
+def test_a_page_whose_module_did_not_load_is_loaded_again(console, live):
+    tab = console().sign_in(path=f"/endpoints/{live.id}")
+    tab.forget("ERR_INTERNET_DISCONNECTED")
+    page = tab.page
+    expect(page.get_by_role("link", name="Audit log")).to_be_visible()
+    tab.context.set_offline(True)
+    page.get_by_role("link", name="Audit log").click()
+    expect(page.get_by_text("This page could not be loaded")).to_be_visible()
+    tab.context.set_offline(False)
+    expect(page.get_by_role("heading", name="Audit log", level=1)).to_be_visible()
+
+
+def test_a_browser_without_shared_workers_is_told_too(console, live):
+    tab = console()
+    tab.context.add_init_script("delete window.SharedWorker")
+    tab.sign_in(path=f"/endpoints/{live.id}/requests")
+    expect(tab.page.get_by_text("Live", exact=True)).to_be_visible()
+    job = live.run()
+    expect(tab.page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+
+
+def test_what_is_wrong_is_first_on_the_overview_and_goes_when_it_is_repaired(console, api):
+    endpoint = api.external(name="Lonely")
+    tab = console()
+    page = tab.sign_in().page
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    asked = Asked(tab)
+    job = endpoint.run()
+    problem = page.get_by_role("region", name="Attention").locator(".alert").filter(has_text="Lonely: No worker is there")
+    expect(problem).to_be_visible()
+    endpoint.ok("POST", f"/cancel/{job}")
+    expect(problem).to_have_count(0)
+    assert "GET /v1/attention" not in asked.paths, asked.paths
+
+
+def test_a_request_shows_its_input_and_is_found_by_a_part_of_its_id(console, live):
+    job = live.run({"prompt": "a lighthouse", "seed": 9007199254740993123})
+    page = console().sign_in().page
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Find anything").fill(job[-12:])
+    expect(page.get_by_role("option").first).to_contain_text(job)
+    page.keyboard.press("Enter")
+    shown = page.get_by_role("region", name="Input")
+    expect(shown).to_contain_text("a lighthouse")
+    expect(shown).to_contain_text("9007199254740993123")
+    details = page.get_by_role("region", name="Details")
+    expect(details).to_contain_text("async")
+
+
+def test_a_text_in_an_input_is_found_and_how_far_was_searched_is_said(console, live):
+    job = live.run({"customer": "Northern Lights Shipping"})
+    page = console().sign_in(path=f"/endpoints/{live.id}/requests?q=northern+lights").page
+    expect(page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+    total = live.ok("GET", "/requests")["of"]
+    expect(page.get_by_text(f"searched {total} of {total} jobs")).to_be_visible()

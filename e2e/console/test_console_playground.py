@@ -1,0 +1,142 @@
+"""The playground of an endpoint: running, following and cancelling a job beside its input, and the history of runs."""
+
+import json
+
+from playwright.sync_api import expect
+
+from harness.browser import key_for
+
+INPUT = "Input, a JSON object"
+EXACT = '{"seed": 9007199254740993123, "prompt": "a harbour"}'
+
+
+def run(page, text: str) -> str:
+    """Runs an input by keys; the id of its job."""
+    page.get_by_label(INPUT).fill(text)
+    before = page.url
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url(lambda url: "job=" in url and url != before)
+    return page.url.rsplit("job=", 1)[1]
+
+
+def test_an_input_is_run_and_its_output_stands_beside_it(console, api):
+    endpoint = api.endpoint("echo.py", name="Echo")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
+    page.get_by_role("link", name="Playground").click()
+    job = run(page, EXACT)
+    output = page.get_by_role("region", name="Output")
+    # All digits, which a number of JavaScript does not have.
+    expect(output.get_by_text("9007199254740993123")).to_be_visible(timeout=60_000)
+    assert "9007199254740993123" in endpoint.call("GET", f"/status/{job}").text
+    # The address holds what is shown.
+    page.reload()
+    expect(output.get_by_text("9007199254740993123")).to_be_visible()
+    expect(page.get_by_label(INPUT)).to_have_value(EXACT)
+
+
+def test_policy_and_webhook_are_sent_and_copied_as_they_were_run(console, api):
+    endpoint = api.external(name="With a policy")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    page.get_by_label("Longest run, in s").fill("30")
+    page.get_by_label("Kept at most, in s").fill("3600")
+    page.get_by_label("Low priority").check()
+    page.get_by_label("Webhook").fill("http://127.0.0.1:9/done?token=hidden")
+    job = run(page, EXACT)
+    life = endpoint.ok("GET", f"/jobs/{job}")
+    assert life["policy"] == {"executionTimeout": 30_000, "ttl": 3_600_000, "lowPriority": True}, life
+    page.get_by_role("button", name="Copy this run as").click()
+    # The command line has no flags for a policy and a webhook.
+    expect(page.get_by_role("menuitem")).to_have_count(3)
+    page.get_by_role("menuitem", name="curl").click()
+    expect(page.get_by_text("Copied as curl.").first).to_be_visible()
+    # A page may not read the clipboard; a person may paste.
+    page.get_by_label(INPUT).fill("")
+    page.keyboard.press("Control+v")
+    copied = page.get_by_label(INPUT).input_value()
+    assert f'-d \'{{"input":{EXACT},"policy":{{"executionTimeout":30000,"ttl":3600000,"lowPriority":true}}' in copied
+    assert '"webhook":"http://127.0.0.1:9/done?token=hidden"}' in copied and "$LONGSHORE_API_KEY" in copied
+    # The address of a webhook can hold a secret.
+    assert "hidden" not in page.evaluate("JSON.stringify(localStorage)")
+
+
+def test_what_is_no_json_is_named_with_its_place_and_not_sent(console, api):
+    endpoint = api.external(name="Strict")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    faults = {
+        '{"a": 1,\n "b": }': "line 2, column 7 must have a value.",
+        '{"a": 1 "b": 2}': "line 1, column 9 must have a comma or }.",
+        '{"a": 1,}': "line 1, column 9 must have a name between quotes.",
+        '{"a": 01}': "line 1, column 7 must have a value.",
+        "[1]": "The input must be a JSON object",
+        "": "The input is empty.",
+    }
+    for text, sentence in faults.items():
+        page.get_by_label(INPUT).fill(text)
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.get_by_role("alert").filter(has_text=sentence)).to_be_visible()
+    assert endpoint.health()["jobs"]["inQueue"] == 0
+
+
+def test_a_stream_is_followed_and_a_running_job_cancelled(console, api):
+    endpoint = api.endpoint("generator.py")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    job = run(page, '{"count": 600, "pause": 0.1}')
+    expect(page.get_by_role("region", name="Stream")).to_contain_text('"n": 3', timeout=60_000)
+    page.get_by_role("button", name="Cancel job").click()
+    page.get_by_role("button", name="Sure?").click()
+    expect(page.get_by_role("region", name="Job", exact=True)).to_contain_text("Cancelled")
+    assert endpoint.status(job)["status"] == "CANCELLED"
+
+
+def test_a_waiting_job_says_why(console, api):
+    endpoint = api.external(name="No workers")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    run(page, "{}")
+    expect(page.get_by_role("heading", name="No worker is there")).to_be_visible()
+
+
+def test_the_history_keeps_runs_of_this_endpoint_but_no_secret(console, api):
+    endpoint, other = api.external(name="Remembered"), api.external(name="Another")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    first = run(page, '{"run": 1}')
+    run(page, '{"run": 2}')
+    history = page.get_by_role("region", name="History")
+    expect(history.get_by_role("listitem")).to_have_count(2)
+    history.get_by_role("button", name='{"run": 1}').click()
+    expect(page.get_by_label(INPUT)).to_have_value('{"run": 1}')
+    expect(page.get_by_role("region", name="Job", exact=True).get_by_role("link")).to_have_text(first[-12:])
+    run(page, '{"api_key": "of another service"}')
+    expect(page.get_by_text("seems to hold a secret").first).to_be_visible()
+    run(page, json.dumps({"text": "x" * 70_000}))
+    expect(page.get_by_text("larger than 64 KiB").first).to_be_visible()
+    expect(history.get_by_role("listitem")).to_have_count(2)
+    assert "another service" not in page.evaluate("JSON.stringify(localStorage)")
+    page.goto(page.url.replace(endpoint.id, other.id).split("?")[0])
+    expect(history.get_by_text("The last 50 runs")).to_be_visible()
+    page.go_back()
+    expect(history.get_by_role("listitem")).to_have_count(2)
+    history.get_by_role("button", name="Clear").click()
+    history.get_by_role("button", name="Sure?").click()
+    expect(history.get_by_role("listitem")).to_have_count(0)
+    assert "playground" not in page.evaluate("JSON.stringify(localStorage)")
+
+
+def test_a_job_is_run_again_with_changes(console, api):
+    endpoint = api.external(name="Again")
+    job = endpoint.run({"first": True})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    page.get_by_role("link", name="Run again with changes").click()
+    expect(page.get_by_label(INPUT)).to_have_value('{\n  "first": true\n}')
+
+
+def test_only_a_key_that_runs_jobs_has_it(console, api):
+    endpoint = api.external(name="Looked at")
+    reader = console().sign_in(key_for(api, {"scope": "read"})["key"], path=f"/endpoints/{endpoint.id}")
+    expect(reader.page.get_by_role("link", name="Logs")).to_be_visible()
+    expect(reader.page.get_by_role("link", name="Playground")).to_have_count(0)
+    reader.go(f"/endpoints/{endpoint.id}/playground")
+    expect(reader.page.get_by_text("This key may not run jobs on this endpoint.")).to_be_visible()
+    key = key_for(api, {"scope": "jobs", "endpointIds": [endpoint.id]})["key"]
+    page = console().sign_in(key, path=f"/endpoints/{endpoint.id}/playground").page
+    job = run(page, "{}")
+    assert endpoint.status(job)["status"] == "IN_QUEUE"

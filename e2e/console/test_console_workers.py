@@ -1,0 +1,97 @@
+"""Workers and their logs: by the API, and on the pages of the console."""
+
+from datetime import UTC, datetime
+
+import pytest
+from playwright.sync_api import expect
+
+from harness.wait import until
+
+
+@pytest.fixture(scope="module")
+def printed(api):
+    """An endpoint whose jobs ended, failed, and ended their worker."""
+    endpoint = api.endpoint("outcomes.py", name="Printing", workersMax=1)
+    jobs = {}
+    for mood, state in (("text", "COMPLETED"), ("raise", "FAILED"), ("list", "COMPLETED")):
+        jobs[mood] = endpoint.run({"mood": mood})
+        endpoint.wait_for(jobs[mood], state, timeout_s=60)
+    endpoint.jobs = jobs
+    return endpoint
+
+
+def search(api, endpoint, **query) -> dict:
+    return api.ok("GET", f"/v1/endpoints/{endpoint.id}/logs", params=query)
+
+
+def test_the_logs_of_all_workers_are_searched_by_time_text_level_and_job(api, printed):
+    everything = search(api, printed)
+    lines = everything["lines"]
+    assert everything["complete"] and everything["scannedBytes"] > 0 and len(lines) > 5
+    times = [datetime.fromisoformat(line["at"]) for line in lines]
+    assert times == sorted(times, reverse=True)
+    assert all((datetime.now(UTC) - at).total_seconds() < 600 for at in times)
+    paged, cursor = [], None
+    while cursor or not paged:
+        page = search(api, printed, limit=3, **({"cursor": cursor} if cursor else {}))
+        paged += page["lines"]
+        cursor = page["cursor"]
+    known = {line["id"] for line in lines}
+    assert [line["id"] for line in paged if line["id"] in known] == [line["id"] for line in lines]
+    job = printed.jobs["raise"]
+    named = search(api, printed, q=job)["lines"]
+    assert named and {line["job"] for line in named} == {job}
+    assert all(line["level"] == "ERROR" for line in search(api, printed, level="ERROR")["lines"])
+    ran = search(api, printed, job=job)["lines"]
+    assert {line["id"] for line in named} <= {line["id"] for line in ran}
+    assert search(api, printed, q="no line says this")["lines"] == []
+    assert search(api, printed, until="2020-01-01T00:00:00Z")["lines"] == []
+    assert api.call("GET", f"/v1/endpoints/{printed.id}/logs?cursor=evil").status_code == 400
+
+
+def test_the_page_of_logs_shows_and_finds_lines(console, printed):
+    tab = console().sign_in(path=f"/endpoints/{printed.id}/logs")
+    page = tab.page
+    box = page.get_by_role("log", name="Lines")
+    expect(box.get_by_role("link", name=printed.jobs["raise"][-12:]).first).to_be_visible()
+    expect(box.locator("time").first).to_be_visible()
+    assert tab.axe() == []
+    page.keyboard.press("/")
+    page.keyboard.type(printed.jobs["raise"])
+    expect(box.get_by_role("link", name=printed.jobs["text"][-12:])).to_have_count(0)
+    page.get_by_role("searchbox").fill("after:soon")
+    expect(page.get_by_text("takes a duration such as")).to_be_visible()
+    page.get_by_role("searchbox").fill("/Finished\\.?$/")
+    expect(box.get_by_text("Finished").first).to_be_visible()
+    expect(box.get_by_text("Started", exact=False)).to_have_count(0)
+
+
+def test_a_worker_is_looked_at_and_stopped_by_a_second_press(console, api, printed):
+    tab = console().sign_in(path=f"/endpoints/{printed.id}")
+    page = tab.page
+    failures = page.get_by_role("region", name="Failures")
+    expect(failures).to_contain_text("The handler raised ValueError")
+    page.get_by_role("navigation", name="Pages of this endpoint").get_by_role("link", name="Workers").click()
+    running = page.get_by_role("region", name="Running")
+    row = running.get_by_role("row").filter(has_text="Idle")
+    expect(row).to_be_visible()
+    worker = api.ok("GET", f"/v1/endpoints/{printed.id}/workers")[0]["id"]
+    row.get_by_role("link", name=worker[-12:]).click()
+    expect(page.get_by_role("heading", name=worker)).to_be_visible()
+    expect(page.get_by_text("jobs were waiting")).to_be_visible()
+    expect(page.get_by_role("log").get_by_role("link", name=printed.jobs["list"][-12:]).first).to_be_visible()
+    assert tab.axe() == []
+    page.get_by_role("button", name="Stop", exact=True).click()
+    page.get_by_role("button", name="Sure?").click()
+    until(
+        lambda: any(one["id"] == worker for one in api.ok("GET", f"/v1/endpoints/{printed.id}/workers?ended=true") if one["status"] == "EXITED"),
+        "the worker has ended",
+        30,
+    )
+    page.keyboard.press("g")
+    page.keyboard.press("w")
+    ended = page.get_by_role("region", name="Ended").get_by_role("row").filter(has_text=worker[-12:])
+    expect(ended).to_contain_text("Stopped")
+    assert tab.axe() == []
+    tab.go(f"/endpoints/{printed.id}/workers/none")
+    expect(page.get_by_role("heading", name="This worker is not here")).to_be_visible()

@@ -1,0 +1,134 @@
+"""Debian's Chromium, driven by Playwright. What must not happen on any page is collected and fails the test."""
+
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
+
+from .client import Api
+from .server import ADMIN_KEY, Server
+
+AXE = Path(__file__).parent.parent / "node_modules/axe-core/axe.min.js"
+WIDE, PHONE = 1440, 390
+# A name that resolves to this computer without being local: browsers treat its pages as those of any plain HTTP host.
+LAN_NAME = "console.test"
+
+WATCH = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) =>
+  window.violations.push(`${event.violatedDirective}: ${event.blockedURI} ${event.sample}`));
+"""
+
+ANIMATED = """() => Promise.all(document.getAnimations()
+  .filter((animation) => animation.effect.getComputedTiming().iterations !== Infinity)
+  .map((animation) => animation.finished.catch(() => {})))"""
+
+expect.set_options(timeout=20_000)
+
+
+class Browser:
+    """One process of Chromium."""
+
+    def __init__(self):
+        program = shutil.which("chromium")
+        assert program, "install Debian's package chromium"
+        self._playwright = sync_playwright().start()
+        arguments = ["--no-sandbox", f"--host-resolver-rules=MAP {LAN_NAME} 127.0.0.1"]
+        self.chromium = self._playwright.chromium.launch(executable_path=program, args=arguments)
+
+    def close(self) -> None:
+        self.chromium.close()
+        self._playwright.stop()
+
+
+class Console:
+    """One browser profile at the console of one server."""
+
+    def __init__(self, browser: Browser, server: Server, host: str = "127.0.0.1", **options):
+        self.server = server
+        self.root = f"http://{host}:{server.port}/console"
+        width = options.pop("width", WIDE)
+        options.setdefault("viewport", {"width": width, "height": 844 if width == PHONE else 900})
+        self.context: BrowserContext = browser.chromium.new_context(locale="en-GB", **options)
+        self.context.add_init_script(WATCH)
+        self.faults: list[str] = []
+        self.expected: list[str] = []
+        self.page = self.open_page()
+
+    def open_page(self) -> Page:
+        """A new tab, watched."""
+        page = self.context.new_page()
+        page.on("console", self._printed)
+        page.on("pageerror", lambda error: self.faults.append(f"error: {error}\n{error.stack}"))
+        page.on("dialog", lambda dialog: (self.faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", self._asked)
+        return page
+
+    def _printed(self, message) -> None:
+        url = message.location.get("url", "")
+        # Chromium prints refused requests. Only the session is asked for without knowing whether there is one.
+        is_question = "401" in message.text and urlsplit(url).path.endswith("/console/session")
+        # On a page of plain HTTP, browsers say that they ignore this header.
+        is_plain = "Cross-Origin-Opener-Policy header has been ignored" in message.text
+        if message.type in ("error", "warning") and not is_question and not is_plain:
+            self.faults.append(f"{message.type}: {message.text} {url}")
+
+    def _asked(self, request) -> None:
+        address = urlsplit(request.url)
+        if address.scheme in ("http", "https") and address.netloc != urlsplit(self.root).netloc:
+            self.faults.append(f"another host: {request.url}")
+
+    def go(self, path: str) -> Page:
+        """Loads a page of the console anew."""
+        self.page.goto(self.root + path)
+        return self.page
+
+    def sign_in(self, key: str = ADMIN_KEY, path: str = "/") -> "Console":
+        """Signs in by the form, and goes to a page."""
+        page = self.go("/sign-in")
+        page.get_by_label("API key").fill(key)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.locator("#side")).to_have_count(1)
+        if path != "/":
+            self.go(path)
+        return self
+
+    def buttons(self) -> list[str]:
+        """The names of the buttons that are shown."""
+        return [text.strip() for text in self.page.get_by_role("button").all_inner_texts()]
+
+    def axe(self) -> list[str]:
+        """What axe-core finds on the page as it is."""
+        # The page's policy forbids scripts in its nodes; the browser's own interface may evaluate.
+        self.page.evaluate(AXE.read_text())
+        # What fades in has less contrast until it is there.
+        self.page.evaluate(ANIMATED)
+        found = self.page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+        return [
+            f"{violation['id']}: {violation['help']}: {node['html'][:200]} {node['failureSummary'][:300]}"
+            for violation in found["violations"]
+            for node in violation["nodes"][:3]
+        ]
+
+    def sideways(self) -> int:
+        """How many pixels the page is wider than its window."""
+        return self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+    def forget(self, text: str) -> None:
+        """Faults with this text do not count, earlier and later ones: the test brings them about."""
+        self.expected.append(text)
+
+    def close(self) -> None:
+        """Closes the profile; fails if anything happened that must not."""
+        for page in self.context.pages:
+            violations = [] if page.is_closed() else page.evaluate("window.violations ?? []")
+            self.faults += [f"policy: {violation}" for violation in violations]
+        self.context.close()
+        faults = [fault for fault in self.faults if not any(text in fault for text in self.expected)]
+        assert not faults, "\n".join(faults)
+
+
+def key_for(api: Api, *scopes: dict, name: str = "test") -> dict:
+    """A new key: its record, with its text in `key`."""
+    return api.ok("POST", "/v1/apikeys", json={"name": name, "scopes": list(scopes)})

@@ -1,0 +1,189 @@
+"""Workers in containers: a private daemon, a private registry, and an image that is made of this machine's files."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from harness import docker
+from harness.client import Api, unique
+from harness.docker import PASSWORD, DockerDaemon, Registry, StallingProxy
+from harness.server import ADMIN_KEY, QUICK, Server
+from harness.wait import until
+
+REASON = docker.reason_not_to_run()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=f"NOT RUN: workers in containers: {REASON}")
+
+IMAGE = "longshore-test-worker:1"
+LARGE = "longshore-test-large:1"
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    daemon = DockerDaemon().start()
+    daemon.make_image(IMAGE)
+    yield daemon
+    daemon.close()
+
+
+@pytest.fixture(scope="module")
+def registry():
+    registry = Registry()
+    yield registry
+    registry.close()
+
+
+def config(daemon, **more) -> str:
+    lines = [f'{name} = {json.dumps(value)}' for name, value in more.items()]
+    return QUICK + f'[docker]\nsocket = "unix://{daemon.socket}"\n' + "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="module")
+def docked(daemon):
+    """A server that runs containers."""
+    server = Server(config=config(daemon)).start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def api(docked) -> Api:
+    return Api(docked)
+
+
+def endpoint(api: Api, image: str = IMAGE, template: dict | None = None, **fields):
+    """An endpoint whose workers are containers."""
+    inline = {"name": unique("template"), "imageName": image, **(template or {})}
+    made = api.ok("POST", "/v1/templates", json=inline)
+    return api.endpoint(provider="docker", computeType="CPU", templateId=made["id"], workersMax=1, **fields)
+
+
+def cause(endpoint, code: str) -> dict:
+    """The first cause of the waiting jobs, once it is this one."""
+
+    def told():
+        cause = endpoint.ok("GET", "/explain")["cause"]
+        assert cause["code"] == code, cause
+        return cause
+
+    return until(told, f"the cause {code}", 30)
+
+
+def end(endpoint) -> None:
+    """Deletes an endpoint."""
+    assert endpoint.api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code < 300
+
+
+def test_a_container_gets_what_images_expect(api, daemon):
+    volume = api.ok("POST", "/v1/networkvolumes", json={"name": unique("volume"), "size": 1})["id"]
+    mine = endpoint(api, template={"env": {"MODEL": "tiny"}}, networkVolumeId=volume, memoryBytes=64 << 20, maxRetries=0)
+    names = ["MODEL", "RUNPOD_ENDPOINT_ID", "RUNPOD_VOLUME_ID", "LONGSHORE_VOLUME_PATH", "NVIDIA_VISIBLE_DEVICES"]
+    job = {"do": "write", "path": "/runpod-volume/weights", "text": "w", "env": names}
+    output = mine.runsync(job, wait_ms=60000)["output"]
+    assert output["cwd"] == "/tmp", "the image's own folder"
+    assert list(output["env"].values()) == ["tiny", mine.id, volume, "/runpod-volume", "void"]
+    assert (api.server.data / "volumes" / volume / "weights").read_text() == "w"
+    (name,) = [name for name in daemon.containers() if name.endswith(output["pod"])]
+    (made,) = json.loads(daemon.docker("inspect", name).stdout)
+    host = made["HostConfig"]
+    assert host["Memory"] == host["MemorySwap"] == 64 << 20 and host["PidsLimit"] == 4096
+    assert host["SecurityOpt"] == ["no-new-privileges"] and host["RestartPolicy"]["Name"] == "no"
+    assert made["Image"].startswith("sha256:") and "RUNPOD_AI_API_KEY" not in json.dumps(made["Config"]["Labels"])
+    log = api.call("GET", f"/v1/endpoints/{mine.id}/workers/{output['pod']}/logs").text
+    assert "ready" in log and "handling" in log
+    # Out of memory is told, with the limit.
+    failed = mine.runsync({"do": "eat memory", "bytes": 500 << 20}, wait_ms=90000)
+    assert failed["status"] == "FAILED" and "out of memory, the limit is 64 MiB" in failed["error"], failed
+
+
+def test_a_container_outlives_a_killed_server(daemon):
+    server = Server(config=config(daemon)).start()
+    foreign = daemon.docker("create", "--network=host", IMAGE).stdout.decode().strip()
+    try:
+        mine = endpoint(Api(server))
+        job = mine.run({"do": "wait", "path": "/tmp/go"})
+        mine.wait_for(job, "IN_PROGRESS", timeout_s=60)
+        pods = Api(server).ok("GET", "/v1/pods")
+        (worker,) = [name for name in daemon.containers() for pod in pods if name.endswith(pod["id"])]
+        server.kill()
+        server.start()
+        daemon.docker("exec", worker, "/bin/sh", "-c", ": > /tmp/go")
+        done = mine.wait_for(job, timeout_s=60)
+        assert done["status"] == "COMPLETED" and worker.endswith(done["output"]["pod"]), "the same container did it"
+        assert worker in daemon.containers()
+        end(mine)
+        until(lambda: worker not in daemon.containers(), "the container is removed", 60)
+        assert daemon.docker("inspect", foreign).returncode == 0, "other containers are left alone"
+    finally:
+        server.close()
+        daemon.docker("rm", foreign)
+
+
+def test_what_cannot_start_is_told(api, registry, daemon):
+    image = registry.push(daemon, IMAGE)
+    cases = [
+        (f"127.0.0.1:{registry.port}/none:1", None, "registry asks for credentials"),
+        (image, ("ada", "wrong"), "refuses the credentials"),
+        (f"{image}-missing", ("ada", PASSWORD), "image not found"),
+    ]
+    for name, login, words in cases:
+        template = {}
+        if login:
+            auth = {"name": unique("auth"), "username": login[0], "password": login[1]}
+            template = {"containerRegistryAuthId": api.ok("POST", "/v1/containerregistryauth", json=auth)["id"]}
+        mine = endpoint(api, name, template)
+        mine.run({})
+        assert words in cause(mine, "start_failed")["text"], name
+        end(mine)
+    broken = endpoint(api, template={"dockerEntrypoint": ["/no/such/program"]})
+    broken.run({})
+    assert "command not found in the image" in cause(broken, "start_failed")["text"]
+    end(broken)
+
+
+def test_a_pull_is_shown_and_a_stop_cancels_it(api, registry, daemon):
+    # Of another image the daemon would have the layers already.
+    daemon.make_image(LARGE, os.urandom(6_000_000))
+    image = registry.push(daemon, LARGE)
+    daemon.docker("rmi", LARGE)
+    proxy = StallingProxy(registry.port, 3_000_000)
+    auth = {"name": unique("auth"), "username": "ada", "password": PASSWORD}
+    template = {"containerRegistryAuthId": api.ok("POST", "/v1/containerregistryauth", json=auth)["id"]}
+    try:
+        mine = endpoint(api, image.replace(str(registry.port), str(proxy.port)), template)
+        job = mine.run({})
+        shown = lambda: mine.ok("GET", "/explain")["cause"]
+        told = until(lambda: "MB" in (cause := shown())["title"] and cause, "the progress of the pull", 20)
+        assert told["details"]["stage"] == "pulling" and told["title"].startswith("Pulling the image, "), told
+        mine.patch(workersMax=0)
+        pods = lambda: [pod for pod in api.ok("GET", "/v1/pods") if pod["endpointId"] == mine.id]
+        until(lambda: not pods(), "no worker is left", 10)
+        assert mine.status(job)["status"] == "IN_QUEUE"
+        proxy.released.set()
+        mine.patch(workersMax=1)
+        assert mine.wait_for(job, timeout_s=60)["status"] == "COMPLETED", "the next pull succeeds"
+        end(mine)
+    finally:
+        proxy.close()
+
+
+def test_without_a_daemon_the_provider_is_refused():
+    with_none = Server(config=QUICK + '[docker]\nsocket = "off"\n').start()
+    try:
+        refused = Api(with_none).call("POST", "/v1/endpoints", json={"template": {"name": "x", "imageName": IMAGE}, "provider": "docker"})
+        assert refused.status_code == 400 and "no Docker daemon" in refused.text
+    finally:
+        with_none.close()
+
+
+def test_dev_and_deploy_run_an_image(docked, daemon, tmp_path):
+    (tmp_path / "test_input.json").write_text('{"input": {"prompt": "hi"}}')
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "DOCKER_HOST": f"unix://{daemon.socket}"}
+    command = [docked.program, "dev", "--image", IMAGE, "--once", "--no-color", str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=tmp_path)
+    assert ran.returncode == 0 and '"prompt": "hi"' in ran.stdout + ran.stderr, ran.stdout + ran.stderr
+    environment |= {"LONGSHORE_URL": docked.url, "LONGSHORE_API_KEY": ADMIN_KEY}
+    command = [docked.program, "deploy", "--image", IMAGE, "--name", "deployed", "--env", "A=b", str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=tmp_path)
+    assert ran.returncode == 0 and "COMPLETED" in ran.stdout + ran.stderr, ran.stdout + ran.stderr

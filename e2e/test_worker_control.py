@@ -1,0 +1,102 @@
+"""Draining and stopping single workers, and ending the wait after crashes; what is known of workers after their end."""
+
+import signal
+
+import pytest
+
+from harness import processes
+from harness.client import Api
+from harness.wait import until
+from test_cli import NOT_FOUND, Cli
+from test_workers import running_job, started
+
+
+@pytest.fixture
+def cli(server, tmp_path):
+    return Cli(tmp_path / "config", server.url)
+
+
+def ended(endpoint) -> list[dict]:
+    listed = endpoint.api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers?ended=true")
+    return [worker for worker in listed if worker["status"] == "EXITED"]
+
+
+def test_a_drained_worker_finishes_its_job_and_a_stopped_one_does_not(api, cli, tmp_path):
+    endpoint = api.endpoint("sleep_blocking.py", workersMax=1, stopGraceMs=500)
+    job, note = running_job(endpoint, tmp_path, seconds=3)
+    (shown,) = endpoint.api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers")
+    assert shown["jobs"] == [job] and shown["jobsDone"] == 0, shown
+    assert shown["rssBytes"] > 1_000_000 and shown["cpuRatio"] >= 0, "a Python process"
+    assert shown["startedAt"] <= shown["readyAt"] and shown["startedAt"] <= shown["lastHeardAt"], shown
+    assert shown["startMs"] >= 0 and shown["startedBecause"] == "QUEUED_JOBS", shown
+    first = shown["id"]
+    assert cli.ok("workers", "drain", endpoint.id, first).out == f"{first}  ends after its running jobs\n"
+    assert endpoint.wait_for(job)["status"] == "COMPLETED"
+    until(lambda: [worker["id"] for worker in ended(endpoint)] == [first], "the drained worker ended", 20)
+
+    again, _ = running_job(endpoint, tmp_path, seconds=60)
+    (second,) = endpoint.workers()
+    assert second.worker != first
+    assert f"{second.worker}  is being stopped" in cli.ok("workers", "stop", endpoint.id, "--all").out
+    until(lambda: started(note).count(again) == 2, "another worker runs the job", 40)
+    assert endpoint.status(again).get("retries", 0) == 0, "a stop counts no retry"
+    drained, stopped = ended(endpoint)
+    assert drained["exit"]["stopped"] and drained["exit"]["because"] is None, drained
+    assert drained["jobsDone"] == 1 and drained["startedAt"] < drained["endedAt"], drained
+    assert stopped["exit"]["signal"] in (9, 15) and stopped["jobsDone"] == 0, stopped
+    assert "stopped by the server" in cli.ok("workers", endpoint.id, "-a").out
+    endpoint.cancel(again)
+
+
+def test_the_end_of_a_worker_is_told_in_words_also_after_a_restart(fresh_server, tmp_path):
+    server = fresh_server()
+    cli = Cli(tmp_path / "config", server.url)
+    endpoint = Api(server).endpoint("echo.py", workersMin=1, workersMax=1)
+    endpoint.wait_health("workers", "idle", 1)
+    (worker,) = endpoint.workers()
+    processes.send(worker.pid, signal.SIGKILL)
+    until(lambda: ended(endpoint), "the worker has ended", 20)
+    assert server.terminate() == 0
+    server.start()
+    (known,) = [one for one in ended(endpoint) if one["id"] == worker.worker]
+    assert known["exit"]["signal"] == 9 and not known["exit"]["stopped"], known
+    assert known["version"] == 1 and known["startedBecause"] == "WORKERS_MIN", known
+    listed = cli.ok("workers", endpoint.id, "--all").out
+    assert "signal 9 (SIGKILL, often because the memory was full), after" in listed and " ago" in listed, listed
+
+
+def test_what_cannot_be_stopped_is_refused_in_words(api, cli, endpoint, worker):
+    endpoint.run()
+    worker.take()
+    external = cli.run("workers", "stop", endpoint.id, worker.id)
+    assert external.code == 1 and "the worker is external" in external.err, external
+    unknown = cli.run("workers", "drain", endpoint.id, "nosuchworker")
+    assert unknown.code == NOT_FOUND and "no running worker" in unknown.err, unknown
+    nothing = cli.run("workers", "stop", endpoint.id)
+    assert nothing.code == 2, nothing
+    # An external worker is none that the server could stop.
+    assert f"no worker of {endpoint.id} runs" in cli.ok("workers", "stop", endpoint.id, "--all").err
+
+
+def test_all_workers_of_all_endpoints_are_stopped(fresh_server, tmp_path):
+    server = fresh_server()
+    cli = Cli(tmp_path / "config", server.url)
+    assert "no worker runs" in cli.ok("workers", "stop", "--all").err
+    endpoints = [Api(server).endpoint("echo.py", workersMin=1, workersMax=1) for _ in range(2)]
+    for endpoint in endpoints:
+        endpoint.wait_health("workers", "idle", 1)
+    stopped = cli.ok("workers", "stop", "--all")
+    assert stopped.out.count("is being stopped") == 2 and "2 workers of all endpoints" in stopped.err, stopped
+    for endpoint in endpoints:
+        until(lambda endpoint=endpoint: ended(endpoint), "its worker has ended", 20)
+
+
+def test_a_wait_after_crashes_is_ended(fresh_server, tmp_path):
+    server = fresh_server()
+    cli = Cli(tmp_path / "config", server.url)
+    endpoint = Api(server).endpoint("crash.py", workersMax=1)
+    endpoint.run()
+    until(lambda: len(ended(endpoint)) >= 4, "the wait has grown to 8 s", 60)
+    before = len(ended(endpoint))
+    cli.ok("workers", "try-now", endpoint.id)
+    until(lambda: len(ended(endpoint)) > before, "the next worker started without a wait", 7)
