@@ -48,7 +48,7 @@ def ready(server: Server) -> requests.Response:
 
 def is_read_only(server: Server) -> bool:
     shown = requests.get(f"{server.url}/v1/server", headers=KEY, timeout=60).json()
-    return shown["state"] == "READ_ONLY" and f"the disk of {server.data} is full" in shown["reason"]
+    return shown["state"] == "READ_ONLY" and f"the disk of {server.data}, mounted at {server.data}, is full" in shown["reason"]
 
 
 def test_a_full_disk_is_looked_at_and_emptied_also_after_a_restart(small_disk, tmp_path):

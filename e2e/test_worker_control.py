@@ -42,10 +42,30 @@ def test_a_drained_worker_finishes_its_job_and_a_stopped_one_does_not(api, cli, 
     assert endpoint.status(again).get("retries", 0) == 0, "a stop counts no retry"
     drained, stopped = ended(endpoint)
     assert drained["exit"]["stopped"] and drained["exit"]["because"] is None, drained
+    assert drained["exit"]["stopReason"] == stopped["exit"]["stopReason"] == "by an operator", (drained, stopped)
     assert drained["jobsDone"] == 1 and drained["startedAt"] < drained["endedAt"], drained
     assert stopped["exit"]["signal"] in (9, 15) and stopped["jobsDone"] == 0, stopped
-    assert "stopped by the server" in cli.ok("workers", endpoint.id, "-a").out
+    listed = cli.ok("workers", endpoint.id, "-a").out
+    assert "stopped: by an operator" in listed or "stopped with SIGKILL: by an operator" in listed, listed
     endpoint.cancel(again)
+
+
+def test_each_stop_of_a_worker_has_its_reason_also_after_a_restart(fresh_server, tmp_path):
+    server = fresh_server()
+    cli = Cli(tmp_path / "config", server.url)
+    idle = Api(server).endpoint("echo.py", workersMax=1, idleTimeout=1)
+    idle.runsync({"n": 1})
+    outdated = Api(server).endpoint("echo.py", workersMin=1, workersMax=1)
+    outdated.wait_health("workers", "idle", 1)
+    template = f"/v1/templates/{outdated.record['templateId']}"
+    env = Api(server).ok("GET", template)["env"]
+    Api(server).ok("PATCH", template, json={"env": {**env, "NEW": "1"}})
+    for endpoint, reason in ((idle, "idle for longer than idleTimeout"), (outdated, "replaced by the endpoint's new version")):
+        until(lambda of=endpoint: ended(of), "the worker has ended", 30)
+        assert [one["exit"]["stopReason"] for one in ended(endpoint)] == [reason]
+    assert server.terminate() == 0
+    server.start()
+    assert "stopped: idle for longer than idleTimeout, after " in cli.ok("workers", idle.id, "--all").out
 
 
 def test_the_end_of_a_worker_is_told_in_words_also_after_a_restart(fresh_server, tmp_path):

@@ -14,7 +14,7 @@ use longshore_launch::{
     InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, RunningWorker, Starts, WorkerExit,
     WorkerSpec,
 };
-use longshore_model::WorkerId;
+use longshore_model::{StopReason, WorkerId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -254,7 +254,7 @@ impl Launcher for SimLauncher {
         Box::pin(self.attachment.start(spec))
     }
 
-    fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
+    fn stop(&self, worker: &WorkerId, grace: Duration, _reason: &StopReason) -> LaunchFuture<'_, ()> {
         let (attachment, worker) = (self.attachment.clone(), worker.clone());
         Box::pin(async move {
             // The task ends with the server's process, not with its caller.

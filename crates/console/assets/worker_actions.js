@@ -27,12 +27,12 @@ const SIGNALS = /** @type {Record<number, string>} */ ({
 
 /**
  * How a worker ended, in words.
- * @param {{code: number | null, signal: number | null, because: string | null, stopped: boolean} | undefined} exit
+ * @param {{code: number | null, signal: number | null, because: string | null, stopped: boolean, stopReason: string | null} | undefined} exit
  * @returns {{word: string, text: string, isBad: boolean}}
  */
 export function exitOf(exit) {
   if (!exit) return { word: "Ended", text: "", isBad: false };
-  if (exit.stopped) return { word: "Stopped", text: "by the server", isBad: false };
+  if (exit.stopped) return { word: "Stopped", text: exit.stopReason ?? "by the server", isBad: false };
   if (exit.because) return { word: "Crashed", text: exit.because, isBad: true };
   if (exit.signal !== null) return { word: "Crashed", text: `signal ${exit.signal}${SIGNALS[exit.signal] ? `: ${SIGNALS[exit.signal]}` : ""}`, isBad: true };
   if (exit.code === 0) return { word: "Ended", text: "by itself, with code 0", isBad: false };

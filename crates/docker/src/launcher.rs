@@ -13,7 +13,7 @@ use longshore_launch::{
     EndedWorker, InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, Limits, RunningWorker,
     StartInProgress, Starts, Volumes, WorkerFolders, WorkerLog, WorkerSpec, unenforced,
 };
-use longshore_model::{EndpointId, StartStage, WorkerId};
+use longshore_model::{EndpointId, StartStage, StopReason, WorkerId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};
@@ -222,8 +222,6 @@ impl Shared {
         let Some(RunningContainer { id, is_gone }) = locked(&self.running).get(worker).cloned() else {
             return Ok(());
         };
-        // The note comes first, so that the next server goes on stopping the worker.
-        self.folders.live(worker).note_stopping();
         let mut docker = self.connection()?.daemon.docker.clone();
         // The daemon answers when the container has exited.
         docker.set_timeout(grace + KILL_WAIT);
@@ -267,10 +265,12 @@ impl Launcher for DockerLauncher {
         Box::pin(self.start_one(spec))
     }
 
-    fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
-        let worker = worker.clone();
+    fn stop(&self, worker: &WorkerId, grace: Duration, reason: &StopReason) -> LaunchFuture<'_, ()> {
+        let (worker, reason) = (worker.clone(), reason.clone());
         Box::pin(async move {
             self.starts.cancel(&worker).await;
+            // The note comes first, so that the next server goes on stopping the worker.
+            self.shared.folders.live(&worker).note_stopping(&reason);
             self.shared.stop(&worker, grace).await
         })
     }

@@ -21,7 +21,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_launch::{InstallationId, LaunchError, Launcher, RegistryLogin, RunningWorker, WorkerExit};
-use longshore_model::{Endpoint, EndpointId, Gpu, Millis, SecretName, StartStage, Template, WorkerId};
+use longshore_model::{
+    Endpoint, EndpointId, Gpu, Millis, SecretName, StartStage, StopReason, Template, WorkerId,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -55,10 +57,12 @@ pub enum FleetEvent {
         /// When the worker no longer ran the job.
         until: Millis,
     },
-    /// A worker requested its replacement. Its running jobs may finish.
-    Refresh {
+    /// A worker requested its replacement, or an operator drains it. Its running jobs may finish.
+    Drain {
         /// The worker to drain.
         worker: WorkerId,
+        /// Why it is drained.
+        reason: StopReason,
     },
     /// An operator stops a worker: its running jobs are requeued without counting a retry, unless they end before the
     /// stop grace is over.
@@ -223,7 +227,9 @@ pub(crate) async fn adopt(
         }
         tracing::info!(%worker, %endpoint, "stopping worker of unknown endpoint");
         let (launcher, grace) = (Arc::clone(launcher), settings.stop_grace(None));
-        runtime.spawn(Box::pin(async move { reconcile::stop(&*launcher, &found.worker, grace).await }));
+        runtime.spawn(Box::pin(async move {
+            reconcile::stop(&*launcher, &found.worker, grace, &StopReason::EndpointDeleted).await
+        }));
     }
     Ok(adopted)
 }

@@ -15,7 +15,7 @@ pub(crate) mod take;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longshore_model::{JobId, WorkerId};
+use longshore_model::{JobId, StopReason, WorkerId};
 
 use crate::EndpointError;
 use crate::actor::request::Request;
@@ -83,9 +83,7 @@ impl Workers {
     ///
     /// Only those of every method of [`Workers`].
     pub async fn request_replacement(&self, worker: WorkerId) -> Result<(), EndpointError> {
-        self.drain(worker.clone()).await?;
-        self.shared.notify_fleet(FleetEvent::Refresh { worker });
-        Ok(())
+        self.drain_for(worker, StopReason::WorkerRequest).await
     }
 
     /// Drains a managed worker for an operator: it gets no further job, and is stopped after its running ones.
@@ -94,7 +92,13 @@ impl Workers {
     ///
     /// Only those of every method of [`Workers`].
     pub async fn drain_managed(&self, worker: WorkerId) -> Result<(), EndpointError> {
-        self.request_replacement(worker).await
+        self.drain_for(worker, StopReason::Operator).await
+    }
+
+    async fn drain_for(&self, worker: WorkerId, reason: StopReason) -> Result<(), EndpointError> {
+        self.drain(worker.clone()).await?;
+        self.shared.notify_fleet(FleetEvent::Drain { worker, reason });
+        Ok(())
     }
 
     /// Begins to stop a managed worker for an operator: it gets no further job, and its running ones are requeued without

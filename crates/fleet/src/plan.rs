@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use longshore_model::{Millis, WorkerId, WorkerPhase};
+use longshore_model::{Millis, StopReason, WorkerId, WorkerPhase};
 use longshore_planted::{Bug, planted};
 
 use crate::{Backoff, FleetLoad, ScalingRules, demand};
@@ -31,8 +31,8 @@ pub struct PlannedWorker {
 pub enum Step {
     /// Start a worker of the present version.
     Start,
-    /// Drain the worker. When the worker runs no job, a later plan stops it.
-    Drain(WorkerId),
+    /// Drain the worker, for the reason given. When the worker runs no job, a later plan stops it.
+    Drain(WorkerId, StopReason),
     /// Stop a drained worker that runs no job.
     Stop(WorkerId),
 }
@@ -127,11 +127,11 @@ impl Planner {
         }
     }
 
-    fn drain(&mut self, worker: &PlannedWorker) {
+    fn drain(&mut self, worker: &PlannedWorker, reason: StopReason) {
         if planted(Bug::DrainKills) {
             return self.steps.push(Step::Stop(worker.id.clone()));
         }
-        self.steps.push(Step::Drain(worker.id.clone()));
+        self.steps.push(Step::Drain(worker.id.clone(), reason));
     }
 
     fn stop_the_drained(&mut self, present: &[PlannedWorker]) {
@@ -144,7 +144,8 @@ impl Planner {
     fn drain_the_outdated(&mut self, present: &[PlannedWorker], version: u32) -> u32 {
         let outdated =
             |w: &&PlannedWorker| w.version.is_some_and(|v| v != version) && w.phase != WorkerPhase::Draining;
-        present.iter().filter(outdated).map(|worker| self.drain(worker)).count() as u32
+        present.iter().filter(outdated).map(|worker| self.drain(worker, StopReason::NewVersion)).count()
+            as u32
     }
 
     /// Drains the workers above the maximum: idle ones first, the busiest last.
@@ -159,7 +160,7 @@ impl Planner {
         });
         let excess = managed.len().saturating_sub(workers_max);
         for worker in managed.drain(..excess) {
-            self.drain(worker);
+            self.drain(worker, StopReason::WorkersMax);
         }
     }
 
@@ -168,7 +169,7 @@ impl Planner {
         let spare = if planted(Bug::OneIdleKept) { spare.saturating_sub(1) } else { spare };
         for worker in managed.iter().filter(|w| w.phase == WorkerPhase::Idle).take(spare as usize) {
             if worker.idle_ms >= timeout_ms {
-                self.drain(worker);
+                self.drain(worker, StopReason::Idle);
             } else {
                 let left_ms = timeout_ms - worker.idle_ms;
                 self.look_in(Some(left_ms));

@@ -45,7 +45,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longshore_model::{
-    CodeHash, ComputeType, EndpointId, Millis, Placement, Provider, StartStage, VolumeId, WorkerId,
+    CodeHash, ComputeType, EndpointId, Millis, Placement, Provider, StartStage, StopReason, VolumeId,
+    WorkerId,
 };
 use tokio::sync::mpsc;
 
@@ -232,6 +233,8 @@ pub struct EndedWorker {
     pub because: Option<String>,
     /// Whether a server was stopping the worker.
     pub was_stopped: bool,
+    /// Why it was stopped, as text; `None` if no server was stopping it, and if the reason is unknown.
+    pub stop_reason: Option<String>,
 }
 
 /// The file that a worker's output goes to.
@@ -307,12 +310,12 @@ pub trait Launcher: Send + Sync + 'static {
     /// Signals a worker to exit, and after `grace` kills it with all processes that it started. Returns when the worker has
     /// exited; its [`WorkerExit`] is reported as for any other exit. A start in progress is cancelled and fails, or the
     /// worker is stopped as soon as it runs. Returns immediately if no such worker runs or is being started. Afterwards,
-    /// nothing of the worker exists but its log.
+    /// nothing of the worker exists but its log. [`EndedWorker`] has the `reason` of the first call.
     ///
     /// # Errors
     ///
     /// The worker was killed and still runs.
-    fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()>;
+    fn stop(&self, worker: &WorkerId, grace: Duration, reason: &StopReason) -> LaunchFuture<'_, ()>;
 
     /// What each running worker uses of its computer; a worker may be missing. May be called often: readings of a worker
     /// are at least a second apart.

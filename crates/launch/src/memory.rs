@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_model::{EndpointId, StartStage, VolumeId, WorkerId};
+use longshore_model::{EndpointId, StartStage, StopReason, VolumeId, WorkerId};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
@@ -156,7 +156,7 @@ impl Launcher for MemoryLauncher {
         })
     }
 
-    fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
+    fn stop(&self, worker: &WorkerId, grace: Duration, _reason: &StopReason) -> LaunchFuture<'_, ()> {
         self.list().stopped.push((worker.clone(), grace));
         let worker = worker.clone();
         Box::pin(async move {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_model::{CodeHash, EndpointId, StartStage, VolumeId, WorkerId};
+use longshore_model::{CodeHash, EndpointId, StartStage, StopReason, VolumeId, WorkerId};
 use rustix::process::Signal;
 use tokio::sync::{OnceCell, mpsc, watch as condition};
 use tokio::task::{JoinSet, spawn_blocking};
@@ -320,8 +320,6 @@ impl LauncherShared {
             // An error means that the launcher is being dropped.
             async move { timeout(within, gone.wait_for(|gone| *gone)).await.is_ok() }
         };
-        // The note comes first, so that the next server goes on stopping the worker.
-        self.live(worker).note_stopping();
         signal_group(&state, Signal::TERM);
         if vanishes(grace).await {
             return Ok(());
@@ -367,10 +365,12 @@ impl Launcher for ProcessLauncher {
         }))
     }
 
-    fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
-        let worker = worker.clone();
+    fn stop(&self, worker: &WorkerId, grace: Duration, reason: &StopReason) -> LaunchFuture<'_, ()> {
+        let (worker, reason) = (worker.clone(), reason.clone());
         Box::pin(async move {
             self.starts.cancel(&worker).await;
+            // The note comes first, so that the next server goes on stopping the worker.
+            self.shared.live(&worker).note_stopping(&reason);
             self.shared.stop(&worker, grace).await
         })
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! live/<worker>/          readable to the server's user alone
 //!   state.json            the ids of the shim and the worker; written before the worker starts
-//!   stopping              exists once a server has begun to stop the worker
+//!   stopping              why the worker is stopped; exists once a server has begun to stop it
 //!   stage                 what the worker does before it is ready; written by workers of deployed code
 //!   exit.json             how the worker ended; exists once the shim has nothing left to do
 //!   log  log.1  log.2     what the worker printed; `log.times` and so on: when
@@ -18,7 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use longshore_model::{EndpointId, Millis, Placement, StartStage, WorkerId};
+use longshore_model::{EndpointId, Millis, Placement, StartStage, StopReason, WorkerId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -169,9 +169,17 @@ impl WorkerDir {
         self.0.join("stopping").exists()
     }
 
-    /// Notes that the worker is being stopped. A failure is ignored: only the next server needs the note.
-    pub fn note_stopping(&self) {
-        let _ = File::create(self.0.join("stopping"));
+    /// Notes that the worker is being stopped, and why. An earlier note stays as it is. A failure is ignored: only the
+    /// next server needs the note.
+    pub fn note_stopping(&self, reason: &StopReason) {
+        if let Ok(mut note) = File::create_new(self.0.join("stopping")) {
+            let _ = write!(note, "{reason}");
+        }
+    }
+
+    /// Why a server has begun to stop the worker; `None` if none has, and if the reason is unknown.
+    pub(crate) fn stop_reason(&self) -> Option<String> {
+        fs::read_to_string(self.0.join("stopping")).ok().filter(|reason| !reason.is_empty())
     }
 
     /// The file in which the worker says what it does before it is ready.

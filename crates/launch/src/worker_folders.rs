@@ -173,6 +173,7 @@ fn ended_in(path: &Path) -> Option<EndedWorker> {
         signal: exit.signal,
         because: exit.because,
         was_stopped: dir.is_stopping(),
+        stop_reason: dir.stop_reason(),
     })
 }
 

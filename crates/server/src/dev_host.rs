@@ -6,6 +6,7 @@ use std::time::Duration;
 use longshore_cli::dev::{HostFuture, RunningServer, ServerHost, ServerRequest, WorkerLog};
 use longshore_engine::Engine;
 use longshore_launch::Launchers;
+use longshore_model::StopReason;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
@@ -78,7 +79,7 @@ async fn stop_workers(launchers: &Launchers) {
         for log in launcher.worker_logs().into_iter().filter(|log| log.is_live) {
             let launcher = Arc::clone(launcher);
             stopping.spawn(async move {
-                if let Err(error) = launcher.stop(&log.worker, WORKER_GRACE).await {
+                if let Err(error) = launcher.stop(&log.worker, WORKER_GRACE, &StopReason::DevEnded).await {
                     tracing::warn!(worker = %log.worker, %error, "a worker could not be stopped");
                 }
             });

@@ -76,6 +76,7 @@ impl FileService for DataFiles {
             signal: ended.signal,
             because: ended.because,
             was_stopped: ended.was_stopped,
+            stop_reason: ended.stop_reason,
         });
         shown.collect()
     }

@@ -8,7 +8,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -73,10 +73,12 @@ impl Reserve {
             space.free < space.reserve() + 2 * space.low() || self.make(space.reserve()).is_err()
         };
         is_short.then(|| {
+            let folder = self.data_dir.canonicalize().unwrap_or_else(|_| self.data_dir.clone());
             format!(
-                "the disk of {} is full: no job is accepted and none is handed out until there is space. Free some on \
-                 it, or delete jobs or endpoints",
-                self.data_dir.display()
+                "the disk of {}, mounted at {}, is full: no job is accepted and none is handed out until there is \
+                 space. Free some on it, or delete jobs or endpoints",
+                folder.display(),
+                mount_point(&folder).display()
             )
         })
     }
@@ -112,6 +114,13 @@ impl Reserve {
     }
 }
 
+/// The highest folder above `folder` on the same disk; `folder` itself if nothing is known about it.
+fn mount_point(folder: &Path) -> &Path {
+    let disk = |path: &Path| fs::metadata(path).map(|facts| facts.dev()).ok();
+    let of_folder = disk(folder);
+    folder.ancestors().take_while(|path| disk(path) == of_folder).last().unwrap_or(folder)
+}
+
 /// Looks at the free space at intervals, and tells the engine.
 pub(crate) async fn watch(reserve: Reserve, engine: Engine) {
     let mut interval = tokio::time::interval(LOOK_INTERVAL);
@@ -138,6 +147,12 @@ mod tests {
         assert_eq!(size, reserve.space().unwrap().reserve());
         assert_eq!(reserve.look(), None);
         assert_eq!(Reserve::of(&dir.path().join("missing")).look(), None);
+    }
+
+    #[test]
+    fn the_mount_point_is_the_highest_folder_of_the_disk() {
+        assert_eq!(mount_point(Path::new("/proc/self/task")), Path::new("/proc"));
+        assert_eq!(mount_point(Path::new("/")), Path::new("/"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use longshore_launch::{InstallationId, LaunchEvent, Launcher as _, RunningWorker, WorkerExit, WorkerSpec};
-use longshore_model::{ComputeType, Placement, WorkerId};
+use longshore_model::{ComputeType, Placement, StopReason, WorkerId};
 use tokio::time::{Instant, timeout};
 
 use super::{GRACE_LEFT, SimLauncher, WorkerMachine};
@@ -94,11 +94,11 @@ async fn a_worker_that_hangs_is_killed_after_its_grace() {
     let id: WorkerId = "w1".parse().unwrap();
     hang(&machine, &id);
     let began = Instant::now();
-    launcher.stop(&id, 7 * SECOND).await.unwrap();
+    launcher.stop(&id, 7 * SECOND, &StopReason::Operator).await.unwrap();
     assert_eq!(began.elapsed(), 7 * SECOND);
     let exited = exit(&launcher).await;
     assert_eq!((exited.code, exited.signal, exited.expected), (None, Some(9), true));
-    launcher.stop(&id, SECOND).await.unwrap();
+    launcher.stop(&id, SECOND, &StopReason::Operator).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +107,7 @@ async fn a_stop_that_the_server_does_not_survive_is_seen_through_by_the_next() {
     first.start(spec("w1")).await.unwrap();
     let id: WorkerId = "w1".parse().unwrap();
     hang(&machine, &id);
-    timeout(SECOND, first.stop(&id, 20 * SECOND)).await.unwrap_err();
+    timeout(SECOND, first.stop(&id, 20 * SECOND, &StopReason::Operator)).await.unwrap_err();
     let (_server, second) = next_server(&world, &machine, &server);
     let going = RunningWorker { is_stopping: true, ..present("w1") };
     assert_eq!(second.adopt(InstallationId(1)).await.unwrap(), [going]);

@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use longshore_launch::{LaunchEvent, Launcher, RegistryLogin, RunningWorker};
-use longshore_model::{EndpointId, Provider};
+use longshore_model::{EndpointId, Provider, StopReason};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
@@ -67,7 +67,9 @@ impl Engine {
         for left in adopted.into_values().flatten() {
             // Its endpoint was deleted during the adoption.
             let (launcher, grace) = (Arc::clone(launcher), settings.stop_grace(None));
-            self.spawn(async move { stop(&*launcher, &left.worker, grace).await });
+            self.spawn(
+                async move { stop(&*launcher, &left.worker, grace, &StopReason::EndpointDeleted).await },
+            );
         }
         if let Some(events) = launcher.events() {
             self.spawn(forward(self.clone(), provider, events));

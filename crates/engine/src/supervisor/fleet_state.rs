@@ -8,7 +8,7 @@ use longshore_fleet::{
     ScalingRules, Step, plan,
 };
 use longshore_launch::{RunningWorker, WorkerExit, WorkerSpec};
-use longshore_model::{Millis, Placement, StartCause, StartStage, WorkerId, WorkerPhase};
+use longshore_model::{Millis, Placement, StartCause, StartStage, StopReason, WorkerId, WorkerPhase};
 use tokio::time::Instant;
 
 use super::crash_series::{Crash, CrashSeries};
@@ -55,6 +55,8 @@ struct FleetWorker {
     /// The worker has finished a job and kept running.
     has_served: bool,
     desired: DesiredState,
+    /// Why the worker is drained or stopped; `None` while it serves.
+    stop_reason: Option<StopReason>,
     /// The queue gives the worker no further job.
     is_drained: bool,
 }
@@ -74,6 +76,7 @@ impl FleetWorker {
             jobs_done: 0,
             has_served: false,
             desired: DesiredState::Serving,
+            stop_reason: None,
             is_drained: false,
         }
     }
@@ -121,8 +124,8 @@ pub(super) struct FleetState {
     ended: VecDeque<WorkerStatus>,
     /// Why the next worker is started, by the last plan.
     start_cause: Option<StartCause>,
-    /// The endpoint is deleted or has another provider: every worker is stopped, and none started.
-    is_closing: bool,
+    /// Why every worker is stopped and none started; `None` while the endpoint needs workers.
+    closing: Option<StopReason>,
 }
 
 impl FleetState {
@@ -140,14 +143,13 @@ impl FleetState {
         self.workers.insert(spec.worker.clone(), FleetWorker { is_starting: true, ..entry });
     }
 
-    /// Completes the start of a worker. Returns whether the launcher must stop it now.
-    pub(super) fn set_started(&mut self, worker: &WorkerId) -> bool {
-        self.workers.get_mut(worker).is_some_and(|entry| {
-            entry.is_starting = false;
-            entry.stage = None;
-            entry.patience.begin();
-            entry.desired == DesiredState::Stopping
-        })
+    /// Completes the start of a worker. Returns the reason to stop it if the launcher must stop it now.
+    pub(super) fn set_started(&mut self, worker: &WorkerId) -> Option<StopReason> {
+        let entry = self.workers.get_mut(worker)?;
+        entry.is_starting = false;
+        entry.stage = None;
+        entry.patience.begin();
+        entry.stop_reason.clone().filter(|_| entry.desired == DesiredState::Stopping)
     }
 
     /// Notes the stage of a start in progress.
@@ -226,30 +228,29 @@ impl FleetState {
     }
 
     /// Drains a worker; the next pass tells the queue.
-    pub(super) fn drain(&mut self, worker: &WorkerId) {
+    pub(super) fn drain(&mut self, worker: &WorkerId, reason: StopReason) {
         if let Some(entry) = self.workers.get_mut(worker).filter(|w| w.desired == DesiredState::Serving) {
             entry.desired = DesiredState::Draining;
+            entry.stop_reason = Some(reason);
         }
     }
 
-    /// Marks a worker as being stopped. Returns whether the launcher must stop it now: not if it is being stopped already
-    /// or is unknown.
-    pub(super) fn stop(&mut self, worker: &WorkerId) -> bool {
-        let entry = self.workers.get_mut(worker).filter(|w| w.desired != DesiredState::Stopping);
-        entry.is_some_and(|entry| {
-            entry.desired = DesiredState::Stopping;
-            true
-        })
+    /// Marks a worker as being stopped. The `reason` of its drain, if it is drained, stays. Returns the reason if the
+    /// launcher must stop it now; `None` if it is being stopped already, or is unknown.
+    pub(super) fn stop(&mut self, worker: &WorkerId, reason: StopReason) -> Option<StopReason> {
+        let entry = self.workers.get_mut(worker).filter(|w| w.desired != DesiredState::Stopping)?;
+        entry.desired = DesiredState::Stopping;
+        Some(entry.stop_reason.get_or_insert(reason).clone())
     }
 
     /// Closes the fleet: from now on a plan starts no worker and stops every one.
-    pub(super) fn close(&mut self) {
-        self.is_closing = true;
+    pub(super) fn close(&mut self, reason: StopReason) {
+        self.closing = Some(reason);
     }
 
-    /// Returns whether the fleet is closed.
-    pub(super) fn is_closing(&self) -> bool {
-        self.is_closing
+    /// Returns why the fleet is closed; `None` if it is open.
+    pub(super) fn closing(&self) -> Option<&StopReason> {
+        self.closing.as_ref()
     }
 
     /// Returns whether this is a managed worker that is not being stopped.
@@ -358,7 +359,7 @@ impl FleetState {
         view: &FleetView,
     ) -> (Plan, FleetStatus) {
         self.observe(now, view);
-        if self.is_closing {
+        if self.closing.is_some() {
             rules.workers_max = 0;
         }
         let load = FleetLoad {
@@ -380,7 +381,7 @@ impl FleetState {
         // These workers are being stopped already.
         plan.steps.retain(|step| match step {
             Step::Stop(id) => self.workers.get(id).is_some_and(|w| w.desired != DesiredState::Stopping),
-            Step::Start | Step::Drain(_) => true,
+            Step::Start | Step::Drain(..) => true,
         });
         let starting = |w: &&PlannedWorker| w.version.is_some() && w.phase == WorkerPhase::Initializing;
         let status = FleetStatus {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longshore_fleet::{STABLE_UPTIME_MS, ScalingRules, Step};
 use longshore_launch::{Born, LaunchError, Launcher, WorkerExit, WorkerSpec};
-use longshore_model::{Millis, Placement, WorkerId};
+use longshore_model::{Millis, Placement, StopReason, WorkerId};
 use longshore_planted::{Bug, planted};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -86,13 +86,13 @@ impl<P: EndpointApi> Supervisor<P> {
         let mut next_pass = Some(Instant::now());
         // The senders of a deleted endpoint may all be dropped; its workers are stopped all the same.
         let mut has_senders = true;
-        while !(self.fleet.is_closing() && self.fleet.is_empty() && self.losses.is_empty()) {
+        while !(self.fleet.closing().is_some() && self.fleet.is_empty() && self.losses.is_empty()) {
             let soonest = tokio::select! {
                 biased;
                 event = events.recv(), if has_senders => match event {
                     Some(FleetEvent::Shutdown) => break,
                     Some(event) => self.handle(event),
-                    None if !self.fleet.is_closing() => break,
+                    None if self.fleet.closing().is_none() => break,
                     None => {
                         has_senders = false;
                         Instant::now()
@@ -122,7 +122,7 @@ impl<P: EndpointApi> Supervisor<P> {
             };
             next_pass = Some(next_pass.map_or(soonest, |before| before.min(soonest)));
         }
-        if self.fleet.is_closing() && self.fleet.is_empty() {
+        if self.fleet.closing().is_some() && self.fleet.is_empty() {
             self.remove_logs().await;
         }
         // The launcher must know every worker that it starts. Stops go on without this task.
@@ -150,18 +150,18 @@ impl<P: EndpointApi> Supervisor<P> {
                 self.end_leftovers(worker, since, until);
                 return now + RETRY_IN;
             }
-            FleetEvent::Refresh { worker } => self.fleet.drain(&worker),
-            FleetEvent::Stop { worker } => self.stop(worker, self.stop_grace()),
+            FleetEvent::Drain { worker, reason } => self.fleet.drain(&worker, reason),
+            FleetEvent::Stop { worker } => self.stop(worker, self.stop_grace(), StopReason::Operator),
             FleetEvent::Stage { worker, stage } => {
                 self.fleet.set_stage(&worker, stage);
                 return self.reconciled_at.map_or(now, |at| now.max(at + RECONCILE_INTERVAL_MIN));
             }
             FleetEvent::Exited(exited) => self.exited(&exited),
             FleetEvent::Configured | FleetEvent::TryNow => self.fleet.reset_backoff(),
-            FleetEvent::Deleted { drain } => self.close(drain),
+            FleetEvent::Deleted { drain } => self.close(drain, StopReason::EndpointDeleted),
             FleetEvent::ProviderChanged => {
                 self.is_detached = true;
-                self.close(true);
+                self.close(true, StopReason::ProviderChanged);
             }
             FleetEvent::Shutdown => {}
         }
@@ -182,11 +182,11 @@ impl<P: EndpointApi> Supervisor<P> {
     }
 
     /// Closes the fleet. Without `drain`, every worker is stopped now.
-    fn close(&mut self, drain: bool) {
-        self.fleet.close();
+    fn close(&mut self, drain: bool, reason: StopReason) {
+        self.fleet.close(reason.clone());
         if !drain {
             for worker in self.fleet.ids() {
-                self.stop(worker, self.stop_grace());
+                self.stop(worker, self.stop_grace(), reason.clone());
             }
         }
     }
@@ -260,17 +260,31 @@ impl<P: EndpointApi> Supervisor<P> {
                         break;
                     }
                 },
-                Step::Drain(worker) => {
-                    self.fleet.drain(&worker);
+                Step::Drain(worker, reason) => {
+                    let reason = self.why_drained(reason);
+                    self.fleet.drain(&worker, reason);
                     results.acted = true;
                 }
                 Step::Stop(worker) => {
-                    self.stop(worker, self.stop_grace());
+                    // The worker keeps the reason of its drain.
+                    self.stop(worker, self.stop_grace(), StopReason::Idle);
                     results.acted = true;
                 }
             }
         }
         results
+    }
+
+    /// Returns the reason of a planned drain. The plan of a fleet that is closed, and of a server that is being drained,
+    /// has a `workersMax` of 0.
+    fn why_drained(&self, planned: StopReason) -> StopReason {
+        match planned {
+            StopReason::WorkersMax if self.parts.endpoint_api.is_server_draining() => {
+                StopReason::ServerDraining
+            }
+            StopReason::WorkersMax => self.fleet.closing().cloned().unwrap_or(StopReason::WorkersMax),
+            reason => reason,
+        }
     }
 
     /// Returns the time from SIGTERM to SIGKILL for a drained worker.
@@ -330,7 +344,7 @@ impl<P: EndpointApi> Supervisor<P> {
     fn replace(&mut self, worker: WorkerId, reason: &str) {
         tracing::warn!(%worker, %reason, "replacing worker");
         self.fleet.record_replacement(self.parts.endpoint_api.now(), &worker, reason);
-        self.stop(worker, self.parts.settings.kill_grace());
+        self.stop(worker, self.parts.settings.kill_grace(), StopReason::Replaced(reason.to_owned()));
     }
 
     /// Tells the queue which workers exited, which are managed, and which are drained, as far as it does not know.
@@ -358,7 +372,7 @@ impl<P: EndpointApi> Supervisor<P> {
         match reply {
             Ok(value) => Ok(Some(value)),
             Err(EndpointError::Deleted) => {
-                self.close(false);
+                self.close(false, StopReason::EndpointDeleted);
                 Ok(None)
             }
             Err(_) => Err(EndpointUnavailable),
@@ -417,8 +431,8 @@ impl<P: EndpointApi> Supervisor<P> {
             Ok(()) => {
                 let endpoint = self.parts.endpoint_api.record().id;
                 tracing::info!(%worker, %endpoint, "worker started");
-                if self.fleet.set_started(&worker) {
-                    self.stop_running(worker, self.stop_grace());
+                if let Some(reason) = self.fleet.set_started(&worker) {
+                    self.stop_running(worker, self.stop_grace(), reason);
                 }
             }
             Err(error) => {
@@ -441,17 +455,17 @@ impl<P: EndpointApi> Supervisor<P> {
     }
 
     /// Stops a worker, or cancels its start.
-    fn stop(&mut self, worker: WorkerId, grace: Duration) {
-        if self.fleet.stop(&worker) {
-            self.stop_running(worker, grace);
+    fn stop(&mut self, worker: WorkerId, grace: Duration, reason: StopReason) {
+        if let Some(reason) = self.fleet.stop(&worker, reason) {
+            self.stop_running(worker, grace, reason);
         }
     }
 
     /// Stops a worker in the background; its exit, or the end of its start, arrives as an event.
-    fn stop_running(&mut self, worker: WorkerId, grace: Duration) {
+    fn stop_running(&mut self, worker: WorkerId, grace: Duration, reason: StopReason) {
         let launcher = Arc::clone(&self.parts.launcher);
         self.stops.spawn(async move {
-            stop(&*launcher, &worker, grace).await;
+            stop(&*launcher, &worker, grace, &reason).await;
             worker
         });
     }
@@ -485,8 +499,8 @@ enum PassResult {
 }
 
 /// Stops a worker and waits for its exit. A failure is logged.
-pub(crate) async fn stop(launcher: &dyn Launcher, worker: &WorkerId, grace: Duration) {
-    if let Err(error) = launcher.stop(worker, grace).await {
+pub(crate) async fn stop(launcher: &dyn Launcher, worker: &WorkerId, grace: Duration, reason: &StopReason) {
+    if let Err(error) = launcher.stop(worker, grace, reason).await {
         tracing::error!(%worker, %error, "worker stop failed");
     }
 }

@@ -106,8 +106,8 @@ impl Fleet {
                     is_late: false,
                 });
             }
-            Step::Drain(id) => {
-                writeln!(self.log, "       > drain {id}").unwrap();
+            Step::Drain(id, reason) => {
+                writeln!(self.log, "       > drain {id}: {reason}").unwrap();
                 self.workers.iter_mut().find(|w| w.id == *id).unwrap().phase = WorkerPhase::Draining;
             }
             Step::Stop(id) => {
@@ -172,11 +172,11 @@ fn from_nothing_to_three_and_back() {
         10000  w2 holds 0
         10000  w3 holds 0
                . look at 13000
-               > drain w1
+               > drain w1: idle for longer than idleTimeout
                > stop w1
                . look at 15000
-               > drain w2
-               > drain w3
+               > drain w2: idle for longer than idleTimeout
+               > drain w3: idle for longer than idleTimeout
                > stop w2
                > stop w3
                . look at -
@@ -232,8 +232,8 @@ fn lowering_the_maximum_drains_the_busiest_last() {
         0      w2 holds 1
         0      w3 holds 0
                . look at -
-               > drain w3
-               > drain w2
+               > drain w3: more workers than workersMax
+               > drain w2: more workers than workersMax
                > stop w3
                . look at -
         0      w2 holds 0
@@ -255,8 +255,8 @@ fn a_pause_stops_the_idle_and_lets_the_busy_finish() {
         0      w1 holds 0
         0      w2 holds 1
         0      4 jobs wait, the oldest for 60000
-               > drain w1
-               > drain w2
+               > drain w1: more workers than workersMax
+               > drain w2: more workers than workersMax
                > stop w1
                . look at -
         0      w2 holds 0
@@ -277,8 +277,8 @@ fn workers_of_an_older_version_are_replaced_within_the_maximum() {
                . look at -
         0      w1 holds 0
         0      w2 holds 1
-               > drain w1
-               > drain w2
+               > drain w1: replaced by the endpoint's new version
+               > drain w2: replaced by the endpoint's new version
                > stop w1
                > start w3
                . look at -
@@ -365,9 +365,9 @@ fn a_busy_fleet_stays_as_large_as_it_was_while_it_is_replaced() {
         0      w2 holds 1
         0      w3 holds 1
         0      9 jobs wait, the oldest for 1000
-               > drain w1
-               > drain w2
-               > drain w3
+               > drain w1: replaced by the endpoint's new version
+               > drain w2: replaced by the endpoint's new version
+               > drain w3: replaced by the endpoint's new version
                > start w4
                . look at 59000
         0      w4 holds 1

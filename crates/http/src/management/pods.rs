@@ -139,8 +139,15 @@ fn start_and_end() -> (Value, Value) {
             ("signal", nullable("integer")),
             ("because", nullable("string")),
             ("stopped", json!({ "type": "boolean", "description": "whether the server was stopping it" })),
+            (
+                "stopReason",
+                json!({
+                    "type": "string", "nullable": true,
+                    "description": "why the server was stopping it, such as `idle for longer than idleTimeout`",
+                }),
+            ),
         ],
-        &["code", "signal", "because", "stopped"],
+        &["code", "signal", "because", "stopped", "stopReason"],
     );
     (started_because, exit)
 }
@@ -308,7 +315,13 @@ impl Common<'_> {
         set("status", json!("EXITED"));
         set(
             "exit",
-            json!({ "code": ended.code, "signal": ended.signal, "because": ended.because, "stopped": ended.was_stopped }),
+            json!({
+                "code": ended.code,
+                "signal": ended.signal,
+                "because": ended.because,
+                "stopped": ended.was_stopped,
+                "stopReason": ended.stop_reason,
+            }),
         );
         // Workers that an older version started have no version.
         if ended.version > 0 {

@@ -34,6 +34,8 @@ pub struct EndedWorker {
     pub because: Option<String>,
     /// Whether the server was stopping the worker.
     pub was_stopped: bool,
+    /// Why it was stopped, for people; `None` if it was not, and if the reason is unknown.
+    pub stop_reason: Option<String>,
 }
 
 /// One version of deployed code: an archive of a folder with a handler.

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use longshore_model::StopReason;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
@@ -164,8 +165,8 @@ impl Keeper {
                 if self.orphaning.after.is_none_or(|after| away.is_none_or(|away| away < after)) {
                     return;
                 }
-                self.orphaning.dir.note_stopping();
                 let seconds = away.unwrap_or_default().as_secs();
+                self.orphaning.dir.note_stopping(&StopReason::ServerAway(seconds));
                 let line =
                     format!("[longshore] the server has been away for {seconds} s: ending the worker\n");
                 self.stop_folding();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use longshore_launch::{InstallationId, Launcher as _, RunningWorker};
-use longshore_model::EndpointId;
+use longshore_model::{EndpointId, StopReason};
 
 use crate::harness::{GRACE, Server, eventually, launcher, placement, sh};
 
@@ -41,7 +41,7 @@ async fn an_adopted_worker_can_be_stopped() {
     drop(server);
     let mut server = Server::on(&dir);
     assert_eq!(server.adopt().await.len(), 1);
-    server.launcher.stop(&worker, GRACE).await.unwrap();
+    server.launcher.stop(&worker, GRACE, &StopReason::Operator).await.unwrap();
     assert_eq!(server.exited().await.signal, Some(15));
     drop(server);
     assert_eq!(Server::on(&dir).adopt().await, [], "the exit was reported");
@@ -54,7 +54,11 @@ async fn a_stop_that_the_server_did_not_finish_is_finished_by_the_next() {
     let worker = server.start("trap '' TERM; echo ready; while :; do sleep 0.05; done").await;
     server.prints(&worker, "ready").await;
     let hours = Duration::from_hours(1);
-    let cut_off = tokio::time::timeout(Duration::from_millis(50), server.launcher.stop(&worker, hours)).await;
+    let cut_off = tokio::time::timeout(
+        Duration::from_millis(50),
+        server.launcher.stop(&worker, hours, &StopReason::Operator),
+    )
+    .await;
     assert!(cut_off.is_err(), "the worker ignores SIGTERM");
     drop(server);
     let mut server = Server::on(&dir);
@@ -100,6 +104,6 @@ async fn the_copied_directory_of_a_worker_is_no_worker() {
     fs::rename(&original, &moved).unwrap();
     let mut third = Server::of(launcher(&moved));
     assert_eq!(third.adopt().await.len(), 1, "the worker runs, and belongs to the moved directory");
-    third.launcher.stop(&spec.worker, GRACE).await.unwrap();
+    third.launcher.stop(&spec.worker, GRACE, &StopReason::Operator).await.unwrap();
     third.exited().await;
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use longshore_launch::{CodeFolders, Launcher as _, ShimCommand, WorkerSpec};
-use longshore_model::CodeHash;
+use longshore_model::{CodeHash, StopReason};
 
 use crate::harness::{GRACE, SHIM, Server, every_file, launcher, sh};
 
@@ -24,7 +24,7 @@ async fn secrets_are_not_on_disk_nor_in_arguments() {
     for file in files {
         assert!(!String::from_utf8_lossy(&fs::read(&file).unwrap()).contains(secret), "{}", file.display());
     }
-    server.launcher.stop(&worker, GRACE).await.unwrap();
+    server.launcher.stop(&worker, GRACE, &StopReason::Operator).await.unwrap();
 }
 
 #[tokio::test]

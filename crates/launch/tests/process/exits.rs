@@ -1,7 +1,7 @@
 //! The exit of a worker, and a worker that cannot start.
 
 use longshore_launch::{LaunchError, Launcher as _, WorkerSpec};
-use longshore_model::EndpointId;
+use longshore_model::{EndpointId, StopReason};
 
 use crate::harness::{GRACE, Server, sh};
 
@@ -44,6 +44,6 @@ async fn a_command_that_does_not_exist_is_a_clear_error() {
     assert!(text.contains("workdir /no/such/folder"), "{text}");
     // Nothing remains that would be adopted or prevent another start.
     server.start("sleep 600").await;
-    server.launcher.stop(&"wk-1".parse().unwrap(), GRACE).await.unwrap();
+    server.launcher.stop(&"wk-1".parse().unwrap(), GRACE, &StopReason::Operator).await.unwrap();
     assert_eq!(Server::on(&dir).adopt().await, []);
 }

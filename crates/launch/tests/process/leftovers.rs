@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use longshore_launch::{Born, Launcher as _};
+use longshore_model::StopReason;
 
 use crate::harness::{GRACE, Server, is_alive};
 
@@ -47,5 +48,5 @@ async fn the_processes_of_a_stopped_job_end_and_no_others() {
     assert!(is_alive(&before) && is_alive(&next), "what began before and after lives");
     let again = server.launcher.end_leftovers(&worker, born, Duration::ZERO).await.unwrap();
     assert_eq!(again, 0);
-    server.launcher.stop(&worker, GRACE).await.unwrap();
+    server.launcher.stop(&worker, GRACE, &StopReason::Operator).await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use longshore_launch::{Launcher as _, RotationLimits, WorkerSpec};
-use longshore_model::{EndpointId, WorkerId};
+use longshore_model::{EndpointId, StopReason, WorkerId};
 
 use crate::harness::{GRACE, Server, eventually, placement, sh};
 
@@ -50,7 +50,7 @@ async fn repeated_lines_are_folded_while_the_server_is_away_and_only_then() {
     assert!(
         log.contains(" more times: failed\n") && log.contains("step 99\nstep 100\n") == log.contains("x\n")
     );
-    server.launcher.stop(&worker, GRACE).await.unwrap();
+    server.launcher.stop(&worker, GRACE, &StopReason::Operator).await.unwrap();
 }
 
 #[tokio::test]
@@ -81,6 +81,7 @@ async fn a_log_is_found_by_its_own_endpoint_alone() {
     assert_eq!((ended_ids(&own), ended_ids(&other)), (vec![worker.clone()], vec![]));
     let noted = &server.launcher.ended_workers(&own)[0];
     assert_eq!((noted.code, noted.signal, noted.was_stopped), (Some(0), None, false));
+    assert_eq!(noted.stop_reason, None);
     assert_eq!(noted.placement, placement());
     assert!(noted.ended_at > noted.placement.started_at, "{noted:?}");
 }

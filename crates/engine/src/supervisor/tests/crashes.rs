@@ -1,6 +1,6 @@
 //! Workers that exit by themselves or cannot be started.
 
-use longshore_model::Endpoint;
+use longshore_model::{Endpoint, StopReason};
 
 use super::super::FleetEvent;
 use super::fixture::*;
@@ -82,7 +82,7 @@ async fn a_worker_that_exits_by_itself_counts_a_retry_also_while_it_is_drained()
     harness.wait_ms(SOON).await;
     let worker = harness.running()[0].clone();
     harness.queue.set_running(&worker, 1);
-    harness.send(FleetEvent::Refresh { worker: worker.clone() });
+    harness.send(FleetEvent::Drain { worker: worker.clone(), reason: StopReason::Operator });
     harness.wait_ms(SOON).await;
     harness.launcher.exit(&worker, Some(0), None, 60_000);
     harness.wait_ms(SOON).await;

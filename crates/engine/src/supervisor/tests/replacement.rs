@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longshore_launch::MemoryLauncher;
-use longshore_model::{Endpoint, Millis, StartStage, WorkerId, WorkerPhase};
+use longshore_model::{Endpoint, Millis, StartStage, StopReason, WorkerId, WorkerPhase};
 
 use super::super::FleetEvent;
 use super::fixture::*;
@@ -52,7 +52,7 @@ async fn a_worker_that_requests_its_replacement_finishes_its_jobs() {
     harness.wait_ms(SOON).await;
     let draining = harness.running()[0].clone();
     harness.queue.set_running(&draining, 1);
-    harness.send(FleetEvent::Refresh { worker: draining.clone() });
+    harness.send(FleetEvent::Drain { worker: draining.clone(), reason: StopReason::Operator });
     harness.wait_ms(SOON).await;
     assert_eq!(harness.running().len(), 2, "another worker was started");
     harness.queue.set_running(&draining, 0);
