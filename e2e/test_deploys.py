@@ -66,6 +66,10 @@ def test_an_operators_settings_stay_and_versions_come_back_over_a_restart(tmp_pa
     assert (after["workersMax"], after["idleTimeout"]) == (7, 61)
     assert variables(endpoint) == {"SHOP_A": "2", "SHOP_OPERATOR": "hush"}
 
+    project(tmp_path, name, {"SHOP_A": "2"}, "idleTimeout = 62\n")
+    assert "(version 3)" in deployed(cli, first), "a change of fields alone is no version"
+    assert api.ok("GET", f"/v1/endpoints/{name}")["idleTimeout"] == 62
+
     server.terminate()
     server.start()
     assert "(version 4)" in deployed(cli, first, "--to", "1")
@@ -76,8 +80,8 @@ def test_an_operators_settings_stay_and_versions_come_back_over_a_restart(tmp_pa
     assert variables(endpoint) == {"SHOP_A": "2", "SHOP_OPERATOR": "hush"}
     assert "already runs" in deployed(cli, first, "--to", "5")
     entries = cli.ok("deploy", first, "--list", "-o", "json").json
-    assert [entry["version"] for entry in entries] == [5, 4, 3, 2, 2, 1]
-    assert entries[3]["fields"] == [{"name": "workersMax", "from": 3, "to": 7}]
+    assert [entry["version"] for entry in entries] == [5, 4, 3, 3, 2, 2, 1]
+    assert entries[4]["fields"] == [{"name": "workersMax", "from": 3, "to": 7}]
     assert "hush" not in json.dumps(entries)
 
 

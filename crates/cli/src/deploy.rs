@@ -250,7 +250,7 @@ async fn upload(
     project: &Project,
     present: Option<&Endpoint>,
 ) -> CommandResult<CodeVersion> {
-    let packed = archive::pack(&project.dir)?;
+    let packed = archive::pack(project)?;
     let bytes = packed.archive.len() as u64;
     let step = session.screen.step(format!("uploading {}", count(packed.files as u64, "file")));
     let sent = Arc::new(AtomicU64::new(0));

@@ -11,6 +11,7 @@ use flate2::write::GzEncoder;
 use longshore_model::limits::CODE_BODY_BYTES_MAX;
 use tar::{Builder, EntryType, Header};
 
+use crate::dev::project::{MANIFEST, Project};
 use crate::exit::{CommandError, CommandResult, cannot};
 use crate::human::size;
 
@@ -24,8 +25,11 @@ pub(super) struct Packed {
     pub(super) files: usize,
 }
 
-/// Packs all files of `dir` except hidden ones, Python's compiled files, and environments.
-pub(super) fn pack(dir: &Path) -> CommandResult<Packed> {
+/// Packs all files of a project except hidden ones, Python's compiled files, and environments. Its `longshore.toml` has
+/// only what starts a worker: a change of the endpoint's fields or variables is no change of the code, and a variable may
+/// be confidential.
+pub(super) fn pack(project: &Project) -> CommandResult<Packed> {
+    let dir = &*project.dir;
     let mut files = Vec::new();
     collect(dir, Path::new(""), &mut files)
         .map_err(|error| cannot(format_args!("read {}", dir.display()), error))?;
@@ -35,6 +39,12 @@ pub(super) fn pack(dir: &Path) -> CommandResult<Packed> {
     }
     files.sort();
     let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    let manifest =
+        project.worker_manifest().map_err(|error| cannot(format_args!("write {MANIFEST}"), error))?;
+    if !manifest.is_empty() {
+        append(&mut tar, Path::new(MANIFEST), 0o644, manifest.len() as u64, manifest.as_bytes())
+            .map_err(|error| cannot(format_args!("pack {MANIFEST}"), error))?;
+    }
     for path in &files {
         add(&mut tar, dir, path).map_err(|error| cannot(format_args!("pack {}", path.display()), error))?;
     }
@@ -62,7 +72,9 @@ fn collect(dir: &Path, inner: &Path, files: &mut Vec<PathBuf>) -> io::Result<()>
             if !dir.join(&path).join("pyvenv.cfg").exists() {
                 collect(dir, &path, files)?;
             }
-        } else if fs::metadata(dir.join(&path)).is_ok_and(|facts| facts.is_file()) {
+        } else if path != Path::new(MANIFEST)
+            && fs::metadata(dir.join(&path)).is_ok_and(|facts| facts.is_file())
+        {
             files.push(path);
         }
     }
@@ -73,11 +85,23 @@ fn collect(dir: &Path, inner: &Path, files: &mut Vec<PathBuf>) -> io::Result<()>
 fn add(tar: &mut Builder<GzEncoder<Vec<u8>>>, dir: &Path, path: &Path) -> io::Result<()> {
     let file = File::open(dir.join(path))?;
     let facts = file.metadata()?;
+    let mode = if facts.permissions().mode() & 0o100 != 0 { 0o755 } else { 0o644 };
+    append(tar, path, mode, facts.len(), io::Read::take(file, facts.len()))
+}
+
+/// Adds a file with `bytes` of `contents`.
+fn append(
+    tar: &mut Builder<GzEncoder<Vec<u8>>>,
+    path: &Path,
+    mode: u32,
+    bytes: u64,
+    contents: impl io::Read,
+) -> io::Result<()> {
     let mut header = Header::new_gnu();
     header.set_entry_type(EntryType::Regular);
-    header.set_size(facts.len());
-    header.set_mode(if facts.permissions().mode() & 0o100 != 0 { 0o755 } else { 0o644 });
-    tar.append_data(&mut header, path, io::Read::take(file, facts.len()))
+    header.set_size(bytes);
+    header.set_mode(mode);
+    tar.append_data(&mut header, path, contents)
 }
 
 fn too_large(dir: &Path, files: &[PathBuf], bytes: usize) -> CommandError {
@@ -100,24 +124,51 @@ mod tests {
     #[test]
     fn the_same_files_are_the_same_bytes_and_secrets_stay_here() {
         let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        for dir in &dirs {
+        for (dir, workers) in dirs.iter().zip([1, 2]) {
             let at = |path: &str| dir.path().join(path);
             for folder in ["lib/deep", "__pycache__", ".git", "env"] {
                 fs::create_dir_all(at(folder)).unwrap();
             }
-            for path in
-                ["handler.py", "lib/deep/a.py", "__pycache__/x.pyc", ".git/config", ".env", "env/pyvenv.cfg"]
-            {
+            for path in [
+                "handler.py",
+                "lib/longshore.toml",
+                "lib/deep/a.py",
+                "__pycache__/x.pyc",
+                ".git/config",
+                ".env",
+                "env/pyvenv.cfg",
+            ] {
                 fs::write(at(path), path).unwrap();
             }
+            let fields = format!("env = {{ TOKEN = 'hush' }}\n[endpoint]\nworkersMax = {workers}");
+            fs::write(at(MANIFEST), format!("command = ['sh', '-c', 'exit']\npython = 'python3'\n{fields}"))
+                .unwrap();
             std::os::unix::fs::symlink(at("handler.py"), at("linked.py")).unwrap();
             std::os::unix::fs::symlink(dir.path(), at("circle")).unwrap();
         }
-        let [one, other] = dirs.map(|dir| pack(dir.path()).unwrap());
+        let [one, other] = [&dirs[0], &dirs[1]].map(|dir| pack(&Project::load(dir.path()).unwrap()).unwrap());
         assert_eq!(one.archive, other.archive);
         let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(&one.archive[..]));
-        let paths: Vec<_> =
-            tar.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().into_owned()).collect();
-        assert_eq!(paths, ["handler.py", "lib/deep/a.py", "linked.py"].map(PathBuf::from));
+        let packed: Vec<(PathBuf, String)> = tar
+            .entries()
+            .unwrap()
+            .map(|entry| {
+                let mut entry = entry.unwrap();
+                let path = entry.path().unwrap().into_owned();
+                (path, io::read_to_string(&mut entry).unwrap())
+            })
+            .collect();
+        let paths = packed.iter().map(|(path, _)| path.to_str().unwrap());
+        let expected = [MANIFEST, "handler.py", "lib/deep/a.py", "lib/longshore.toml", "linked.py"];
+        assert_eq!(paths.collect::<Vec<_>>(), expected);
+        assert_eq!(packed[0].1, "command = [\"sh\", \"-c\", \"exit\"]\npython = \"python3\"\n");
+    }
+
+    #[test]
+    fn a_folder_with_only_a_handler_has_no_manifest() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("handler.py"), "").unwrap();
+        fs::write(dir.path().join(MANIFEST), "name = 'echo'").unwrap();
+        assert_eq!(pack(&Project::load(dir.path()).unwrap()).unwrap().files, 1);
     }
 }

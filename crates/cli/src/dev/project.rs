@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use longshore_client::EndpointSpec;
 use longshore_model::{EnvValue, Provider};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::DevError;
 use super::manifest_error::explained;
@@ -135,6 +135,27 @@ impl Project {
         let is_one =
             self.slug.len() <= SLUG_CHARS_MAX && !self.slug.starts_with('-') && self.slug.chars().all(fits);
         if is_one { self.slug.clone() } else { slug_of(&self.slug) }
+    }
+
+    /// The `longshore.toml` of deployed code, as text: how a worker is started. Empty if that needs no words.
+    ///
+    /// # Errors
+    ///
+    /// The text could not be written as TOML.
+    pub(crate) fn worker_manifest(&self) -> Result<String, toml::ser::Error> {
+        #[derive(Serialize)]
+        struct WorkerManifest<'a> {
+            handler: Option<&'a str>,
+            command: Option<&'a [String]>,
+            python: Option<&'a str>,
+        }
+        let (handler, command) = match &self.program {
+            Program::Handler(file) => (Some(&**file).filter(|file| *file != HANDLER), None),
+            Program::Command(command) => (None, Some(&**command)),
+            Program::Image(..) => (None, None),
+        };
+        let manifest = WorkerManifest { handler, command, python: self.python.as_deref() };
+        toml::to_string(&manifest)
     }
 
     /// Returns the path of `requirements.txt`, if it exists.
