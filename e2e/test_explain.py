@@ -13,6 +13,7 @@ from harness.disk import Disk
 from harness.fake_worker import FakeWorker
 from harness.server import QUICK, Server
 from harness.wait import until
+from test_cli import UNAUTHORIZED, Cli, fails
 from test_gpus import LARGE, MACHINE
 
 BLOCKING = {
@@ -102,7 +103,7 @@ def test_a_paused_endpoint(api):
     assert "It was paused" in seen["text"] and "operator" not in str(seen), seen
 
 
-def test_workers_that_crash_while_they_start(api):
+def test_workers_that_crash_while_they_start(api, tmp_path):
     endpoint = api.endpoint("crash.py", workersMax=1)
     job = endpoint.run()
     text = rf"^2 workers in a row ended with code 3 after {SPAN}, the last {SPAN} ago\. The next try (is in|has begun)"
@@ -122,6 +123,9 @@ def test_workers_that_crash_while_they_start(api):
     key = api.ok("POST", "/v1/apikeys", json={"name": unique("key"), "scopes": scopes})["key"]
     seen = Endpoint(Api(api.server, key), endpoint.record).ok("GET", f"/explain/{job}")["cause"]
     assert (seen["code"], seen["logTail"], seen["actions"]) == ("workers_crash", [], [])
+    narrow = Cli(tmp_path / "narrow", api.server.url, key)
+    fails(narrow.run("explain", job), UNAUTHORIZED, f"longshore explain ENDPOINT {job}")
+    assert "Every worker crashes" in narrow.ok("explain", endpoint.id, job).out
 
 
 def test_a_change_without_effect_tries_now(api):

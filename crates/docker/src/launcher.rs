@@ -10,10 +10,10 @@ use bollard::query_parameters::{
     CreateContainerOptionsBuilder, StartContainerOptions, StopContainerOptionsBuilder,
 };
 use longshore_launch::{
-    EndedWorker, InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, Limits, RunningWorker,
-    StartInProgress, Starts, Volumes, WorkerFolders, WorkerLog, WorkerSpec, unenforced,
+    InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, Limits, RunningWorker, StartInProgress,
+    Starts, Volumes, WorkerFolders, WorkerLog, WorkerSpec, unenforced,
 };
-use longshore_model::{EndpointId, StartStage, StopReason, WorkerId};
+use longshore_model::{EndedWorker, EndpointId, StartStage, StopReason, WorkerId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};

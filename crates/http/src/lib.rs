@@ -38,7 +38,7 @@ pub use edge::{Edge, Origins, Surface};
 pub use gate::auth::{MintedKey, admin_key, mint_key};
 pub use gate::rate_limits::{Limit, RateLimits, RateTable};
 pub use management::forget_unused_code;
-pub use services::files::{CodeError, CodeUpload, CodeVersion, EndedWorker, FileService, IsUsed, WorkerLog};
+pub use services::files::{CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
 pub use services::prices::Prices;
 pub use services::scrub::ScrubReport;
 pub use state::{HttpSettings, HttpState};

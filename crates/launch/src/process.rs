@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_model::{CodeHash, EndpointId, StartStage, StopReason, VolumeId, WorkerId};
+use longshore_model::{CodeHash, EndedWorker, EndpointId, StartStage, StopReason, VolumeId, WorkerId};
 use rustix::process::Signal;
 use tokio::sync::{OnceCell, mpsc, watch as condition};
 use tokio::task::{JoinSet, spawn_blocking};
@@ -30,8 +30,8 @@ use crate::volumes::Volumes;
 use crate::worker_dir::{WorkerDir, WorkerNote};
 use crate::worker_folders::WorkerFolders;
 use crate::{
-    Born, EndedWorker, InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, Limits,
-    RotationLimits, RunningWorker, Starts, WorkerLog, WorkerSpec, WorkerUsage, unenforced,
+    Born, InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, Limits, RotationLimits,
+    RunningWorker, Starts, WorkerLog, WorkerSpec, WorkerUsage, unenforced,
 };
 
 /// The command of a shim. The worker's folder is added as the last argument.

@@ -7,11 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use longshore_model::{EndpointId, Placement, WorkerId};
+use longshore_model::{EndedWorker, EndpointId, Placement, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::worker_dir::WorkerDir;
-use crate::{EndedWorker, LaunchError, RunningWorker, WorkerLog};
+use crate::{LaunchError, RunningWorker, WorkerLog};
 
 /// The number of ended workers per endpoint whose logs are stored.
 const ENDED_KEPT: usize = 10;

@@ -9,6 +9,7 @@ mod code;
 mod console;
 mod counters;
 mod end;
+mod ended_worker;
 mod endpoint;
 mod env_value;
 mod gpu;
@@ -34,6 +35,7 @@ pub use code::{CodeHash, ParseCodeError};
 pub use console::{ConsoleCode, ConsoleSession};
 pub use counters::Counters;
 pub use end::JobEnd;
+pub use ended_worker::EndedWorker;
 pub use endpoint::{
     ComputeType, Durability, Endpoint, PausedFrom, Provider, RetryOn, ScalerType, StreamShape, WebhookEvent,
 };

@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use longshore_http::{CodeError, CodeUpload, CodeVersion, EndedWorker, FileService, IsUsed, WorkerLog};
+use longshore_http::{CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
 use longshore_launch::{CodeFolders, Launchers};
-use longshore_model::{CodeHash, EndpointId, WorkerId};
+use longshore_model::{CodeHash, EndedWorker, EndpointId, WorkerId};
 
 use self::forget::Unused;
 use crate::parts;
@@ -66,19 +66,7 @@ impl FileService for DataFiles {
     }
 
     fn ended_workers(&self, endpoint: &EndpointId) -> Vec<EndedWorker> {
-        let ended = self.launchers.values().flat_map(|launcher| launcher.ended_workers(endpoint));
-        let shown = ended.map(|ended| EndedWorker {
-            id: ended.worker.to_string(),
-            version: ended.version,
-            placement: ended.placement,
-            ended_at: ended.ended_at,
-            code: ended.code,
-            signal: ended.signal,
-            because: ended.because,
-            was_stopped: ended.was_stopped,
-            stop_reason: ended.stop_reason,
-        });
-        shown.collect()
+        self.launchers.values().flat_map(|launcher| launcher.ended_workers(endpoint)).collect()
     }
 
     fn keep_code(&self, upload: CodeUpload<'_>) -> Result<CodeVersion, CodeError> {
@@ -150,7 +138,8 @@ mod tests {
             assert_eq!(found(&endpoint, worker), Some(false), "{worker}");
             assert_eq!(found(&EndpointId::mint(2), worker), None, "{worker}");
         }
-        let mut ended: Vec<_> = files.ended_workers(&endpoint).into_iter().map(|ended| ended.id).collect();
+        let mut ended: Vec<_> =
+            files.ended_workers(&endpoint).into_iter().map(|ended| ended.worker.to_string()).collect();
         ended.sort();
         assert_eq!(ended, ["w-one", "w-two"]);
         files.close();

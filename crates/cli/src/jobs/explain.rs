@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use longshore_client::{Explanation, WaitAction, WaitCause};
+use longshore_client::{ClientError, Explanation, WaitAction, WaitCause};
 use longshore_model::JobId;
 use serde_json::Value;
 
@@ -50,7 +50,13 @@ pub(crate) async fn explain(args: &ExplainArgs) -> CommandResult {
 
 /// The endpoint that has this job, among those that the key may list.
 async fn endpoint_of(session: &Connection, job: JobId) -> CommandResult<String> {
-    for endpoint in session.client.endpoints().await? {
+    let endpoints = session.client.endpoints().await.map_err(|error| match error {
+        ClientError::Refused { status: 401, .. } => CommandError::from(error).next(format!(
+            "name the endpoint too, which needs no list of endpoints: longshore explain ENDPOINT {job}"
+        )),
+        error => error.into(),
+    })?;
+    for endpoint in endpoints {
         match session.client.status(endpoint.id.as_str(), job).await {
             Ok(_) => return Ok(endpoint.slug.unwrap_or_else(|| endpoint.id.to_string())),
             Err(error) if error.is_not_found() => {}

@@ -114,7 +114,7 @@ async fn logs(
         endpoint.workers().fleet_status().workers.iter().map(|worker| worker.id.clone()).collect();
     let files = Arc::clone(state.files());
     let found = blocking(move || {
-        let ended = files.ended_workers(&endpoint.id()).into_iter().filter_map(|ended| ended.id.parse().ok());
+        let ended = files.ended_workers(&endpoint.id()).into_iter().map(|ended| ended.worker);
         let mut workers: Vec<WorkerId> = running.into_iter().chain(ended).collect();
         workers.sort();
         workers.dedup();

@@ -9,7 +9,8 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use longshore_engine::{EndpointHandle, WorkerStatus, WorkerUsage, WorkerView};
 use longshore_model::{
-    ComputeType, Endpoint, Gpu, Millis, Placement, StartCause, StartStage, Template, WorkerId, WorkerPhase,
+    ComputeType, EndedWorker, Endpoint, Gpu, Millis, Placement, StartCause, StartStage, Template, WorkerId,
+    WorkerPhase,
 };
 use serde_json::{Map, Value, json};
 
@@ -21,7 +22,6 @@ use crate::openapi::page::Page;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
 use crate::openapi::schema::{array_of, count, environment, object, text, time};
 use crate::openapi::{Group, Operation};
-use crate::services::files::EndedWorker;
 use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
 
@@ -255,7 +255,7 @@ pub(super) fn ended_of_endpoint(
 ) -> Vec<Value> {
     let (status, record) = (endpoint.workers().fleet_status(), endpoint.record());
     let of = Common { state, record: &record, template: None, usage: HashMap::new() };
-    let last = |ended: &EndedWorker| status.ended.iter().find(|last| last.id.as_str() == ended.id);
+    let last = |ended: &EndedWorker| status.ended.iter().find(|last| last.id == ended.worker);
     ended.iter().map(|ended| Value::Object(of.ended(ended, last(ended)))).collect()
 }
 
@@ -309,7 +309,7 @@ impl Common<'_> {
     fn ended(&self, ended: &EndedWorker, last: Option<&WorkerStatus>) -> Map<String, Value> {
         let mut pod = Map::new();
         let mut set = |name: &str, value: Value| pod.insert(name.to_owned(), value);
-        set("id", json!(ended.id));
+        set("id", json!(ended.worker));
         set("endpointId", json!(self.record.id));
         set("desiredStatus", json!("EXITED"));
         set("status", json!("EXITED"));

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use longshore_model::{CodeHash, EndpointId, Millis, Placement, WorkerId};
+use longshore_model::{CodeHash, EndedWorker, EndpointId, Millis, WorkerId};
 
 /// The log file of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,29 +13,6 @@ pub struct WorkerLog {
     pub path: PathBuf,
     /// Whether the worker lives. Only then can the log grow.
     pub live: bool,
-}
-
-/// A worker that has ended, as far as it is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EndedWorker {
-    /// The id of the worker, as text.
-    pub id: String,
-    /// The endpoint's version that the worker was started for; 0 if unknown.
-    pub version: u32,
-    /// When and why the worker was started, and its GPUs.
-    pub placement: Placement,
-    /// When the worker ended; 0 if unknown.
-    pub ended_at: Millis,
-    /// The exit code; `None` after a signal, and if it is unknown.
-    pub code: Option<i32>,
-    /// The number of the signal that ended the worker; `None` if no signal did, and if it is unknown.
-    pub signal: Option<i32>,
-    /// A further cause, for people; `None` if unknown.
-    pub because: Option<String>,
-    /// Whether the server was stopping the worker.
-    pub was_stopped: bool,
-    /// Why it was stopped, for people; `None` if it was not, and if the reason is unknown.
-    pub stop_reason: Option<String>,
 }
 
 /// One version of deployed code: an archive of a folder with a handler.

@@ -2,9 +2,9 @@
 
 use std::sync::Mutex;
 
-use longshore_model::{CodeHash, EndpointId, Millis, Placement, WorkerId};
+use longshore_model::{CodeHash, EndedWorker, EndpointId, Millis, Placement, WorkerId};
 
-use crate::{CodeError, CodeUpload, CodeVersion, EndedWorker, FileService, IsUsed, WorkerLog};
+use crate::{CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
 
 #[derive(Default)]
 pub(super) struct FakeFiles {
@@ -22,8 +22,17 @@ impl FileService for FakeFiles {
 
     fn ended_workers(&self, _endpoint: &EndpointId) -> Vec<EndedWorker> {
         let placement = Placement { started_at: Millis(1_000), ..Placement::default() };
-        let ended = EndedWorker { id: "w-ended".to_owned(), version: 3, placement, ..EndedWorker::default() };
-        vec![EndedWorker { ended_at: Millis(3_500), signal: Some(9), ..ended }]
+        vec![EndedWorker {
+            worker: "w-ended".parse().unwrap(),
+            version: 3,
+            placement,
+            ended_at: Millis(3_500),
+            code: None,
+            signal: Some(9),
+            because: None,
+            was_stopped: false,
+            stop_reason: None,
+        }]
     }
 
     fn keep_code(&self, upload: CodeUpload<'_>) -> Result<CodeVersion, CodeError> {
