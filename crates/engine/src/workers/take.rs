@@ -53,17 +53,21 @@ impl Workers {
         let until = Instant::now() + Duration::from_millis(request.hold_ms);
         for _ in 0..ROUNDS_MAX {
             let Given { rows, room } = self.deliver(&worker, request, until).await?;
-            let mut jobs = Vec::with_capacity(rows.len());
+            let jobs = Vec::with_capacity(rows.len());
+            let mut unanswered = UnansweredTake { workers: self, rows: rows.into_iter(), jobs };
             let mut undelivered = Vec::new();
-            for row in rows {
-                match self.shared.input(&row, &room).await {
+            while let Some(row) = unanswered.rows.as_slice().first() {
+                let read = self.shared.input(row, &room).await;
+                let Some(row) = unanswered.rows.next() else { break };
+                match read {
                     Ok(members) => {
                         let members = opened(&self.shared.services.vault, row.id, members);
-                        jobs.push(TakenJob { row, members, room: room.clone() });
+                        unanswered.jobs.push(TakenJob { row, members, room: room.clone() });
                     }
                     Err(error) => undelivered.push(self.undelivered(&row, &error)),
                 }
             }
+            let jobs = std::mem::take(&mut unanswered.jobs);
             if undelivered.is_empty() {
                 return Ok(jobs);
             }
@@ -87,21 +91,20 @@ impl Workers {
         until: Instant,
     ) -> Result<Given, EndpointError> {
         let TakeRequest { slots, says_busy, .. } = request;
-        let (reply, mut answer) = oneshot::channel();
+        let (reply, answer) = oneshot::channel();
+        let mut pending = PendingTake { workers: self, answer };
+        let answer = &mut pending.answer;
         self.shared.send(Request::Take { worker: worker.clone(), slots, says_busy, reply })?;
-        let mut held = tokio::time::timeout_at(until, &mut answer).await;
+        let mut held = tokio::time::timeout_at(until, &mut *answer).await;
         if held.is_err() {
             // The commit of a delivery may be in flight. So the actor decides which reply the take gets.
             self.shared.send(Request::Unpark { worker: worker.clone() })?;
-            held = tokio::time::timeout(UNPARK_REPLY_TIMEOUT, &mut answer).await;
+            held = tokio::time::timeout(UNPARK_REPLY_TIMEOUT, answer).await;
         }
         match held {
             Ok(Ok(given)) => given,
             Ok(Err(_)) => Err(reloading()),
-            Err(_) => {
-                answer.close();
-                answer.try_recv().unwrap_or_else(|_| Ok(Given::default()))
-            }
+            Err(_) => pending.given_so_far().unwrap_or_else(|| Ok(Given::default())),
         }
     }
 
@@ -125,5 +128,48 @@ impl Workers {
                 tokio::time::sleep(REPEAT).await;
             }
         }))
+    }
+}
+
+/// A take that waits for the actor's reply. Dropped before the reply was read, it returns the jobs in it to the queue: the
+/// worker has hung up, and would hold them until its lease ends.
+struct PendingTake<'a> {
+    workers: &'a Workers,
+    answer: oneshot::Receiver<Result<Given, EndpointError>>,
+}
+
+impl PendingTake<'_> {
+    /// Refuses a later reply, and returns the one that has arrived but was not read.
+    fn given_so_far(&mut self) -> Option<Result<Given, EndpointError>> {
+        self.answer.close();
+        self.answer.try_recv().ok()
+    }
+}
+
+impl Drop for PendingTake<'_> {
+    fn drop(&mut self) {
+        if let Some(Ok(given)) = self.given_so_far() {
+            drop(UnansweredTake { workers: self.workers, rows: given.rows.into_iter(), jobs: Vec::new() });
+        }
+    }
+}
+
+/// The delivered jobs of a take that has not returned yet. Dropped with jobs, it returns them to the queue.
+struct UnansweredTake<'a> {
+    workers: &'a Workers,
+    /// The rows whose inputs are not read yet.
+    rows: std::vec::IntoIter<JobRow>,
+    /// The jobs whose inputs were read.
+    jobs: Vec<TakenJob>,
+}
+
+impl Drop for UnansweredTake<'_> {
+    fn drop(&mut self) {
+        let rows = self.jobs.iter().map(|job| &job.row).chain(self.rows.as_slice());
+        let jobs: Vec<Undelivered> =
+            rows.map(|row| Undelivered { job: row.id, attempt: row.attempt, damage: None }).collect();
+        if !jobs.is_empty() && !self.workers.shared.is_stopping() {
+            drop(self.workers.return_undelivered(jobs));
+        }
     }
 }

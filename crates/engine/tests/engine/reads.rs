@@ -222,3 +222,43 @@ async fn chunks_can_be_appended_after_a_damaged_one() {
     let outputs: Vec<_> = page.chunks.iter().map(|chunk| &chunk.chunk.output[..]).collect();
     assert_eq!(outputs, [b"1", b"2"]);
 }
+
+#[tokio::test]
+async fn a_job_whose_worker_hangs_up_before_its_input_is_read_goes_to_the_next_worker() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let expected = demo.jobs().submit(job(&engine, &large())).await.unwrap().id;
+    drop((engine, demo));
+    let engine = disks.start().await;
+    let demo = engine.endpoint("demo").unwrap();
+    disks.blobs.paused.send_replace(true);
+    let before = disks.blobs.reads.load(Ordering::SeqCst);
+    let gone = tokio::spawn({
+        let demo = demo.clone();
+        async move { take(&demo, "gone", 30_000).await }
+    });
+    eventually(async || disks.blobs.reads.load(Ordering::SeqCst) > before).await;
+    gone.abort();
+    assert!(gone.await.unwrap_err().is_cancelled());
+    disks.blobs.paused.send_replace(false);
+    let taken = take(&demo, "present", 30_000).await;
+    assert_eq!(ids(&taken), [expected]);
+    assert_eq!(taken[0].row.retries, 0);
+}
+
+#[tokio::test]
+async fn a_job_whose_worker_hangs_up_before_it_reads_the_reply_goes_to_the_next_worker() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let gone = demo
+        .workers()
+        .take(worker("gone"), TakeRequest { slots: 1, says_busy: Some(false), hold_ms: 30_000 });
+    let mut gone = Box::pin(gone);
+    assert!(tokio::time::timeout(Duration::ZERO, &mut gone).await.is_err(), "it is parked");
+    let expected = demo.jobs().submit(job(&engine, "1")).await.unwrap().id;
+    eventually(async || demo.jobs().status(expected).await.unwrap().row.state == JobState::InProgress).await;
+    drop(gone);
+    let taken = take(&demo, "present", 30_000).await;
+    assert_eq!(ids(&taken), [expected]);
+    assert_eq!(taken[0].row.retries, 0);
+}
