@@ -172,6 +172,18 @@ pub const GOALS: &[Goal] = &[
         AtLeast(0.85),
         Ratio("million.full.take_per_s", "million.empty.take_per_s"),
     ),
+    goal(
+        "1 M waiting jobs, explain of the last one, p99",
+        "ms",
+        AtMost(2.0),
+        Thousandth("million.explain.job.p99_us"),
+    ),
+    goal(
+        "1 M waiting jobs, explain of the endpoint, p99",
+        "ms",
+        AtMost(2.0),
+        Thousandth("million.explain.endpoint.p99_us"),
+    ),
     goal("1 M waiting jobs, restart to ready", "s", AtMost(3.0), Thousandth("million.restart_ms")),
     goal(
         "purge of 1 M, p99 of 1 000 others a second",

@@ -1,17 +1,19 @@
-//! A million queued jobs: their memory, and their effect on submits and takes.
+//! A million queued jobs: their memory, and their effect on submits, takes and `explain`.
 
 use std::rc::Rc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::{SMALL_BYTES, Scenario, ScenarioContext, fill, in_queue, job_body};
-use crate::load::{ClosedLoop, EventLoop, Tally, Worker};
+use crate::load::{ClosedLoop, EventLoop, Tally, Worker, ask};
 use crate::process::ProcessUsage;
 use crate::readings::{Readings, spreads};
 use crate::server::{Endpoint, Server};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "million",
-    about: "submit and take with an empty queue and with 1 000 000 waiting jobs of 100 B; memory; restart after a kill",
+    about: "submit and take with an empty queue and with 1 000 000 waiting jobs of 100 B; explain; memory; restart after a kill",
     once: true,
     run,
 };
@@ -27,11 +29,33 @@ fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String>
     let took = fill(&endpoint, context.many_jobs(), || job_body(SMALL_BYTES))?;
     readings.put("million.fill_s", took.as_secs_f64());
     put_memory(readings, "million.resident_mib", &server)?;
+    put_explain(context, &endpoint, readings)?;
     put_rates(context, &endpoint, readings)?;
     readings.put("million.restart_ms", milliseconds(server.restart()?));
     put_memory(readings, "million.restarted_mib", &server)?;
     let endpoint = endpoint.on(&server);
     readings.put("million.waiting_after_restart", in_queue(&endpoint)? as f64);
+    Ok(())
+}
+
+/// Measures `explain` of a job behind all others, and of the endpoint.
+fn put_explain(
+    context: &ScenarioContext,
+    endpoint: &Endpoint,
+    readings: &mut Readings,
+) -> Result<(), String> {
+    let last = ask(endpoint.address(), &endpoint.post("run").with_body(&job_body(SMALL_BYTES)))?;
+    let last: Value = serde_json::from_slice(&last).map_err(|error| format!("run: {error}"))?;
+    let last = last["id"].as_str().ok_or("a job without an id")?;
+    for (name, operation) in [
+        ("million.explain.job", format!("explain/{last}")),
+        ("million.explain.endpoint", "explain".to_owned()),
+    ] {
+        let request = endpoint.get(&operation).bare();
+        let mut client = ClosedLoop::new(endpoint.address(), request, 1, context.span());
+        EventLoop::run(&mut [&mut client])?;
+        readings.put_times(name, client.times());
+    }
     Ok(())
 }
 

@@ -26,15 +26,15 @@ pub(crate) fn endpoints(page: &str) -> BTreeMap<String, EndpointNumbers> {
         let Some(id) = labels.get("endpoint") else { continue };
         let one = all.entry(id.clone()).or_default();
         let label = |label: &str| labels.get(label).map(String::as_str).unwrap_or_default();
-        match (name, label("state"), label("event")) {
+        match (name, label("state")) {
             ("longshore_endpoint_info", ..) => {
                 let slug = label("slug");
                 one.name = if slug.is_empty() { label("name").to_owned() } else { slug.to_owned() };
             }
-            ("longshore_jobs", "IN_QUEUE", _) => one.queued = value,
-            ("longshore_jobs", "IN_PROGRESS", _) => one.running = value,
-            ("longshore_jobs_total", _, "completed") => one.completed = value,
-            ("longshore_jobs_total", _, "failed") => one.failed = value,
+            ("longshore_jobs", "queued") => one.queued = value,
+            ("longshore_jobs", "running") => one.running = value,
+            ("longshore_jobs_finished_total", "completed") => one.completed = value,
+            ("longshore_jobs_finished_total", "failed" | "timed_out") => one.failed += value,
             ("longshore_job_delay_seconds_sum", ..) => one.delay_sum_s = value,
             ("longshore_job_delay_seconds_count", ..) => one.delay_count = value,
             ("longshore_workers", ..) => {
@@ -97,8 +97,8 @@ mod tests {
     fn a_page_becomes_numbers_by_endpoint() {
         let page = "# TYPE longshore_jobs gauge\n\
             longshore_endpoint_info{endpoint=\"e1\",name=\"a \\\"b\\\", c\",slug=\"\"} 1\n\
-            longshore_jobs{endpoint=\"e1\",state=\"IN_QUEUE\"} 4\n\
-            longshore_jobs_total{endpoint=\"e1\",event=\"completed\"} 1e3\n\
+            longshore_jobs{endpoint=\"e1\",state=\"queued\"} 4\n\
+            longshore_jobs_finished_total{endpoint=\"e1\",state=\"completed\"} 1e3\n\
             longshore_job_delay_seconds_bucket{endpoint=\"e1\",le=\"+Inf\"} 3\n\
             longshore_job_delay_seconds_sum{endpoint=\"e1\"} 0.5\n\
             longshore_workers{endpoint=\"e1\",condition=\"idle\"} 2\n\

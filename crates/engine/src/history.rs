@@ -15,25 +15,37 @@ impl Engine {
     }
 }
 
+impl EndpointHandle {
+    /// The numbers of workers by what they do, from what the actor and the supervisor published last.
+    pub fn worker_numbers(&self) -> ObservedWorkers {
+        let shared = self.shared();
+        let status = shared.fleet_status();
+        let running = shared.running_workers.load(Ordering::Relaxed);
+        // The queue does not know workers that start, and the supervisor does not know external ones.
+        let present = shared.known_workers.load(Ordering::Relaxed).max(status.workers.len() as u32);
+        ObservedWorkers {
+            idle: present.saturating_sub(running + status.initializing),
+            running,
+            starting: status.initializing,
+            throttled: status.throttled,
+            unhealthy: status.unhealthy,
+            gpus: status.workers.iter().map(|worker| worker.placement.gpus.len() as u32).sum(),
+        }
+    }
+}
+
 fn observed(handle: &EndpointHandle) -> Observed<'_> {
-    let shared = handle.shared();
-    let status = shared.fleet_status();
-    let running = shared.running_workers.load(Ordering::Relaxed);
-    // The queue does not know workers that start, and the supervisor does not know external ones.
-    let present = shared.known_workers.load(Ordering::Relaxed).max(status.workers.len() as u32);
-    let workers = ObservedWorkers {
-        idle: present.saturating_sub(running + status.initializing),
-        running,
-        starting: status.initializing,
-        throttled: status.throttled,
-        unhealthy: status.unhealthy,
-        gpus: status.workers.iter().map(|worker| worker.placement.gpus.len() as u32).sum(),
-    };
+    let status = handle.shared().fleet_status();
     let ready = status.workers.iter().filter_map(|worker| {
         let started_at = worker.placement.started_at;
         // The start time of a worker that an older version started is unknown (0).
         let ready_at = worker.ready_at.filter(|_| started_at.0 > 0)?;
         Some((worker.id.clone(), ready_at.since(started_at)))
     });
-    Observed { endpoint: handle.id(), activity: &handle.metrics().activity, workers, ready: ready.collect() }
+    Observed {
+        endpoint: handle.id(),
+        activity: &handle.metrics().activity,
+        workers: handle.worker_numbers(),
+        ready: ready.collect(),
+    }
 }

@@ -77,7 +77,9 @@ pub use longshore_fleet::{
 pub use longshore_launch::WorkerUsage;
 pub use longshore_queue::{JobConditions, Refusal};
 pub use metering::{JobUsage, Usage, UsageKind, UsageSheet};
-pub use metrics::{EndpointMetrics, EngineMetrics, Histogram, HistogramSnapshot};
+pub use metrics::{
+    EndpointMetrics, EngineMetrics, EventCounts, ExitKind, Histogram, HistogramSnapshot, WebhookOutcome,
+};
 pub use owner_use::{BUSIEST_OWNERS, Use};
 pub use payload_budget::{BudgetPermit, PayloadBudget};
 pub use runtime::{BoxTask, Runtime, TokioRuntime};

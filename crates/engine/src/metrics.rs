@@ -3,6 +3,7 @@
 //! Recording never blocks and never allocates. A snapshot reads the numbers one after the other while others may record, so
 //! that counts and sum may differ by the values of that time.
 
+mod events;
 mod finishes;
 mod run_times;
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use longshore_history::Activity;
 
+pub use events::{EventCounts, ExitKind, WebhookOutcome};
 pub(crate) use finishes::Finishes;
 pub(crate) use run_times::RecentRuns;
 
@@ -73,8 +75,10 @@ pub struct EndpointMetrics {
     pub delay_ms: Histogram,
     /// The time that the last attempt of an ended job ran, in ms. Cancelled jobs do not count.
     pub execution_ms: Histogram,
-    /// What the history is made of.
-    pub(crate) activity: Activity,
+    /// What the actor counts and publishes; the history is made of it.
+    pub activity: Activity,
+    /// What happened to the workers and the webhook calls.
+    pub events: EventCounts,
     /// The jobs that ended lately after they ran.
     pub(crate) finishes: Finishes,
     /// How long the last jobs of the present version ran.
@@ -82,8 +86,10 @@ pub struct EndpointMetrics {
 }
 
 /// Bounds of the queueing and execution times of jobs, in ms: 1 ms to 1 h.
-const JOB_MS_BOUNDS: [u64; 16] =
-    [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 600_000, 3_600_000];
+const JOB_MS_BOUNDS: [u64; 20] = [
+    1, 3, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000,
+    900_000, 1_800_000, 3_600_000,
+];
 
 impl Default for EndpointMetrics {
     fn default() -> Self {
@@ -91,6 +97,7 @@ impl Default for EndpointMetrics {
             delay_ms: Histogram::new(&JOB_MS_BOUNDS),
             execution_ms: Histogram::new(&JOB_MS_BOUNDS),
             activity: Activity::default(),
+            events: EventCounts::default(),
             finishes: Finishes::default(),
             runs: RecentRuns::default(),
         }

@@ -41,7 +41,7 @@ pub use transport::{HttpTransport, TransportError, TransportFuture, TransportRes
 use self::attempt::AttemptSender;
 use self::limiter::CallLimiter;
 use crate::runtime::Runtime;
-use crate::{EndpointError, JobSnapshot};
+use crate::{EndpointError, JobSnapshot, WebhookOutcome};
 
 /// Length of the channel of progress notices; a notice that finds it full is dropped.
 const PROGRESS_QUEUE: usize = 1_000;
@@ -135,6 +135,8 @@ pub(crate) trait WebhookSource: Clone + Send + Sync + 'static {
         job: JobId,
         end: JobEnd,
     ) -> impl Future<Output = Result<(), EndpointError>> + Send;
+    /// Counts an attempt.
+    fn count_attempt(&self, outcome: WebhookOutcome);
     /// Returns the present resource of the endpoint.
     fn endpoint(&self) -> Arc<Endpoint>;
     /// Returns the value of the `webhook-signature` header for a body; `None` if the endpoint has no valid secret.

@@ -45,6 +45,44 @@ pub struct Activity {
     running_max: AtomicU64,
     /// When the job that waits longest entered the queue, in ms; 0 if none waits.
     first_queued_at: AtomicU64,
+    /// The time that workers ran jobs, and that workers were there, in ms.
+    busy_ms: AtomicU64,
+    paid_ms: AtomicU64,
+}
+
+/// The counts of one endpoint since the start of the server, and its present load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ActivityTotals {
+    /// Accepted submits.
+    pub submitted: u64,
+    /// Jobs that ended as COMPLETED.
+    pub completed: u64,
+    /// Jobs that ended as FAILED.
+    pub failed: u64,
+    /// Jobs that ended as TIMED_OUT.
+    pub timed_out: u64,
+    /// Jobs that ended as CANCELLED.
+    pub cancelled: u64,
+    /// Repeated attempts.
+    pub retried: u64,
+    /// Submits that the queue refused.
+    pub refused: u64,
+    /// Chunks of streams.
+    pub chunks: u64,
+    /// Bytes of accepted inputs.
+    pub input_bytes: u64,
+    /// Bytes of outputs and chunks.
+    pub output_bytes: u64,
+    /// Jobs that wait.
+    pub queued: u64,
+    /// Jobs that run.
+    pub running: u64,
+    /// When the job that waits longest entered the queue; `None` if none waits.
+    pub first_queued_at: Option<Millis>,
+    /// Time in ms that workers ran jobs, sampled every 2 s.
+    pub busy_ms: u64,
+    /// Time in ms that workers ran, started or waited for jobs, sampled every 2 s.
+    pub paid_ms: u64,
 }
 
 impl Default for Activity {
@@ -58,6 +96,8 @@ impl Default for Activity {
             queued_max: AtomicU64::new(0),
             running_max: AtomicU64::new(0),
             first_queued_at: AtomicU64::new(0),
+            busy_ms: AtomicU64::new(0),
+            paid_ms: AtomicU64::new(0),
         }
     }
 }
@@ -121,6 +161,34 @@ impl Activity {
             self.running_max.store(running, Relaxed);
         }
         self.first_queued_at.store(first_queued_at.map_or(0, |at| at.0), Relaxed);
+    }
+
+    /// The counts so far, and the load that was published last. Each number is read by itself.
+    pub fn totals(&self) -> ActivityTotals {
+        let count = |counter: usize| self.counts[counter].load(Relaxed);
+        ActivityTotals {
+            submitted: count(SUBMITTED),
+            completed: count(COMPLETED),
+            failed: count(FAILED),
+            timed_out: count(TIMED_OUT),
+            cancelled: count(CANCELLED),
+            retried: count(RETRIED),
+            refused: count(REFUSED),
+            chunks: count(CHUNKS),
+            input_bytes: count(BYTES_IN),
+            output_bytes: count(BYTES_OUT),
+            queued: self.queued.load(Relaxed),
+            running: self.running.load(Relaxed),
+            first_queued_at: Some(self.first_queued_at.load(Relaxed)).filter(|at| *at > 0).map(Millis),
+            busy_ms: self.busy_ms.load(Relaxed),
+            paid_ms: self.paid_ms.load(Relaxed),
+        }
+    }
+
+    /// Adds to the time of the workers. Only the recorder does.
+    pub(crate) fn worked(&self, busy_ms: u64, paid_ms: u64) {
+        self.busy_ms.fetch_add(busy_ms, Relaxed);
+        self.paid_ms.fetch_add(paid_ms, Relaxed);
     }
 
     fn add(&self, counter: usize, more: u64) {

@@ -20,7 +20,7 @@ mod recorder;
 mod ring;
 mod varint;
 
-pub use activity::Activity;
+pub use activity::{Activity, ActivityTotals};
 pub use buckets::{Buckets, Span};
 pub use fields::Field;
 pub use histogram::{CELLS, Histogram, cell_of};

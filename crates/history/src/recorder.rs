@@ -238,6 +238,7 @@ impl Tracked {
         ] {
             record.set(field, number * elapsed_ms);
         }
+        one.activity.worked(record.get(Field::BusyMs), record.get(Field::PaidMs));
         let ready: BTreeSet<_> = one.ready.iter().map(|(worker, _)| worker).collect();
         self.started.retain(|worker| ready.contains(worker));
         for (worker, start_ms) in &one.ready {

@@ -6,10 +6,14 @@
 
 mod exposition;
 mod families;
+mod jobs;
 mod owners;
 pub(crate) mod page;
+mod problems;
 mod process;
 pub(crate) mod requests;
+mod server;
+mod workers;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};

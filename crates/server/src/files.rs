@@ -14,7 +14,7 @@ mod forget;
 #[cfg(test)]
 mod hostile;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -28,6 +28,7 @@ use crate::parts;
 
 /// Files of workers and deployed code in one data directory.
 pub(crate) struct DataFiles {
+    data_dir: PathBuf,
     launchers: Launchers,
     code: CodeFolders,
     unused: Arc<Unused>,
@@ -38,7 +39,13 @@ impl DataFiles {
     /// The code in this data directory, and the logs of the workers that `launchers` run.
     pub(crate) fn new(data_dir: &Path, launchers: Launchers) -> Self {
         let code = CodeFolders::at(&parts::code_dir(data_dir));
-        Self { launchers, code, unused: Arc::default(), closed: AtomicBool::new(false) }
+        Self {
+            data_dir: data_dir.to_owned(),
+            launchers,
+            code,
+            unused: Arc::default(),
+            closed: AtomicBool::new(false),
+        }
     }
 
     /// Ends all followed logs, because the server is stopping.
@@ -63,6 +70,11 @@ impl FileService for DataFiles {
         }
         let found = self.launchers.values().find_map(|launcher| launcher.worker_log(endpoint, worker));
         found.map(|log| WorkerLog { path: log.path, live: log.is_live })
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        let disk = rustix::fs::statvfs(&self.data_dir).ok()?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
     fn ended_workers(&self, endpoint: &EndpointId) -> Vec<EndedWorker> {

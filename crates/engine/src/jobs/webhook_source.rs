@@ -9,7 +9,7 @@ use super::Jobs;
 use crate::actor::query::View;
 use crate::actor::request::Request;
 use crate::webhooks::WebhookSource;
-use crate::{EndpointError, JobSnapshot};
+use crate::{EndpointError, JobSnapshot, WebhookOutcome};
 
 impl WebhookSource for Jobs {
     /// An expired job is found too, because its pending call keeps its row.
@@ -33,6 +33,10 @@ impl WebhookSource for Jobs {
 
     async fn settle_webhook(&self, job: JobId, end: JobEnd) -> Result<(), EndpointError> {
         self.shared.request(|reply| Request::SettleWebhook { job, end, reply }).await
+    }
+
+    fn count_attempt(&self, outcome: WebhookOutcome) {
+        self.shared.metrics.events.called(outcome);
     }
 
     fn endpoint(&self) -> Arc<Endpoint> {

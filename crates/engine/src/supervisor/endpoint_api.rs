@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longshore_model::{Endpoint, Millis, WorkerId};
 
-use crate::{EndpointError, FleetView, Workers};
+use crate::{EndpointError, EventCounts, FleetView, Workers};
 
 /// The endpoint and its queue, as a supervisor uses them. A trait, so that supervisors are tested without an actor.
 ///
@@ -16,6 +16,8 @@ pub trait EndpointApi: Send + Sync + 'static {
     fn record(&self) -> Arc<Endpoint>;
     /// Returns the time of the engine's clock.
     fn now(&self) -> Millis;
+    /// Returns the counters of the endpoint's workers.
+    fn counts(&self) -> &EventCounts;
     /// Returns whether the server drains: every worker is drained, and none started.
     fn is_server_draining(&self) -> bool;
     /// Returns the load of the queue and the workers that the queue knows.
@@ -41,6 +43,10 @@ impl EndpointApi for Workers {
 
     fn now(&self) -> Millis {
         self.shared.now()
+    }
+
+    fn counts(&self) -> &EventCounts {
+        &self.shared.metrics.events
     }
 
     fn is_server_draining(&self) -> bool {

@@ -103,6 +103,8 @@ pub(super) struct LostWorker {
     pub(super) counts_retry: bool,
     /// The worker was being stopped, or was drained and exited with code 0.
     pub(super) is_expected: bool,
+    /// The exit counts as a crash.
+    pub(super) is_crash: bool,
     /// How the worker exited, for the log and for the error of its jobs.
     pub(super) reason: String,
 }
@@ -118,6 +120,8 @@ pub(super) struct FleetState {
     last_crash: Option<Arc<str>>,
     crashes: CrashSeries,
     recent_starts: RecentStarts,
+    /// The starts that [`FleetState::take_start_times`] has not returned yet, in ms.
+    new_start_times: Vec<u64>,
     /// Since when a worker waits for GPUs; `None` if none does.
     throttled_since: Option<Millis>,
     /// [`FleetStatus::ended`].
@@ -286,6 +290,11 @@ impl FleetState {
         self.crashes.add(now, self.backoff.wait_until(now).unwrap_or(now), crash);
     }
 
+    /// Returns how long the starts took that ended since the last call, in ms.
+    pub(super) fn take_start_times(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.new_start_times)
+    }
+
     /// Notes at a pass whether a worker waits for GPUs.
     pub(super) fn set_throttled(&mut self, now: Millis, is_throttled: bool) {
         self.throttled_since = is_throttled.then(|| self.throttled_since.unwrap_or(now));
@@ -343,12 +352,19 @@ impl FleetState {
         self.crashes.add_log(exited);
         // A drained worker may exit by itself.
         let is_expected = was_stopped || (is_clean && desired != DesiredState::Serving);
-        if entry.is_some() && !is_expected && !(is_clean && was_ready) {
+        let is_crash = !is_expected && !(is_clean && was_ready);
+        if entry.is_some() && is_crash {
             // A worker that served jobs shows that the command works: more likely a job caused the crash.
             let ran_ms = if has_served { STABLE_UPTIME_MS } else { exited.ran_ms };
             self.record_crash(now, ran_ms, &reason, Crash::of_exit(exited, was_ready));
         }
-        LostWorker { worker: exited.worker.clone(), counts_retry: !was_stopped, is_expected, reason }
+        LostWorker {
+            worker: exited.worker.clone(),
+            counts_retry: !was_stopped,
+            is_expected,
+            is_crash,
+            reason,
+        }
     }
 
     /// Returns the plan for the present load and workers, and the status without what the steps of the plan find out.
@@ -404,7 +420,9 @@ impl FleetState {
             if is_ready && entry.ready_since.is_none() {
                 entry.ready_since = Some(now);
                 if !entry.patience.is_of_adoption() {
-                    self.recent_starts.add(now.since(entry.placement.started_at));
+                    let start_ms = now.since(entry.placement.started_at);
+                    self.recent_starts.add(start_ms);
+                    self.new_start_times.push(start_ms);
                 }
             }
             entry.has_served |= is_ready && seen.running < entry.running;

@@ -15,8 +15,8 @@ use super::environment::{ServerAccess, limits, mint_worker, spec, with_login};
 use super::fleet_state::{FleetState, LostWorker};
 use super::start_patience::StartPatience;
 use super::{EndpointApi, FleetEvent, FleetStatus, SupervisorParts};
-use crate::EndpointError;
 use crate::gpu_pool::GpuWaiter;
+use crate::{EndpointError, ExitKind};
 
 /// Shortest time between two passes that only a change of the load causes: a busy endpoint changes it with each job.
 const RECONCILE_INTERVAL_MIN: Duration = Duration::from_millis(50);
@@ -171,6 +171,11 @@ impl<P: EndpointApi> Supervisor<P> {
     /// Handles the exit of a worker; the next pass tells the queue.
     fn exited(&mut self, exited: &WorkerExit) {
         let lost = self.fleet.record_exit(self.parts.endpoint_api.now(), exited);
+        self.parts.endpoint_api.counts().ended(match (lost.is_expected, lost.is_crash) {
+            (true, _) => ExitKind::Stopped,
+            (false, true) => ExitKind::Crashed,
+            (false, false) => ExitKind::Finished,
+        });
         let WorkerExit { worker, code, signal, ran_ms, .. } = exited;
         if lost.is_expected {
             tracing::info!(%worker, code, signal, ran_ms, "worker stopped");
@@ -212,6 +217,9 @@ impl<P: EndpointApi> Supervisor<P> {
         let now = self.parts.endpoint_api.now();
         let rules = self.scaling_rules();
         let (plan, mut status) = self.fleet.plan(now, rules, &view);
+        for start_ms in self.fleet.take_start_times() {
+            self.parts.endpoint_api.counts().start_ms.record(start_ms);
+        }
         let next_late_in = self.replace_overdue();
         let results = self.take_steps(plan.steps);
         if results.throttled == 0 {
@@ -382,6 +390,9 @@ impl<P: EndpointApi> Supervisor<P> {
     /// Starts a worker in the background: a start may take long, and the other workers do not wait for it.
     fn start(&mut self) -> Result<(), NotStarted> {
         let spec = self.next_spec()?;
+        if let Some(cause) = spec.placement.cause {
+            self.parts.endpoint_api.counts().starting(cause);
+        }
         self.warn_of_limits(&spec.placement);
         let patience = StartPatience::of_start(&self.parts.endpoint_api.record());
         self.fleet.add_starting(&spec, patience);
@@ -451,6 +462,7 @@ impl<P: EndpointApi> Supervisor<P> {
     fn not_started(&mut self, worker: Option<&WorkerId>, reason: &str) {
         let endpoint = self.parts.endpoint_api.record().id;
         tracing::warn!(%endpoint, %reason, "worker start failed");
+        self.parts.endpoint_api.counts().ended(ExitKind::NotStarted);
         self.fleet.record_failed_start(self.parts.endpoint_api.now(), worker, reason);
     }
 

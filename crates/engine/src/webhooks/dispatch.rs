@@ -25,7 +25,7 @@ use super::attempt::{AttemptOutcome, AttemptSender, SentAttempt};
 use super::limiter::{CallLimiter, NoPermit};
 use super::log::{DeliveryAttempt, DeliveryState, LogLine, WebhookLog, webhook_id};
 use super::{PendingCall, WebhookSettings, WebhookSource};
-use crate::EndpointError;
+use crate::{EndpointError, WebhookOutcome};
 
 /// Pause before the first retry of recording an attempt's result in the queue; doubles with each retry.
 const RECORD_PAUSE: Duration = Duration::from_secs(1);
@@ -336,6 +336,11 @@ impl<H: WebhookSource> Dispatcher<H> {
         }
         call.for_host = Some(host);
         call.for_bytes = true;
+        call.due.handle.count_attempt(match state {
+            DeliveryState::Delivered => WebhookOutcome::Delivered,
+            DeliveryState::Pending => WebhookOutcome::Retried,
+            DeliveryState::Failed => WebhookOutcome::Failed,
+        });
         self.log_attempt(call, receiver, state, attempt);
     }
 

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::log::{DeliveryState, MemoryWebhookLog};
 use super::signing::Secrets;
 use super::*;
+use crate::EventCounts;
 use crate::runtime::TokioRuntime;
 use crate::supervisor::tests::an_endpoint;
 
@@ -62,6 +63,7 @@ struct FakeEndpoint {
     recorded: Arc<watch::Sender<Vec<Recorded>>>,
     resource: Arc<Mutex<longshore_model::Endpoint>>,
     secrets: Arc<Mutex<Secrets>>,
+    counts: Arc<EventCounts>,
     started: Instant,
 }
 
@@ -91,6 +93,10 @@ impl WebhookSource for FakeEndpoint {
     ) -> Result<(), EndpointError> {
         self.recorded.send_modify(|recorded| recorded.push(Recorded::Attempted(job, attempts)));
         Ok(())
+    }
+
+    fn count_attempt(&self, outcome: WebhookOutcome) {
+        self.counts.called(outcome);
     }
 
     async fn settle_webhook(&self, job: JobId, _: JobEnd) -> Result<(), EndpointError> {
@@ -123,6 +129,7 @@ impl FakeEndpoint {
             recorded: Arc::new(watch::channel(Vec::new()).0),
             resource: Arc::new(Mutex::new(resource)),
             secrets: Arc::default(),
+            counts: Arc::default(),
             started: Instant::now(),
         }
     }

@@ -131,6 +131,11 @@ impl EventHub {
         self.last.subscribe()
     }
 
+    /// The number of readers.
+    pub(crate) fn readers(&self) -> u32 {
+        self.lock().readers.values().sum()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

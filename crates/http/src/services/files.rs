@@ -62,6 +62,11 @@ pub trait FileService: Send + Sync {
     /// or the server is stopping.
     fn worker_log(&self, endpoint: &EndpointId, worker: &WorkerId) -> Option<WorkerLog>;
 
+    /// The free space of the data directory's disk, in bytes; `None` if it is unknown.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// The ended workers of an endpoint whose logs are stored, oldest first.
     fn ended_workers(&self, endpoint: &EndpointId) -> Vec<EndedWorker>;
 

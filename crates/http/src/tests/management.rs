@@ -267,7 +267,11 @@ async fn metrics_count_jobs_requests_and_commits() {
     let endpoint = &server.endpoint;
     for line in [
         format!(r#"longshore_endpoint_info{{endpoint="{endpoint}",name="d",slug="demo"}} 1"#),
-        format!(r#"longshore_jobs{{endpoint="{endpoint}",state="IN_QUEUE"}} 0"#),
+        format!(r#"longshore_jobs{{endpoint="{endpoint}",state="queued"}} 0"#),
+        format!(r#"longshore_queue_oldest_age_seconds{{endpoint="{endpoint}"}} 0"#),
+        format!(r#"longshore_jobs_submitted_total{{endpoint="{endpoint}"}} 1"#),
+        format!(r#"longshore_jobs_finished_total{{endpoint="{endpoint}",state="completed"}} 1"#),
+        format!(r#"longshore_jobs_finished_total{{endpoint="{endpoint}",state="timed_out"}} 0"#),
         format!(r#"longshore_jobs_total{{endpoint="{endpoint}",event="completed"}} 1"#),
         format!(r#"longshore_workers{{endpoint="{endpoint}",condition="idle"}} 1"#),
         format!(r#"longshore_job_delay_seconds_count{{endpoint="{endpoint}"}} 1"#),

@@ -34,11 +34,14 @@ async fn a_limited_key_sees_the_numbers_of_its_endpoints_alone() {
         let seen = page(&direct, &key(&direct, vec![scope]).await).await;
         let is_mine = |line: &&str| {
             let about_all = [
-                "longshore_commit",
-                "longshore_owner",
-                "longshore_http",
                 "longshore_build",
+                "longshore_bytes",
+                "longshore_commit",
+                "longshore_event",
+                "longshore_gpus",
+                "longshore_http",
                 "longshore_invariants",
+                "longshore_owner",
                 "process_",
             ];
             let name = line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ");
@@ -46,7 +49,7 @@ async fn a_limited_key_sees_the_numbers_of_its_endpoints_alone() {
         };
         let expected: Vec<&str> = whole.lines().filter(is_mine).collect();
         assert_eq!(seen.lines().collect::<Vec<_>>(), expected);
-        assert!(seen.contains(&format!("longshore_jobs{{endpoint=\"{here}\",state=\"IN_QUEUE\"}} 0")));
+        assert!(seen.contains(&format!("longshore_jobs{{endpoint=\"{here}\",state=\"queued\"}} 0")));
     }
     // A key that may read all endpoints gets all metrics. A key whose endpoint was deleted gets none.
     assert_eq!(
@@ -67,7 +70,7 @@ async fn a_page_is_the_same_for_a_second() {
     assert_eq!(page(&direct, ADMIN).await, first);
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
     let later = page(&direct, ADMIN).await;
-    assert!(later.contains(&format!("{{endpoint=\"{}\",state=\"IN_QUEUE\"}} 1", direct.endpoint)), "{later}");
+    assert!(later.contains(&format!("{{endpoint=\"{}\",state=\"queued\"}} 1", direct.endpoint)), "{later}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,4 +84,34 @@ async fn a_public_page_takes_no_key() {
     let reply = ask(&public).await;
     assert_eq!(reply.status, 200, "{reply:?}");
     assert!(String::from_utf8_lossy(&reply.body).contains(public.other.as_str()));
+}
+
+/// The most series that one endpoint has, without its GPUs.
+const SERIES_MAX: usize = 120;
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_has_a_bounded_number_of_series_with_one_head_each() {
+    let direct = Direct::start().await;
+    direct.ask("POST", "/v2/demo/run", r#"{"input":{}}"#).await;
+    let text = page(&direct, ADMIN).await;
+    let mine = text.lines().filter(|line| line.contains(direct.endpoint.as_str())).count();
+    assert!(mine <= SERIES_MAX, "{mine} series");
+    let mut heads: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+    let families = heads.len();
+    heads.sort_unstable();
+    heads.dedup();
+    assert_eq!(heads.len(), families, "a family has two heads");
+    assert!(!text.contains("IN_QUEUE"), "labels are in lower case");
+}
+
+#[tokio::test]
+async fn a_problem_of_an_endpoint_is_a_metric() {
+    let direct = Direct::start().await;
+    direct.ask("POST", "/v2/demo/run", r#"{"input":{}}"#).await;
+    let text = page(&direct, ADMIN).await;
+    let id = &direct.endpoint;
+    let series =
+        format!("longshore_attention{{endpoint=\"{id}\",code=\"no_external_worker\",severity=\"bad\"}} 1");
+    assert!(text.lines().any(|line| line == series), "{text}");
+    assert!(text.contains(&format!("longshore_endpoint_paused{{endpoint=\"{id}\"}} 0")), "{text}");
 }

@@ -54,6 +54,11 @@ impl BodyBudget {
         Self { free, bytes_max, for_small: bytes_max / PART_FOR_SMALL, wait_max: Duration::ZERO }
     }
 
+    /// The bytes that bodies take, and the most that they may take.
+    pub(crate) fn in_use(&self) -> (usize, usize) {
+        (self.bytes_max - self.free.available_permits().min(self.bytes_max), self.bytes_max)
+    }
+
     /// The same budget for a worker's report, which waits for room: a worker that is refused three times within 5 s
     /// discards its result.
     pub(crate) fn for_reports(&self) -> Self {

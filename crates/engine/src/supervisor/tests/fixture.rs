@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::super::{EndpointApi, FleetEvent, SupervisorHandle, SupervisorParts, WorkerSettings};
 use crate::gpu_pool::GpuPool;
 use crate::runtime::Runtime;
-use crate::{EndpointError, FleetView, WorkerView};
+use crate::{EndpointError, EventCounts, FleetView, WorkerView};
 
 /// A runtime whose entropy is a counter.
 #[derive(Default)]
@@ -106,7 +106,10 @@ pub(crate) fn a_template() -> Template {
 
 /// A queue without jobs: the test sets how many are queued, and how many each worker runs.
 #[derive(Clone)]
-pub(super) struct FakeQueue(Arc<Mutex<QueueState>>);
+pub(super) struct FakeQueue {
+    state: Arc<Mutex<QueueState>>,
+    pub(super) counts: Arc<EventCounts>,
+}
 
 pub(super) struct QueueState {
     pub(super) resource: Endpoint,
@@ -134,7 +137,7 @@ pub(super) struct FakeWorker {
 
 impl FakeQueue {
     fn new(resource: Endpoint) -> Self {
-        Self(Arc::new(Mutex::new(QueueState {
+        let state = QueueState {
             resource,
             queued: 0,
             workers: BTreeMap::new(),
@@ -143,12 +146,13 @@ impl FakeQueue {
             is_deleted: false,
             is_unavailable: false,
             is_server_draining: false,
-        })))
+        };
+        Self { state: Arc::new(Mutex::new(state)), counts: Arc::default() }
     }
 
     /// Reads or changes the state.
     pub(super) fn with<T>(&self, access: impl FnOnce(&mut QueueState) -> T) -> T {
-        access(&mut self.0.lock().unwrap())
+        access(&mut self.state.lock().unwrap())
     }
 
     /// Replies to a request of the supervisor.
@@ -187,6 +191,10 @@ impl EndpointApi for FakeQueue {
 
     fn now(&self) -> Millis {
         self.with(|state| Millis(1_000_000 + state.started.elapsed().as_millis() as u64))
+    }
+
+    fn counts(&self) -> &EventCounts {
+        &self.counts
     }
 
     fn is_server_draining(&self) -> bool {

@@ -1,0 +1,135 @@
+//! Counters of what happened to an endpoint's workers and webhook calls.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use longshore_model::StartCause;
+
+use super::Histogram;
+
+/// Bounds of the starts of workers, in ms: 100 ms to 30 min.
+const START_MS_BOUNDS: [u64; 14] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 900_000, 1_800_000,
+];
+
+/// How a worker, or its start, came to an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitKind {
+    /// The server stopped it.
+    Stopped,
+    /// It exited by itself, with code 0 after it had been ready.
+    Finished,
+    /// It exited in any other way.
+    Crashed,
+    /// The launcher could not start it.
+    NotStarted,
+}
+
+impl ExitKind {
+    /// Every kind, in the order of the variants.
+    pub const ALL: [Self; 4] = [Self::Stopped, Self::Finished, Self::Crashed, Self::NotStarted];
+
+    /// The value of the label `reason`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Finished => "finished",
+            Self::Crashed => "crashed",
+            Self::NotStarted => "not_started",
+        }
+    }
+}
+
+/// The result of one attempt to call a webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebhookOutcome {
+    /// The receiver accepted the call.
+    Delivered,
+    /// The call failed and is repeated later.
+    Retried,
+    /// The call failed and is given up.
+    Failed,
+}
+
+impl WebhookOutcome {
+    /// Every outcome, in the order of the variants.
+    pub const ALL: [Self; 3] = [Self::Delivered, Self::Retried, Self::Failed];
+
+    /// The value of the label `outcome`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Retried => "retried",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// The counters of one endpoint's managed workers and webhook calls. Volatile: empty when the server starts.
+#[derive(Debug)]
+pub struct EventCounts {
+    /// The time from the launch of a worker to its first take, in ms.
+    pub start_ms: Histogram,
+    starts: [AtomicU64; StartCause::ALL.len()],
+    exits: [AtomicU64; ExitKind::ALL.len()],
+    webhooks: [AtomicU64; WebhookOutcome::ALL.len()],
+}
+
+impl Default for EventCounts {
+    fn default() -> Self {
+        Self {
+            start_ms: Histogram::new(&START_MS_BOUNDS),
+            starts: [const { AtomicU64::new(0) }; StartCause::ALL.len()],
+            exits: [const { AtomicU64::new(0) }; ExitKind::ALL.len()],
+            webhooks: [const { AtomicU64::new(0) }; WebhookOutcome::ALL.len()],
+        }
+    }
+}
+
+impl EventCounts {
+    /// Counts a start of a worker that has begun.
+    pub fn starting(&self, cause: StartCause) {
+        self.starts[cause as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the end of a worker, or of its start.
+    pub fn ended(&self, kind: ExitKind) {
+        self.exits[kind as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an attempt to call a webhook.
+    pub fn called(&self, outcome: WebhookOutcome) {
+        self.webhooks[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of starts for this cause.
+    pub fn starts(&self, cause: StartCause) -> u64 {
+        self.starts[cause as usize].load(Ordering::Relaxed)
+    }
+
+    /// The number of ends of this kind.
+    pub fn ends(&self, kind: ExitKind) -> u64 {
+        self.exits[kind as usize].load(Ordering::Relaxed)
+    }
+
+    /// The number of attempts with this outcome.
+    pub fn calls(&self, outcome: WebhookOutcome) -> u64 {
+        self.webhooks[outcome as usize].load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_event_is_counted_under_its_own_label() {
+        let counts = EventCounts::default();
+        counts.starting(StartCause::QueuedJobs);
+        counts.ended(ExitKind::NotStarted);
+        counts.ended(ExitKind::NotStarted);
+        counts.called(WebhookOutcome::Retried);
+        assert_eq!(StartCause::ALL.map(|cause| counts.starts(cause)), [0, 1, 0]);
+        assert_eq!(ExitKind::ALL.map(|kind| counts.ends(kind)), [0, 0, 0, 2]);
+        assert_eq!(WebhookOutcome::ALL.map(|outcome| counts.calls(outcome)), [0, 1, 0]);
+    }
+}

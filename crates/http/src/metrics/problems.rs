@@ -1,0 +1,38 @@
+//! What needs a person, by endpoint.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use longshore_engine::{EndpointHandle, problem};
+use longshore_model::EndpointId;
+use tokio::time::{Instant, timeout_at};
+
+use crate::HttpState;
+
+/// The longest wait for all endpoints together. An endpoint that takes longer has no sample.
+const WAIT_MAX: Duration = Duration::from_millis(500);
+/// Most endpoints that are asked concurrently.
+const CONCURRENT_MAX: usize = 256;
+
+/// The code and the severity of each endpoint that needs a person.
+pub(super) type Problems = HashMap<EndpointId, (&'static str, &'static str)>;
+
+/// Explains every endpoint.
+pub(super) async fn problems(state: &HttpState) -> Problems {
+    let until = Instant::now() + WAIT_MAX;
+    let explained = |handle: &EndpointHandle| {
+        let handle = handle.clone();
+        async move {
+            let explanation = timeout_at(until, state.engine().explain(&handle, None, &|_| false)).await;
+            let explanation = explanation.ok()?.ok()?;
+            let (severity, cause) = problem(&explanation)?;
+            Some((handle.id(), (cause.code.as_str(), severity.as_str())))
+        }
+    };
+    let mut found = Problems::new();
+    for handles in state.engine().endpoints().chunks(CONCURRENT_MAX) {
+        found.extend(join_all(handles.iter().map(explained)).await.into_iter().flatten());
+    }
+    found
+}

@@ -1,0 +1,96 @@
+//! The families about the server: commits, requests, stored files, GPUs, events and the process.
+
+use std::collections::BTreeMap;
+
+use longshore_engine::Engine;
+
+use super::exposition::{Exposition, MetricType};
+use super::process;
+use super::requests::RequestCounts;
+use crate::{HttpState, ScrubReport};
+
+const US_PER_SECOND: f64 = 1_000_000.0;
+
+pub(super) fn families(page: &mut Exposition, state: &HttpState) {
+    commits(page, state.engine());
+    requests(page, state.requests());
+    scrub(page, state);
+    gpus(page, state.engine());
+    let readers = state.events().readers();
+    single(page, "longshore_event_readers", MetricType::Gauge, "readers of /v1/events", f64::from(readers));
+    if let Some(bytes) = state.files().free_bytes() {
+        let help = "free space of the data directory's disk";
+        single(page, "longshore_disk_free_bytes", MetricType::Gauge, help, bytes as f64);
+    }
+    let (in_use, max) = state.budget().in_use();
+    let help = "bytes of request bodies in memory";
+    single(page, "longshore_bytes_in_flight", MetricType::Gauge, help, in_use as f64);
+    let help = "most bytes of request bodies in memory";
+    single(page, "longshore_bytes_in_flight_max", MetricType::Gauge, help, max as f64);
+    process_numbers(page);
+}
+
+/// Renders a family of one sample.
+fn single(page: &mut Exposition, name: &str, kind: MetricType, help: &str, value: f64) {
+    page.family(name, kind, help);
+    page.sample(name, &[], value);
+}
+
+fn commits(page: &mut Exposition, engine: &Engine) {
+    let metrics = engine.metrics();
+    let name = "longshore_commit_seconds";
+    page.family(name, MetricType::Histogram, "time until commits were durable");
+    page.histogram(name, &[], &metrics.commit_us.snapshot(), US_PER_SECOND);
+    let name = "longshore_commit_commands";
+    page.family(name, MetricType::Histogram, "number of commands in a commit");
+    page.histogram(name, &[], &metrics.commit_batch.snapshot(), 1.0);
+    let help = "commits that the store rejected";
+    let failed = metrics.commits_failed() as f64;
+    single(page, "longshore_commits_failed_total", MetricType::Counter, help, failed);
+    let help = "broken invariants of queues, each followed by a reload from rows";
+    let broken = metrics.invariants_broken() as f64;
+    single(page, "longshore_invariants_broken_total", MetricType::Counter, help, broken);
+}
+
+fn requests(page: &mut Exposition, counts: &RequestCounts) {
+    let name = "longshore_http_requests_total";
+    page.family(name, MetricType::Counter, "requests by route, method and status");
+    for one in counts.snapshot() {
+        let status = one.status.to_string();
+        let labels = [("route", one.route.as_str()), ("method", one.method), ("status", &status)];
+        page.sample(name, &labels, one.count);
+    }
+}
+
+/// Renders the counters of the scrub, which reads stored files in the background.
+fn scrub(page: &mut Exposition, state: &HttpState) {
+    let Some(found) = state.scrub().map(ScrubReport::snapshot) else { return };
+    let help = "bytes of stored files read in the background";
+    single(page, "longshore_scrub_bytes_total", MetricType::Counter, help, found.bytes as f64);
+    let help = "complete reads of all stored files";
+    single(page, "longshore_scrub_passes_total", MetricType::Counter, help, found.passes as f64);
+    let help = "damaged places that were found in stored files";
+    single(page, "longshore_scrub_damaged", MetricType::Gauge, help, found.damaged as f64);
+}
+
+/// Renders the GPUs that workers can get, by type and whether a worker has them.
+fn gpus(page: &mut Exposition, engine: &Engine) {
+    let mut numbers: BTreeMap<(String, &str), u64> = BTreeMap::new();
+    for (gpu, is_free) in engine.gpus() {
+        let state = if is_free { "free" } else { "taken" };
+        *numbers.entry((gpu.type_id, state)).or_default() += 1;
+    }
+    let name = "longshore_gpus";
+    page.family(name, MetricType::Gauge, "GPUs of this computer, by type and state");
+    for ((type_id, state), number) in numbers {
+        page.sample(name, &[("type", &type_id), ("state", state)], number);
+    }
+}
+
+fn process_numbers(page: &mut Exposition) {
+    page.family("longshore_build_info", MetricType::Gauge, "the version that runs; always 1");
+    page.sample("longshore_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    for (name, kind, help, value) in process::read() {
+        single(page, name, kind, help, value);
+    }
+}
