@@ -343,7 +343,7 @@ def test_metrics_take_a_key_and_show_what_it_may_see(fresh_server):
     scopes = [{"scope": "read", "endpointIds": [here.id]}]
     key = api.ok("POST", "/v1/apikeys", json={"name": "here", "scopes": scopes})["key"]
     page = Api(server, key).call("GET", "/metrics").text
-    assert f'longshore_jobs{{endpoint="{here.id}",state="IN_QUEUE"}} 0' in page
+    assert f'longshore_jobs{{endpoint="{here.id}",state="queued"}} 0' in page
     assert elsewhere.id not in page and "elsewhere" not in page
     for name in ("longshore_commit", "longshore_http", "longshore_build", "process_"):
         assert name not in page, name

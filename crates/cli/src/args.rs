@@ -17,6 +17,7 @@ use crate::jobs::{
 };
 use crate::login::LoginArgs;
 use crate::logs::LogsArgs;
+use crate::observability::ObservabilityArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::resources::{EndpointCommand, KeyCommand, SECRET_EXAMPLES, SecretCommand, TemplateCommand};
 use crate::server::{DrainArgs, ShowServerArgs};
@@ -233,7 +234,7 @@ pub enum Command {
     /// Tell why a job waits, and what to do about it
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
-    /// Show what an endpoint did over time: jobs, times and cold starts
+    /// Show what an endpoint did over time: jobs, times, cold starts
     #[command(
         after_help = "Examples:\n  longshore history hello\n  longshore history hello --last 30d --step 1d\n  longshore history hello --last 15m -o json | jq .total"
     )]
@@ -279,6 +280,11 @@ pub enum Command {
     /// Check whether a server can work on this computer
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
+    /// Print the dashboard for Grafana, or the rules for Prometheus
+    #[command(
+        after_help = "Examples:\n  longshore observability rules > longshore.rules.yml\n  longshore observability grafana > longshore.json"
+    )]
+    Observability(ObservabilityArgs),
     /// Measure a server with small jobs
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArgs),

@@ -22,6 +22,7 @@ mod login;
 mod logs;
 mod members;
 mod metrics;
+mod observability;
 mod output;
 mod pages;
 mod pretty;
@@ -87,6 +88,7 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Top(args) => top::top(args).await,
         Command::Console(args) => console::console(args).await,
         Command::Bench(args) => bench::bench(args).await,
+        Command::Observability(args) => observability::observability(args),
         Command::Completions(args) => pages::completions(args),
         Command::Man(args) => pages::man(args),
         Command::Tls(command) => tls::run(command),

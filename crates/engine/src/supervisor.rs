@@ -228,7 +228,7 @@ pub(crate) async fn adopt(
         tracing::info!(%worker, %endpoint, "stopping worker of unknown endpoint");
         let (launcher, grace) = (Arc::clone(launcher), settings.stop_grace(None));
         runtime.spawn(Box::pin(async move {
-            reconcile::stop(&*launcher, &found.worker, grace, &StopReason::EndpointDeleted).await
+            reconcile::stop(&*launcher, &found.worker, grace, &StopReason::EndpointDeleted).await;
         }));
     }
     Ok(adopted)

@@ -53,29 +53,29 @@ pub struct Activity {
 /// The counts of one endpoint since the start of the server, and its present load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActivityTotals {
-    /// Accepted submits.
+    /// The number of accepted submits.
     pub submitted: u64,
-    /// Jobs that ended as COMPLETED.
+    /// The number of jobs that ended as `COMPLETED`.
     pub completed: u64,
-    /// Jobs that ended as FAILED.
+    /// The number of jobs that ended as `FAILED`.
     pub failed: u64,
-    /// Jobs that ended as TIMED_OUT.
+    /// The number of jobs that ended as `TIMED_OUT`.
     pub timed_out: u64,
-    /// Jobs that ended as CANCELLED.
+    /// The number of jobs that ended as `CANCELLED`.
     pub cancelled: u64,
-    /// Repeated attempts.
+    /// The number of repeated attempts.
     pub retried: u64,
-    /// Submits that the queue refused.
+    /// The number of submits that the queue refused.
     pub refused: u64,
-    /// Chunks of streams.
+    /// The number of chunks of streams.
     pub chunks: u64,
-    /// Bytes of accepted inputs.
+    /// The bytes of accepted inputs.
     pub input_bytes: u64,
-    /// Bytes of outputs and chunks.
+    /// The bytes of outputs and chunks.
     pub output_bytes: u64,
-    /// Jobs that wait.
+    /// The number of jobs that wait.
     pub queued: u64,
-    /// Jobs that run.
+    /// The number of jobs that run.
     pub running: u64,
     /// When the job that waits longest entered the queue; `None` if none waits.
     pub first_queued_at: Option<Millis>,

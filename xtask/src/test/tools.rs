@@ -38,6 +38,8 @@ impl Tools {
             ("dockerd", "docker.io"),
             ("docker", "docker.io"),
             ("docker-registry", "docker-registry"),
+            ("prometheus", "prometheus"),
+            ("promtool", "prometheus"),
         ])?;
         let venv = setup.root.join(".tools/venv");
         // It is compiled while the others are fetched.

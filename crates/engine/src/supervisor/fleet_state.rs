@@ -352,7 +352,7 @@ impl FleetState {
         self.crashes.add_log(exited);
         // A drained worker may exit by itself.
         let is_expected = was_stopped || (is_clean && desired != DesiredState::Serving);
-        let is_crash = !is_expected && !(is_clean && was_ready);
+        let is_crash = !(is_expected || is_clean && was_ready);
         if entry.is_some() && is_crash {
             // A worker that served jobs shows that the command works: more likely a job caused the crash.
             let ran_ms = if has_served { STABLE_UPTIME_MS } else { exited.ran_ms };

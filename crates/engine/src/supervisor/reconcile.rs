@@ -158,10 +158,10 @@ impl<P: EndpointApi> Supervisor<P> {
             }
             FleetEvent::Exited(exited) => self.exited(&exited),
             FleetEvent::Configured | FleetEvent::TryNow => self.fleet.reset_backoff(),
-            FleetEvent::Deleted { drain } => self.close(drain, StopReason::EndpointDeleted),
+            FleetEvent::Deleted { drain } => self.close(drain, &StopReason::EndpointDeleted),
             FleetEvent::ProviderChanged => {
                 self.is_detached = true;
-                self.close(true, StopReason::ProviderChanged);
+                self.close(true, &StopReason::ProviderChanged);
             }
             FleetEvent::Shutdown => {}
         }
@@ -187,7 +187,7 @@ impl<P: EndpointApi> Supervisor<P> {
     }
 
     /// Closes the fleet. Without `drain`, every worker is stopped now.
-    fn close(&mut self, drain: bool, reason: StopReason) {
+    fn close(&mut self, drain: bool, reason: &StopReason) {
         self.fleet.close(reason.clone());
         if !drain {
             for worker in self.fleet.ids() {
@@ -380,7 +380,7 @@ impl<P: EndpointApi> Supervisor<P> {
         match reply {
             Ok(value) => Ok(Some(value)),
             Err(EndpointError::Deleted) => {
-                self.close(false, StopReason::EndpointDeleted);
+                self.close(false, &StopReason::EndpointDeleted);
                 Ok(None)
             }
             Err(_) => Err(EndpointUnavailable),

@@ -132,7 +132,7 @@ impl Workers {
 }
 
 /// A take that waits for the actor's reply. Dropped before the reply was read, it returns the jobs in it to the queue: the
-/// worker has hung up, and would hold them until its lease ends.
+/// worker has disconnected, and would hold them until its lease ends.
 struct PendingTake<'a> {
     workers: &'a Workers,
     answer: oneshot::Receiver<Result<Given, EndpointError>>,

@@ -9,13 +9,10 @@ use super::families::{MS_PER_SECOND, MeasuredEndpoint, labelled, plain};
 pub(super) fn families(page: &mut Exposition, measured: &[MeasuredEndpoint], now: Millis) {
     load(page, measured, now);
     counters(page, measured);
-    let histograms: [(&str, &str, fn(&EndpointMetrics) -> &Histogram); 2] = [
-        ("longshore_job_delay_seconds", "time that jobs waited before a worker took them", |of| &of.delay_ms),
-        ("longshore_job_execution_seconds", "time that jobs ran until they ended", |of| &of.execution_ms),
-    ];
-    for (name, help, histogram) in histograms {
-        distribution(page, measured, name, help, histogram);
-    }
+    let help = "time that jobs waited before a worker took them";
+    distribution(page, measured, "longshore_job_delay_seconds", help, |of| &of.delay_ms);
+    let help = "time that jobs ran until they ended";
+    distribution(page, measured, "longshore_job_execution_seconds", help, |of| &of.execution_ms);
     deprecated(page, measured);
 }
 

@@ -1,0 +1,172 @@
+"""Metrics, rules and the dashboard, with a real Prometheus: it scrapes the server, and every query gets an answer."""
+
+import contextlib
+import json
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+import requests
+from test_cli import Cli
+from test_gpus import LARGE, MACHINE
+
+from harness.client import Api
+from harness.server import ADMIN_KEY, Server
+from harness.wait import until
+
+ROOT = Path(__file__).resolve().parent.parent
+RULES = ROOT / "dist/prometheus/longshore.rules.yml"
+DASHBOARD = ROOT / "dist/grafana/longshore.json"
+MANUAL = ROOT / "docs/manual/metrics.md"
+
+
+def promtool(*words: object, stdin: str = "") -> subprocess.CompletedProcess:
+    return subprocess.run(
+        ["promtool", *map(str, words)], input=stdin, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def metrics(server: Server) -> str:
+    answer = requests.get(f"{server.url}/metrics", headers={"Authorization": f"Bearer {ADMIN_KEY}"}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+@pytest.fixture
+def server(fresh_server) -> Server:
+    return fresh_server(config=MACHINE)
+
+
+def used(server: Server):
+    """An endpoint whose jobs have completed, failed, waited and streamed, whose worker has a GPU, and that has a problem."""
+    api = Api(server)
+    endpoint = api.endpoint("echo.py", workersMax=1, gpuTypeIds=[LARGE])
+    for number in range(3):
+        endpoint.runsync({"n": number})
+    endpoint.cancel(endpoint.run({"n": 9}))
+    stuck = api.external()
+    stuck.run({})
+    return endpoint, stuck
+
+
+def test_promtool_accepts_the_metrics(server):
+    endpoint, stuck = used(server)
+    page = metrics(server)
+    checked = promtool("check", "metrics", stdin=page)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+    assert f'longshore_jobs_finished_total{{endpoint="{endpoint.id}",state="completed"}}' in page
+    assert f'longshore_worker_starts_total{{endpoint="{endpoint.id}",reason="queued_jobs"}} 1' in page
+    assert f'longshore_worker_start_seconds_count{{endpoint="{endpoint.id}"}} 1' in page
+    assert f'longshore_attention{{endpoint="{stuck.id}",code="no_external_worker",severity="bad"}} 1' in page
+    assert f'longshore_gpus{{type="{LARGE}",state="taken"}} 1' in page
+
+
+def test_the_manual_has_every_metric_and_no_other(server):
+    used(server)
+    names = set(re.findall(r"^# TYPE (\S+)", metrics(server), re.M))
+    described = set(re.findall(r"`((?:longshore|process)_[a-z_0-9]+)`", MANUAL.read_text()))
+    assert described == names
+
+
+def test_promtool_accepts_the_rules_and_each_alert_fires_when_it_must():
+    for checked in (promtool("check", "rules", RULES), promtool("test", "rules", RULES.with_suffix(".test.yml"))):
+        assert checked.returncode == 0 and "SUCCESS" in checked.stdout + checked.stderr, checked
+    alerts = re.findall(r"alert: (\w+)", RULES.read_text())
+    tests = RULES.with_suffix(".test.yml").read_text()
+    for alert in alerts:
+        fires = re.search(rf"alertname: {alert}\n +exp_alerts:\n +- exp_labels", tests)
+        assert fires, f"no case in which {alert} fires"
+        assert f"### {alert}\n" in MANUAL.read_text(), f"the manual does not say what to do about {alert}"
+
+
+def test_the_program_prints_the_files(tmp_path, server):
+    cli = Cli(tmp_path, server.url)
+    assert cli.ok("observability", "rules").out == RULES.read_text()
+    assert cli.ok("observability", "grafana").out == DASHBOARD.read_text()
+
+
+@contextlib.contextmanager
+def prometheus(folder: Path, server: Server):
+    """A Prometheus that scrapes the server every second; its address."""
+    shutil.copy(RULES, folder)
+    (folder / "key").write_text(ADMIN_KEY)
+    (folder / "prometheus.yml").write_text(
+        json.dumps({
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": [RULES.name],
+            "scrape_configs": [{
+                "job_name": "longshore",
+                "authorization": {"credentials_file": "key"},
+                "static_configs": [{"targets": [f"127.0.0.1:{server.port}"]}],
+            }],
+        })
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with (folder / "prometheus.log").open("wb") as log:
+        process = subprocess.Popen(
+            ["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb", f"--web.listen-address=127.0.0.1:{port}"],
+            cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        )
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def is_up(url: str) -> bool:
+    with contextlib.suppress(requests.ConnectionError):
+        return requests.get(f"{url}/-/ready", timeout=10).status_code == 200
+    return False
+
+
+def answer(url: str, query: str) -> list[dict]:
+    shown = requests.get(f"{url}/api/v1/query", params={"query": query}, timeout=30).json()
+    assert shown["status"] == "success", (query, shown)
+    return shown["data"]["result"]
+
+
+def queries() -> list[tuple[str, str]]:
+    """The title of each panel with each of its queries, as Grafana would ask them for all endpoints."""
+    panels = [panel for panel in json.loads(DASHBOARD.read_text())["panels"] if panel["type"] != "row"]
+    filled = lambda text: text.replace("$__rate_interval", "5m").replace("$endpoint", ".*")  # noqa: E731
+    return [(panel["title"], filled(target["expr"])) for panel in panels for target in panel["targets"]]
+
+
+def test_every_panel_of_the_dashboard_has_data(tmp_path, server):
+    endpoint, stuck = used(server)
+    asked = queries()
+    assert len(asked) > 25 and len({title for title, _ in asked}) > 20
+    with prometheus(tmp_path, server) as url:
+        until(lambda: is_up(url), "Prometheus answers", 60)
+        # A rate needs a change after the first scrape: of the starts of workers, too.
+        starts = f'longshore_worker_start_seconds_count{{endpoint="{endpoint.id}"}}'
+        until(lambda: answer(url, starts), "the first scrape", 60)
+        (worker,) = endpoint.workers()
+        endpoint.api.ok("POST", f"/v1/endpoints/{endpoint.id}/workers/{worker.worker}/stop")
+
+        def all_known() -> bool:
+            endpoint.runsync({"n": 1})
+            missing = [f"{title}: {query}" for title, query in asked if not is_known(url, query)]
+            assert missing == []
+            return True
+
+        until(all_known, "every panel has data", 20, 1)
+        loaded = requests.get(f"{url}/api/v1/rules", timeout=30).json()["data"]["groups"]
+        rules = [rule for group in loaded for rule in group["rules"]]
+        assert len(rules) == RULES.read_text().count("- record:") + RULES.read_text().count("- alert:")
+        until(
+            lambda: answer(url, f'longshore:jobs_submitted:rate5m{{endpoint="{endpoint.id}"}}'), "a recording rule has data", 60, 1
+        )
+        assert [rule["name"] for rule in rules if rule["health"] == "err"] == []
+        assert answer(url, f'longshore_attention{{endpoint="{stuck.id}"}}')
+
+
+def is_known(url: str, query: str) -> bool:
+    """Whether a query has a result that is a number."""
+    return any(one["value"][1] != "NaN" for one in answer(url, query))
