@@ -309,7 +309,7 @@ async fn a_slow_reader_gets_all_of_a_large_response() {
     const PART_BYTES: usize = 8_000_000;
     let large = async || Bytes::from(vec![b'x'; 8 * PART_BYTES]);
     let server = serve_routes(Router::new().route("/large", get(large))).await;
-    let mut wire = server.connect().await;
+    let mut wire = server.connect_buffering(1 << 20).await;
     wire.send("GET /large", None).await;
     assert_eq!(wire.head().await.0, 200);
     // Four minutes: longer than a connection may be idle.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -45,6 +45,14 @@ impl Served {
 
     pub(super) async fn connect(&self) -> Wire {
         Wire { stream: TcpStream::connect(self.address).await.unwrap(), received: Vec::new() }
+    }
+
+    /// A connection whose kernel buffers at most this many bytes for the client. Without a limit the kernel chooses one,
+    /// by the connections before.
+    pub(super) async fn connect_buffering(&self, bytes: u32) -> Wire {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(bytes).unwrap();
+        Wire { stream: socket.connect(self.address).await.unwrap(), received: Vec::new() }
     }
 
     /// Sends one request on a connection of its own.
