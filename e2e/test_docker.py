@@ -177,6 +177,25 @@ def test_without_a_daemon_the_provider_is_refused():
         with_none.close()
 
 
+def test_a_daemon_that_is_away_is_named_and_its_jobs_run_when_it_is_back(daemon, tmp_path):
+    server = Server(config=config(daemon)).start()
+    try:
+        mine = endpoint(Api(server))
+        assert server.terminate() == 0
+        server.config.write_text(QUICK + f'[docker]\nsocket = "unix://{tmp_path}/away.sock"\n')
+        server.start()
+        job = mine.run({"n": 1})
+        told = cause(mine, "provider_unavailable")
+        assert told["blocking"] and "away.sock" in told["text"], told
+        assert server.terminate() == 0
+        server.config.write_text(config(daemon))
+        server.start()
+        assert mine.wait_for(job, timeout_s=60)["status"] == "COMPLETED"
+        end(mine)
+    finally:
+        server.close()
+
+
 def test_dev_and_deploy_run_an_image(docked, daemon, tmp_path):
     (tmp_path / "test_input.json").write_text('{"input": {"prompt": "hi"}}')
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "DOCKER_HOST": f"unix://{daemon.socket}"}

@@ -13,7 +13,7 @@ from harness.disk import Disk
 from harness.fake_worker import FakeWorker
 from harness.server import QUICK, Server
 from harness.wait import until
-from test_cli import UNAUTHORIZED, Cli, fails
+from test_cli import TIMED_OUT, UNAUTHORIZED, Cli, fails
 from test_gpus import LARGE, MACHINE
 
 BLOCKING = {
@@ -126,6 +126,14 @@ def test_workers_that_crash_while_they_start(api, tmp_path):
     narrow = Cli(tmp_path / "narrow", api.server.url, key)
     fails(narrow.run("explain", job), UNAUTHORIZED, f"longshore explain ENDPOINT {job}")
     assert "Every worker crashes" in narrow.ok("explain", endpoint.id, job).out
+
+    # The commands that wait, and `health`, say it without being asked.
+    cli = Cli(tmp_path / "cli", api.server.url)
+    assert "Every worker crashes while it starts" in cli.ok("health", endpoint.id).out
+    for words in (("status", endpoint.id, job), ("run", endpoint.id, "{}")):
+        waited = cli.run(*words, "--wait", "--timeout", "5s")
+        assert waited.code == TIMED_OUT, waited
+        assert "Every worker crashes while it starts" in waited.err and "no model file" in waited.err, waited
 
 
 def test_a_change_without_effect_tries_now(api):

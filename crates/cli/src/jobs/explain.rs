@@ -60,7 +60,7 @@ async fn endpoint_of(session: &Connection, job: JobId) -> CommandResult<String> 
         match session.client.status(endpoint.id.as_str(), job).await {
             Ok(_) => return Ok(endpoint.slug.unwrap_or_else(|| endpoint.id.to_string())),
             Err(error) if error.is_not_found() => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(needing(READERS, endpoint.id.as_str())(error)),
         }
     }
     let message = format!("no endpoint has the job {job}; it may have expired");

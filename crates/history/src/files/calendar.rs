@@ -1,27 +1,23 @@
 //! The dates in names of files, in UTC.
 
-/// The year, month and day of a day since 1970-01-01, by Howard Hinnant's `civil_from_days`.
-fn civil(day: u64) -> (u64, u64, u64) {
-    let shifted = day + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+use jiff::civil::{Date, date};
+use jiff::{Span, ToSpan as _};
+
+/// The date of a day since 1970-01-01. A day after the last one that the calendar has is that last one.
+fn civil(day: u64) -> Date {
+    let days = i64::try_from(day).ok().and_then(|day| Span::new().try_days(day).ok());
+    date(1970, 1, 1).saturating_add(days.unwrap_or_else(|| 7_000_000.days()))
 }
 
 /// The date of a day since 1970-01-01, such as `2030-01-31`.
 pub(super) fn day_name(day: u64) -> String {
-    let (year, month, day) = civil(day);
-    format!("{year:04}-{month:02}-{day:02}")
+    civil(day).to_string()
 }
 
 /// The month of a day since 1970-01-01, such as `2030-01`.
 pub(super) fn month_name(day: u64) -> String {
-    let (year, month, _) = civil(day);
-    format!("{year:04}-{month:02}")
+    let date = civil(day);
+    format!("{:04}-{:02}", date.year(), date.month())
 }
 
 #[cfg(test)]
@@ -35,5 +31,6 @@ mod tests {
             assert_eq!(day_name(day), date);
             assert_eq!(month_name(day), date[..7]);
         }
+        assert_eq!(day_name(u64::MAX), "9999-12-31");
     }
 }
