@@ -10,6 +10,7 @@ import pytest
 
 from harness import processes
 from harness.client import HANDLERS, Api
+from harness.fake_worker import FakeWorker
 from harness.server import QUICK
 from harness.wait import holds, until
 
@@ -356,3 +357,51 @@ def test_worker_secrets_are_not_in_the_log(fresh_server):
     token = endpoint.worker_token()["token"]
     assert "hunter2-very-secret" not in server.log() and token not in server.log()
     assert "hunter2-very-secret" not in endpoint.api.call("GET", f"/v1/endpoints/{endpoint.id}").text
+
+
+# Tokens of managed workers
+
+
+def token_of(worker) -> str:
+    return processes.environment(worker.pid)["RUNPOD_AI_API_KEY"]
+
+
+def poll_status(endpoint, name: str, token: str) -> int:
+    return FakeWorker(endpoint, name=name, token=token).get(f"/ping/{name}?gpu=none").status_code
+
+
+def test_a_stolen_token_serves_its_own_worker_alone_and_ends_with_it(api, tmp_path):
+    endpoint = api.endpoint("sleep_blocking.py", workersMin=2, workersMax=2)
+    endpoint.wait_health("workers", "idle", 2, 60)
+    one, other = endpoint.workers()
+    token = token_of(one)
+    assert token != token_of(other) and token != endpoint.worker_token()["token"]
+    job, _ = running_job(endpoint, tmp_path)
+    for name in (other.worker, "an-invented-one"):
+        thief = FakeWorker(endpoint, name=name, token=token)
+        assert thief.take_raw().status_code == 401
+        assert thief.post("job-done", job, {"output": "forged"}).status_code == 401
+        assert poll_status(endpoint, name, token) == 401
+    assert endpoint.status(job)["status"] == "IN_PROGRESS"
+    forged = token.replace(f"_{one.worker}_", f"_{other.worker}_")
+    assert poll_status(endpoint, other.worker, forged) == 401, "the name in a token is signed"
+    assert poll_status(endpoint, one.worker, token) == 200
+    api.ok("POST", f"/v1/endpoints/{endpoint.id}/workers/{one.worker}/stop")
+    until(lambda: poll_status(endpoint, one.worker, token) == 401, "the token has ended with its worker", 30)
+    assert poll_status(endpoint, other.worker, token_of(other)) == 200
+    endpoint.cancel(job)
+
+
+def test_a_restarted_server_knows_which_tokens_have_ended(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).endpoint("echo.py", workersMin=2, workersMax=2)
+    endpoint.wait_health("workers", "idle", 2, 60)
+    ended, alive = endpoint.workers()
+    stolen, own = token_of(ended), token_of(alive)
+    server.kill()
+    processes.send(ended.pid, signal.SIGKILL)
+    until(lambda: not processes.lives(ended.pid), "the worker has ended", 10)
+    server.start()
+    until(lambda: poll_status(endpoint, ended.worker, stolen) == 401, "the token has ended with its worker", 20)
+    assert poll_status(endpoint, alive.worker, own) == 200
+    assert endpoint.runsync({"n": 1})["status"] == "COMPLETED"

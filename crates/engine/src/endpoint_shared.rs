@@ -15,6 +15,7 @@ use longshore_store::{BlobRef, Payload};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::mailbox::MailboxSender;
+use crate::admitted_workers::AdmittedWorkers;
 use crate::job_feed::JobFeed;
 use crate::owner_use::{Use, UseBySubmitter};
 use crate::payload_budget::BudgetPermit;
@@ -59,6 +60,8 @@ pub(crate) struct EndpointShared {
     /// A [`FleetEvent::Demand`] was sent that the supervisor has not handled.
     load_notified: AtomicBool,
     fleet_status: Mutex<Option<watch::Receiver<FleetStatus>>>,
+    /// The managed workers whose tokens are valid.
+    pub(crate) admitted: AdmittedWorkers,
 }
 
 impl EndpointShared {
@@ -83,6 +86,7 @@ impl EndpointShared {
             fleet: Mutex::new(None),
             load_notified: AtomicBool::new(false),
             fleet_status: Mutex::default(),
+            admitted: AdmittedWorkers::default(),
         }
     }
 

@@ -16,6 +16,7 @@
 //! | [`Sessions`] | sessions of the console, and the codes that open them |
 
 mod actor;
+mod admitted_workers;
 mod api;
 mod catalog;
 mod chunk;

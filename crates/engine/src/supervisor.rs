@@ -136,6 +136,9 @@ impl WorkerSettings {
 /// Returns the present value of a secret; `None` if the secret does not exist.
 pub(crate) type SecretLookup = dyn Fn(&SecretName) -> Option<String> + Send + Sync;
 
+/// Makes the token of a managed worker.
+pub(crate) type TokenMaker = dyn Fn(&WorkerId) -> String + Send + Sync;
+
 /// Returns the login of registry credentials; `None` if they do not exist.
 pub(crate) type LoginLookup = dyn Fn(&str) -> Option<RegistryLogin> + Send + Sync;
 
@@ -155,8 +158,8 @@ pub struct SupervisorParts<P> {
     pub(crate) gpu_pool: Arc<GpuPool>,
     /// The settings of workers.
     pub settings: WorkerSettings,
-    /// The worker token of the endpoint. A secret.
-    pub token: String,
+    /// Makes the token of a worker. A secret.
+    pub token: Box<TokenMaker>,
     /// Runs the supervisor's task, and is the source of entropy for worker ids.
     pub runtime: Arc<dyn Runtime>,
     /// The endpoint's running workers that an earlier server started; found by [`adopt`].

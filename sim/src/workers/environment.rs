@@ -6,6 +6,8 @@ use std::time::Duration;
 /// The server's addresses and the worker's identity.
 pub(super) struct Environment {
     pub(super) worker: String,
+    /// The id of the endpoint.
+    pub(super) endpoint: String,
     pub(super) token: String,
     pub(super) ping_every: Duration,
     pub(super) take: String,
@@ -26,6 +28,7 @@ impl Environment {
         // The SDK divides by 1 000 and rounds down.
         let ping_every_s = env.get("RUNPOD_PING_INTERVAL")?.parse::<u64>().ok()? / 1_000;
         Some(Self {
+            endpoint: env.get("RUNPOD_ENDPOINT_ID")?.clone(),
             token: env.get("RUNPOD_AI_API_KEY")?.clone(),
             ping_every: Duration::from_secs(ping_every_s.max(1)),
             take_batch: take.replace("/job-take/", "/job-take-batch/"),

@@ -8,7 +8,7 @@ use crate::rng::Rng;
 /// Jobs that are remembered per endpoint.
 const KEPT: usize = 32;
 
-/// Jobs that workers had, by worker token. Cheap to clone.
+/// Jobs that workers had, by the id of their endpoint. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct ForeignJobs {
     jobs: Arc<Mutex<BTreeMap<String, VecDeque<Arc<str>>>>>,
@@ -16,21 +16,21 @@ pub struct ForeignJobs {
 
 impl ForeignJobs {
     /// Records that a worker got a job.
-    pub(super) fn record(&self, token: &str, job: Arc<str>) {
+    pub(super) fn record(&self, endpoint: &str, job: Arc<str>) {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        if !jobs.contains_key(token) {
-            jobs.insert(token.to_owned(), VecDeque::new());
+        if !jobs.contains_key(endpoint) {
+            jobs.insert(endpoint.to_owned(), VecDeque::new());
         }
-        let Some(known) = jobs.get_mut(token) else { return };
+        let Some(known) = jobs.get_mut(endpoint) else { return };
         if known.len() == KEPT {
             known.pop_front();
         }
         known.push_back(job);
     }
 
-    /// Returns a job that a worker with this token had.
-    pub(super) fn pick(&self, token: &str, rng: &mut Rng) -> Option<Arc<str>> {
+    /// Returns a job that a worker of this endpoint had.
+    pub(super) fn pick(&self, endpoint: &str, rng: &mut Rng) -> Option<Arc<str>> {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        jobs.get_mut(token).map(|known| rng.pick(known.make_contiguous()).clone())
+        jobs.get_mut(endpoint).map(|known| rng.pick(known.make_contiguous()).clone())
     }
 }

@@ -256,7 +256,7 @@ impl Sdk {
     }
 
     fn begin(self: &Arc<Self>, job: Arc<str>) {
-        self.foreign_jobs.record(&self.env.token, job.clone());
+        self.foreign_jobs.record(&self.env.endpoint, job.clone());
         let stop = Arc::new(Notify::new());
         let run = {
             let mut state = self.state();
@@ -403,7 +403,7 @@ impl Sdk {
             let past: Vec<_> = self.state().past.iter().cloned().collect();
             return (!past.is_empty()).then(|| rng.pick(&past).clone());
         }
-        self.foreign_jobs.pick(&self.env.token, &mut rng)
+        self.foreign_jobs.pick(&self.env.endpoint, &mut rng)
     }
 
     /// Returns a number for one more report.

@@ -144,7 +144,7 @@ impl Engine {
         adopted: Vec<RunningWorker>,
     ) -> SupervisorParts<Workers> {
         let (engine, endpoint) = (self.clone(), handle.clone());
-        let (secrets, logins) = (self.clone(), self.clone());
+        let (secrets, logins, tokens, id) = (self.clone(), self.clone(), self.clone(), handle.id());
         SupervisorParts {
             template: Box::new(move || engine.catalog().template(&endpoint.record().template_id)),
             secret: Box::new(move |name| secrets.catalog().secret(name).map(|secret| secret.value)),
@@ -156,7 +156,7 @@ impl Engine {
             launcher,
             gpu_pool: Arc::clone(&self.inner.gpu_pool),
             settings: self.inner.workers.clone(),
-            token: self.worker_token(&handle.record().id),
+            token: Box::new(move |worker| tokens.managed_worker_token(&id, worker)),
             runtime: Arc::clone(&self.inner.services.runtime),
             adopted,
             moved: self.inner.moved,

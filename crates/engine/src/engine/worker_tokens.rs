@@ -1,24 +1,32 @@
-//! Worker tokens: one for each endpoint, derived from a secret of the installation. So they need no storage, stay the
-//! same after a restart and end with their endpoint.
+//! Worker tokens: one for each managed worker, and one for the external workers of an endpoint. They are derived from a
+//! secret of the installation. So they need no storage, stay the same after a restart and end with their endpoint.
 
 use std::collections::BTreeMap;
 
 use longshore_launch::InstallationId;
-use longshore_model::{Endpoint, EndpointId};
+use longshore_model::{Endpoint, EndpointId, WorkerId};
 use ring::hmac;
 
 use super::Engine;
+use crate::EndpointHandle;
 use crate::supervisor::environment::{ServerAccess, environment, mint_worker};
 
 /// The prefix of every worker token.
 const PREFIX: &str = "lsw_";
 
 impl Engine {
-    /// The token with which the workers of an endpoint authenticate: `lsw_<endpoint id>_<mac>`. All workers of the
-    /// endpoint have the same one.
+    /// The token with which the external workers of an endpoint authenticate: `lsw_<endpoint id>_<mac>`. All of them have
+    /// the same one. Managed workers that an older version started have it, too.
     pub fn worker_token(&self, endpoint: &EndpointId) -> String {
         let mac = hmac::sign(&self.inner.token_key, endpoint.as_str().as_bytes());
         format!("{PREFIX}{endpoint}_{}", const_hex::encode(mac))
+    }
+
+    /// The token of one managed worker: `lsw_<endpoint id>_<worker id>_<mac>`. It is valid while the worker is one of
+    /// the [`AdmittedWorkers`](crate::admitted_workers::AdmittedWorkers) of the endpoint, for paths with this worker's id.
+    pub(super) fn managed_worker_token(&self, endpoint: &EndpointId, worker: &WorkerId) -> String {
+        let mac = hmac::sign(&self.inner.token_key, managed_content(endpoint, worker.as_str()).as_bytes());
+        format!("{PREFIX}{endpoint}_{worker}_{}", const_hex::encode(mac))
     }
 
     /// A text of 32 hexadecimal digits that identifies `content` and does not reveal it: the first half of its HMAC
@@ -49,11 +57,31 @@ impl Engine {
         worker.map_or_else(BTreeMap::new, |worker| environment(endpoint, BTreeMap::new(), &server, &worker))
     }
 
-    /// Whether `token` is the worker token of `endpoint`. The comparison takes constant time.
-    pub fn is_worker_token(&self, endpoint: &EndpointId, token: &str) -> bool {
-        let mac = token.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(endpoint.as_str()));
-        let mac = mac.and_then(|rest| rest.strip_prefix('_')).and_then(|mac| const_hex::decode(mac).ok());
-        let Some(mac) = mac else { return false };
-        hmac::verify(&self.inner.token_key, endpoint.as_str().as_bytes(), &mac).is_ok()
+    /// Whether `token` is a valid worker token of `endpoint` for the worker with the id `worker`; `None`: for any worker.
+    /// The comparison takes constant time.
+    pub fn is_worker_token(&self, endpoint: &EndpointHandle, token: &str, worker: Option<&str>) -> bool {
+        let id = endpoint.id();
+        let rest = token.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(id.as_str()));
+        let Some(rest) = rest.and_then(|rest| rest.strip_prefix('_')) else { return false };
+        match rest.rsplit_once('_') {
+            None => self.is_mac(id.as_str(), rest),
+            Some((of, mac)) => {
+                let is_admitted = |of: WorkerId| endpoint.shared().admitted.permits(&of);
+                worker.is_none_or(|worker| worker == of)
+                    && self.is_mac(&managed_content(&id, of), mac)
+                    && of.parse().is_ok_and(is_admitted)
+            }
+        }
     }
+
+    /// Whether `mac` is the MAC of `content`, in hexadecimal digits.
+    fn is_mac(&self, content: &str, mac: &str) -> bool {
+        const_hex::decode(mac)
+            .is_ok_and(|mac| hmac::verify(&self.inner.token_key, content.as_bytes(), &mac).is_ok())
+    }
+}
+
+/// What the token of a managed worker signs. An endpoint's id, which the other tokens sign, has no colon.
+fn managed_content(endpoint: &EndpointId, worker: &str) -> String {
+    format!("worker:{endpoint}:{worker}")
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use longshore_model::{Endpoint, Millis, WorkerId};
 
+use crate::admitted_workers::AdmittedWorkers;
 use crate::{EndpointError, EventCounts, FleetView, Workers};
 
 /// The endpoint and its queue, as a supervisor uses them. A trait, so that supervisors are tested without an actor.
@@ -18,6 +19,8 @@ pub trait EndpointApi: Send + Sync + 'static {
     fn now(&self) -> Millis;
     /// Returns the counters of the endpoint's workers.
     fn counts(&self) -> &EventCounts;
+    /// Returns the workers whose tokens are valid.
+    fn admitted(&self) -> &AdmittedWorkers;
     /// Returns whether the server drains: every worker is drained, and none started.
     fn is_server_draining(&self) -> bool;
     /// Returns the load of the queue and the workers that the queue knows.
@@ -47,6 +50,10 @@ impl EndpointApi for Workers {
 
     fn counts(&self) -> &EventCounts {
         &self.shared.metrics.events
+    }
+
+    fn admitted(&self) -> &AdmittedWorkers {
+        &self.shared.admitted
     }
 
     fn is_server_draining(&self) -> bool {

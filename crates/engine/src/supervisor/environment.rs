@@ -12,7 +12,7 @@ use super::{LoginLookup, SecretLookup, WorkerSettings};
 pub(crate) struct ServerAccess<'a> {
     /// The base URL of this server for workers of the launcher.
     pub(crate) url: &'a str,
-    /// The worker token of the endpoint. A secret.
+    /// The token of the worker. A secret.
     pub(crate) token: &'a str,
     /// The settings of workers.
     pub(crate) settings: &'a WorkerSettings,

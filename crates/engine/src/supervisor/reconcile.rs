@@ -57,6 +57,7 @@ impl<P: EndpointApi> Supervisor<P> {
     /// Returns a supervisor that has adopted the workers in `parts`.
     pub(super) fn new(mut parts: SupervisorParts<P>, publish: watch::Sender<FleetStatus>) -> Self {
         let mut fleet = FleetState::default();
+        parts.endpoint_api.admitted().adopt(parts.adopted.iter().map(|present| present.worker.clone()));
         if !planted(Bug::AdoptedForgotten) {
             let endpoint = parts.endpoint_api.record();
             for present in std::mem::take(&mut parts.adopted) {
@@ -170,6 +171,7 @@ impl<P: EndpointApi> Supervisor<P> {
 
     /// Handles the exit of a worker; the next pass tells the queue.
     fn exited(&mut self, exited: &WorkerExit) {
+        self.parts.endpoint_api.admitted().remove(&exited.worker);
         let lost = self.fleet.record_exit(self.parts.endpoint_api.now(), exited);
         self.parts.endpoint_api.counts().ended(match (lost.is_expected, lost.is_crash) {
             (true, _) => ExitKind::Stopped,
@@ -390,6 +392,7 @@ impl<P: EndpointApi> Supervisor<P> {
     /// Starts a worker in the background: a start may take long, and the other workers do not wait for it.
     fn start(&mut self) -> Result<(), NotStarted> {
         let spec = self.next_spec()?;
+        self.parts.endpoint_api.admitted().add(spec.worker.clone());
         if let Some(cause) = spec.placement.cause {
             self.parts.endpoint_api.counts().starting(cause);
         }
@@ -416,13 +419,13 @@ impl<P: EndpointApi> Supervisor<P> {
     fn next_spec(&self) -> Result<WorkerSpec, NotStarted> {
         let SupervisorParts { endpoint_api, template, secret, login, settings, token, runtime, .. } =
             &self.parts;
-        let server = ServerAccess { url: self.parts.server_url(), token, settings };
         let endpoint = endpoint_api.record();
         let failed = NotStarted::Failed;
         let template =
             template().ok_or_else(|| failed(format!("template {} does not exist", endpoint.template_id)))?;
         let worker =
             mint_worker(runtime.entropy()).ok_or_else(|| failed("cannot make a worker id".into()))?;
+        let server = ServerAccess { url: self.parts.server_url(), token: &token(&worker), settings };
         let now = endpoint_api.now();
         let placed = self.gpu_waiter.place(now, &endpoint, &worker);
         let gpus = placed.map_err(|shortage| NotStarted::Throttled(shortage.reason().to_owned()))?;
@@ -447,6 +450,7 @@ impl<P: EndpointApi> Supervisor<P> {
                 }
             }
             Err(error) => {
+                self.parts.endpoint_api.admitted().remove(&worker);
                 let is_cancelled = self.fleet.remove_unstarted(&worker);
                 self.gpu_waiter.free(&worker);
                 if is_cancelled {

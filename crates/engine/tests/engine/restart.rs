@@ -48,10 +48,12 @@ async fn worker_tokens_survive_a_restart() {
     let id = demo.record().id;
     let token = first.worker_token(&id);
     let second = disks.start().await;
-    assert!(second.is_worker_token(&id, &token));
-    assert!(!second.is_worker_token(&id, &token[..token.len() - 1]));
-    assert!(!second.is_worker_token(&id, &token.replace("lsw_", "ls_")));
-    assert!(!second.is_worker_token(&longshore_model::EndpointId::mint(9), &token));
+    let demo = second.endpoint("demo").unwrap();
+    assert!(second.is_worker_token(&demo, &token, Some("w1")));
+    assert!(!second.is_worker_token(&demo, &token[..token.len() - 1], None));
+    assert!(!second.is_worker_token(&demo, &token.replace("lsw_", "ls_"), None));
+    let foreign = second.worker_token(&longshore_model::EndpointId::mint(9));
+    assert!(!second.is_worker_token(&demo, &foreign, None));
 }
 
 #[tokio::test]

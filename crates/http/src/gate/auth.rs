@@ -209,16 +209,18 @@ fn is_still_open(state: &HttpState, session: &OpenSession) -> bool {
     engine.sessions().by_hash(&session.hash).is_some_and(|session| session.is_open(limits, engine.now()))
 }
 
-/// Checks that a request carries the worker token of the endpoint with this id or slug, and returns the endpoint.
+/// Checks that a request carries a token of the endpoint with this id or slug for the worker with the id `worker` (`None`: for
+/// any worker), and returns the endpoint.
 pub(crate) fn authorize_worker(
     state: &HttpState,
     headers: &HeaderMap,
     id_or_slug: &str,
+    worker: Option<&str>,
 ) -> Result<EndpointHandle, ApiError> {
     let token = credential(headers).ok_or_else(ApiError::unauthorized)?;
     let endpoint = state.engine().endpoint(id_or_slug).ok_or_else(ApiError::unauthorized)?;
     let text = std::str::from_utf8(token).map_err(|_| ApiError::unauthorized())?;
-    if !state.engine().is_worker_token(&endpoint.id(), text) {
+    if !state.engine().is_worker_token(&endpoint, text, worker) {
         return Err(ApiError::unauthorized());
     }
     Ok(endpoint)
@@ -233,7 +235,7 @@ pub(crate) fn is_known_caller(state: &HttpState, headers: &HeaderMap) -> bool {
 fn is_any_worker(state: &HttpState, headers: &HeaderMap) -> bool {
     let token = credential(headers).and_then(|token| std::str::from_utf8(token).ok());
     let endpoint = token.and_then(|token| token.strip_prefix("lsw_")?.split('_').next());
-    endpoint.is_some_and(|endpoint| authorize_worker(state, headers, endpoint).is_ok())
+    endpoint.is_some_and(|endpoint| authorize_worker(state, headers, endpoint, None).is_ok())
 }
 
 /// Lower-case hex of the SHA-256 of a key's whole text.

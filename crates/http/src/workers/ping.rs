@@ -18,7 +18,7 @@ pub(super) fn ping(
     path: RoutePath<'_>,
     head: &Parts,
 ) -> impl Future<Output = Result<StatusCode, ApiError>> + Send + use<> {
-    let endpoint = auth::authorize_worker(state, &head.headers, path.endpoint);
+    let endpoint = auth::authorize_worker(state, &head.headers, path.endpoint, Some(path.worker));
     let query = WorkerQuery::parse(path.worker, head.uri.query());
     let (reason, jobs) = (query.unfit_reason(), query.job_ids());
     let worker = segment(path.worker).parse::<WorkerId>();

@@ -154,7 +154,7 @@ fn admit(
     path: RoutePath<'_>,
     headers: &HeaderMap,
 ) -> Result<(EndpointHandle, WorkerId), ApiError> {
-    let endpoint = auth::authorize_worker(state, headers, path.endpoint)?;
+    let endpoint = auth::authorize_worker(state, headers, path.endpoint, Some(path.worker))?;
     let worker = segment(path.worker).parse().map_err(|_| {
         tracing::warn!(endpoint = %endpoint.id(), "worker id invalid");
         ApiError::bad_request(

@@ -99,7 +99,7 @@ struct Reporter {
 impl Reporter {
     /// `None` if the path names no valid worker and job.
     fn of(state: &HttpState, path: RoutePath<'_>, headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
-        let endpoint = auth::authorize_worker(state, headers, path.endpoint)?;
+        let endpoint = auth::authorize_worker(state, headers, path.endpoint, Some(path.worker))?;
         Ok(match (path.worker.parse(), segment(path.job).parse()) {
             (Ok(worker), Ok(job)) => Some(Self { endpoint, worker, job }),
             _ => None,

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::super::{EndpointApi, FleetEvent, SupervisorHandle, SupervisorParts, WorkerSettings};
+use crate::admitted_workers::AdmittedWorkers;
 use crate::gpu_pool::GpuPool;
 use crate::runtime::Runtime;
 use crate::{EndpointError, EventCounts, FleetView, WorkerView};
@@ -109,6 +110,7 @@ pub(crate) fn a_template() -> Template {
 pub(super) struct FakeQueue {
     state: Arc<Mutex<QueueState>>,
     pub(super) counts: Arc<EventCounts>,
+    pub(super) admitted: Arc<AdmittedWorkers>,
 }
 
 pub(super) struct QueueState {
@@ -147,7 +149,7 @@ impl FakeQueue {
             is_unavailable: false,
             is_server_draining: false,
         };
-        Self { state: Arc::new(Mutex::new(state)), counts: Arc::default() }
+        Self { state: Arc::new(Mutex::new(state)), counts: Arc::default(), admitted: Arc::default() }
     }
 
     /// Reads or changes the state.
@@ -195,6 +197,10 @@ impl EndpointApi for FakeQueue {
 
     fn counts(&self) -> &EventCounts {
         &self.counts
+    }
+
+    fn admitted(&self) -> &AdmittedWorkers {
+        &self.admitted
     }
 
     fn is_server_draining(&self) -> bool {
@@ -291,7 +297,7 @@ impl Harness {
             launcher: launcher.clone(),
             gpu_pool: Arc::clone(gpus),
             settings: WorkerSettings::default(),
-            token: "lsw_secret".into(),
+            token: Box::new(|worker| format!("lsw_secret_{worker}")),
             runtime: Arc::new(CountingRuntime::default()),
             adopted,
             moved: true,
