@@ -15,6 +15,8 @@ def things(server):
     api = Api(server)
     waiting = api.external(name="Whisper large v3")
     ended = api.endpoint("outcomes.py", name="Outcomes of every kind")
+    api.ok("POST", "/v1/networkvolumes", json={"name": "weights of the models", "size": 200})
+    api.ok("POST", "/v1/containerregistryauth", json={"name": "company registry", "username": "ada", "password": "hush"})
     completed, failed = ended.run({"mood": "list"}), ended.run({"mood": "raise"})
     ended.wait_for(completed, "COMPLETED", timeout_s=60)
     ended.wait_for(failed, "FAILED", timeout_s=60)
@@ -36,6 +38,9 @@ def things(server):
         f"/endpoints/{ended.id}/playground?job={completed}": "two",
         "/api-keys": "the operator",
         "/audit": f"endpoints/{ended.id}",
+        "/templates": "Outcomes of every kind",
+        "/volumes": "weights of the models",
+        "/registries": "company registry",
         "/nowhere": "No page has this address",
     }
 

@@ -25,6 +25,9 @@ const ROUTES = [
   ["/requests", "requests"],
   ["/api-keys", "api_keys"],
   ["/audit", "audit"],
+  ["/templates", "templates"],
+  ["/volumes", "volumes"],
+  ["/registries", "registries"],
 ];
 
 /** Where one is. @type {import("./vendor/signals.js").Signal<Place>} */

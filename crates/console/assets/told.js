@@ -52,7 +52,7 @@ const RULES = [
     path: /^\/v1\/endpoints\/([^/]+)\/workers\?ended=true$/,
     apply: (data, _, told, [, name]) => (told.endpointId === decodeURIComponent(name) ? AGAIN : data),
   },
-  { topics: ["audit"], path: /^\/v1\/(apikeys|sessions)$/, apply: () => AGAIN },
+  { topics: ["audit"], path: /^\/v1\/(apikeys|sessions|templates|networkvolumes|containerregistryauth)$/, apply: () => AGAIN },
   { topics: ["audit"], path: /^\/v1\/audit\?/, apply: () => AGAIN },
   { topics: ["attention"], path: /^\/v1\/attention$/, apply: (data, _, told) => withItem(data, told) },
 ];

@@ -11,6 +11,7 @@ import { Button } from "../ui/button.js";
 import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
 import { CodeLine } from "../ui/copy.js";
 import { serverUrl } from "../ui/copy_as.js";
+import { DeleteByName } from "../ui/delete_by_name.js";
 import { Dialog } from "../ui/dialog.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { toast } from "../ui/toast.js";
@@ -162,24 +163,14 @@ function End({ endpoint, health }) {
 
 /** @param {{endpoint: any, health: any, onClose: () => void}} props */
 function Delete({ endpoint, health, onClose }) {
-  const [typed, setTyped] = useState("");
-  const [error, setError] = useState("");
-  const isSure = typed === endpoint.name;
   const remove = async () => {
-    if (!isSure) return;
-    try {
-      await api.json("DELETE", `/v1/endpoints/${encodeURIComponent(endpoint.id)}`);
-      toast(`${endpoint.name} is deleted.`);
-      refresh("/v1/endpoints");
-      go("/endpoints");
-    } catch (failed) {
-      setError(/** @type {Error} */ (failed).message);
-    }
+    await api.json("DELETE", `/v1/endpoints/${encodeURIComponent(endpoint.id)}`);
+    toast(`${endpoint.name} is deleted.`);
+    refresh("/v1/endpoints");
+    go("/endpoints");
   };
   const jobs = health ? `${count(health.jobs.inQueue)} waiting and ${count(health.jobs.inProgress)} running jobs are dropped.` : "";
-  return html`<${Dialog} title=${`Delete ${endpoint.name}?`} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep it<//><${Button} kind="danger" disabled=${!isSure} why="Type the name first." onClick=${remove}>Delete it<//>`}>
+  return html`<${DeleteByName} name=${endpoint.name} onDelete=${remove} onClose=${onClose}>
     <p>${jobs} Requests to <span class="mono">${href("").replace(/\/console$/, "")}/v2/${endpoint.slug ?? endpoint.id}</span> get 404.</p>
-    <div class="field"><label for="delete-name">Type “${endpoint.name}”</label><input id="delete-name" autofocus autocomplete="off" spellcheck=${false} value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} /></div>
-    ${error && html`<p class="field-error" role="alert">${error}</p>`}
   <//>`;
 }

@@ -29,6 +29,14 @@ const GROUPS = [
     ],
   },
   {
+    title: "Build",
+    items: [
+      { path: "/templates", name: "Templates", icon: "template", pages: ["templates"], isShown: () => may.readsAny.value },
+      { path: "/volumes", name: "Volumes", icon: "volume", pages: ["volumes"], isShown: () => may.everything.value },
+      { path: "/registries", name: "Registries", icon: "registry", pages: ["registries"], isShown: () => may.everything.value },
+    ],
+  },
+  {
     title: "Access",
     items: [
       { path: "/api-keys", name: "API keys", icon: "key", pages: ["api_keys"], isShown: () => may.everything.value },
@@ -77,7 +85,7 @@ function Who() {
 function Crumbs() {
   const { page, params } = place.value;
   const endpoint = useRead(params.endpoint && may.readsAny.value ? `/v1/endpoints/${encodeURIComponent(params.endpoint)}` : null, 10000).data;
-  const names = /** @type {Record<string, string>} */ ({ overview: "Overview", endpoints: "Endpoints", requests: "Requests", workers: "Workers", api_keys: "API keys", audit: "Audit log", not_found: "Not found" });
+  const names = /** @type {Record<string, string>} */ ({ overview: "Overview", endpoints: "Endpoints", requests: "Requests", workers: "Workers", api_keys: "API keys", audit: "Audit log", templates: "Templates", volumes: "Volumes", registries: "Registries", not_found: "Not found" });
   const tabs = /** @type {Record<string, string>} */ ({ settings: "Settings", playground: "Playground" });
   /** @type {{name: string, path?: string, mono?: boolean}[]} */
   const parts = [];

@@ -23,9 +23,12 @@ function fixed() {
     { name: "Requests", hint: "Page", icon: "requests", act: () => go("/requests") },
     { name: "Workers", hint: "Page", icon: "workers", act: () => go("/workers") },
   ];
+  if (may.readsAny.value) pages.push({ name: "Templates", hint: "Page", icon: "template", act: () => go("/templates") });
   if (may.everything.value) {
     pages.push({ name: "API keys", hint: "Page", icon: "key", act: () => go("/api-keys") });
     pages.push({ name: "Audit log", hint: "Page", icon: "audit", act: () => go("/audit") });
+    pages.push({ name: "Volumes", hint: "Page", icon: "volume", act: () => go("/volumes") });
+    pages.push({ name: "Registries", hint: "Page", icon: "registry", act: () => go("/registries") });
     pages.push({ name: "Make a key", hint: "Action", icon: "plus", act: () => go("/api-keys?make=1") });
   }
   return [

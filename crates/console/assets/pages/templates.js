@@ -1,0 +1,55 @@
+// Templates: what workers are started with, which endpoints use each, and the names of their variables.
+import { html, useState } from "../dom.js";
+import * as api from "../api.js";
+import { count } from "../format.js";
+import { may } from "../session.js";
+import { refresh, useRead } from "../store.js";
+import { Button, SureButton } from "../ui/button.js";
+import { Card, Empty, Failed, Loading } from "../ui/card.js";
+import { Dialog } from "../ui/dialog.js";
+import { Viewer } from "../ui/viewer.js";
+import { Age } from "../ui/time.js";
+import { attempt } from "../ui/toast.js";
+import { UsedBy, whyInUse } from "../ui/used_by.js";
+
+const PATH = "/v1/templates";
+const READ_MS = 10000;
+
+export default function Templates() {
+  const { data, error } = useRead(may.readsAny.value ? PATH : null, READ_MS);
+  const endpoints = useRead("/v1/endpoints", READ_MS).data ?? [];
+  const [opened, setOpened] = useState(/** @type {any} */ (null));
+  if (!may.readsAny.value) return html`<div class="head"><h1>Templates</h1></div><${Empty}><p>This key may not read templates.</p><//>`;
+  const usersOf = (/** @type {any} */ template) => endpoints.filter((/** @type {any} */ endpoint) => endpoint.templateId === template.id);
+  return html`<div class="head"><h1>Templates</h1><p class="dim">What workers are started with: an image or a command, and variables. A change replaces the workers of every endpoint that uses it.</p></div>
+    ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(PATH)} />` : !data ? html`<${Loading} rows=${4} />` : html`<${Card} title="Templates" note=${count(data.length)} flush>
+      ${data.length === 0 ? html`<${Empty}><p>No template is here. <span class="mono">longshore deploy</span> makes one for each endpoint.</p><//>` : html`<div class="table-box"><table class="table">
+        <thead><tr><th scope="col">Name</th><th scope="col" class="opt2">Starts</th><th scope="col" class="opt">Variables</th><th scope="col">Used by</th><th scope="col" class="opt2">Made</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
+        <tbody>${data.map((/** @type {any} */ template) => html`<${TemplateRow} key=${template.id} template=${template} users=${usersOf(template)} onOpen=${() => setOpened(template)} />`)}</tbody></table></div>`}<//>`}
+    ${opened && html`<${Dialog} title=${opened.name} wide onClose=${() => setOpened(null)} actions=${html`<${Button} onClick=${() => setOpened(null)}>Close<//>`}><${Viewer} title="Template" text=${JSON.stringify(opened, null, 2)} name=${opened.name} /><//>`}`;
+}
+
+/** What a template starts, in a line. @param {any} template */
+function startsWords(template) {
+  const words = [...(template.dockerEntrypoint ?? []), ...(template.dockerStartCmd ?? [])].join(" ");
+  if (template.workdir?.startsWith("code:")) return words ? `deployed code: ${words}` : "deployed code";
+  return template.imageName ? `${template.imageName}${words ? ` ${words}` : ""}` : words || "–";
+}
+
+/** @param {{template: any, users: any[], onOpen: () => void}} props */
+function TemplateRow({ template, users, onOpen }) {
+  const remove = () => attempt(async () => {
+    await api.json("DELETE", `${PATH}/${encodeURIComponent(template.id)}`);
+    refresh(PATH);
+  }, `${template.name} is deleted.`);
+  const names = Object.keys(template.env ?? {});
+  return html`<tr>
+    <th scope="row">${template.name}</th><td class="mono one-line opt2" title=${startsWords(template)}>${startsWords(template)}</td>
+    <td class="mono dim opt one-line">${names.slice(0, 3).join(" ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}${names.length === 0 ? "–" : ""}</td>
+    <td><${UsedBy} endpoints=${users} /></td><td class="dim opt2"><${Age} at=${template.createdAt} /></td>
+    <td class="acts"><${Button} kind="quiet small" label=${`Show ${template.name}`} onClick=${onOpen}>Show<//>
+      ${may.everything.value && (users.length > 0
+        ? html`<${Button} kind="quiet small danger" label=${`Delete ${template.name}`} disabled why=${whyInUse(users)}>Delete<//>`
+        : html`<${SureButton} kind="quiet small danger" onClick=${remove}>Delete<//>`)}</td>
+  </tr>`;
+}

@@ -1,0 +1,36 @@
+// A dialog with a form: Enter sends it, and the server's refusal is shown below the fields.
+import { html, useState } from "../dom.js";
+import { Button } from "./button.js";
+import { Dialog } from "./dialog.js";
+
+/**
+ * @param {{title: string, action: string, onSend: () => Promise<unknown>, onClose: () => void, children?: any}} props
+ *   `onSend` closes the dialog when it has worked; what it throws is shown
+ */
+export function FormDialog({ title, action, onSend, onClose, children }) {
+  const [error, setError] = useState("");
+  const send = async () => {
+    try {
+      await onSend();
+    } catch (failed) {
+      setError(/** @type {Error} */ (failed).message);
+    }
+  };
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    void send();
+  };
+  return html`<${Dialog} title=${title} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Close<//><${Button} kind="primary" onClick=${send}>${action}<//>`}>
+    <form class="form" onSubmit=${submit}>${children}${error && html`<p class="field-error" role="alert">${error}</p>`}<input type="submit" hidden /></form>
+  <//>`;
+}
+
+/**
+ * @param {{id: string, label: string, value: string, onInput: (value: string) => void, help?: any, [more: string]: any}} props
+ *   other properties are those of the input
+ */
+export function Field({ id, label, value, onInput, help, ...more }) {
+  return html`<div class="field"><label for=${id}>${label}</label>
+    <input id=${id} autocomplete="off" spellcheck=${false} value=${value} onInput=${(/** @type {any} */ event) => onInput(event.target.value)} aria-describedby=${help ? `${id}-help` : undefined} ...${more} />
+    ${help && html`<p class="dim" id=${`${id}-help`}>${help}</p>`}</div>`;
+}

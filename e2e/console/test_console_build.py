@@ -1,0 +1,106 @@
+"""Templates, volumes and registries in the console: what uses each, making, changing and deleting them."""
+
+from playwright.sync_api import expect
+
+from harness.browser import key_for
+
+
+def row(page, name: str):
+    return page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=name, exact=True))
+
+
+def test_a_volume_is_made_changed_and_deleted_by_its_typed_name(console, api):
+    tab = console().sign_in(path="/volumes")
+    page = tab.page
+    expect(page.get_by_text("No volume is here.")).to_be_visible()
+    page.get_by_role("button", name="Make a volume").click()
+    page.get_by_label("Name").fill("weights")
+    page.get_by_label("Size in GB").fill("-1")
+    page.get_by_role("button", name="Make the volume").click()
+    expect(page.get_by_role("alert")).to_contain_text("size")
+    tab.forget("400")
+    page.get_by_label("Size in GB").fill("200")
+    page.keyboard.press("Enter")
+    expect(row(page, "weights")).to_contain_text("200 GB")
+    (made,) = api.ok("GET", "/v1/networkvolumes")
+    assert (made["name"], made["size"]) == ("weights", 200)
+
+    page.get_by_role("button", name="Change weights").click()
+    page.get_by_label("Size in GB").fill("400")
+    page.get_by_role("button", name="Save").click()
+    expect(row(page, "weights")).to_contain_text("400 GB")
+
+    page.get_by_role("button", name="Delete weights").click()
+    sure = page.get_by_role("button", name="Delete it")
+    expect(sure).to_have_attribute("aria-disabled", "true")
+    page.get_by_label("Type “weights”").fill("weights")
+    sure.click()
+    expect(page.get_by_text("No volume is here.")).to_be_visible()
+    assert api.ok("GET", "/v1/networkvolumes") == []
+
+
+def test_what_uses_a_volume_is_named_and_keeps_it(console, api):
+    volume = api.ok("POST", "/v1/networkvolumes", json={"name": "shared models", "size": 10})
+    endpoint = api.external(name="Reader of models", networkVolumeIds=[volume["id"]])
+    page = console().sign_in(path="/volumes").page
+    used = row(page, "shared models")
+    expect(used.get_by_role("link", name="Reader of models")).to_be_visible()
+    delete = page.get_by_role("button", name="Delete shared models")
+    expect(delete).to_have_attribute("aria-disabled", "true")
+    expect(delete).to_have_attribute("title", "Reader of models uses it.")
+    # The news of the change comes by itself.
+    api.ok("PATCH", f"/v1/endpoints/{endpoint.id}", json={"networkVolumeIds": []})
+    expect(used).to_contain_text("no endpoint")
+    expect(delete).not_to_have_attribute("aria-disabled", "true")
+
+
+def test_a_login_is_kept_and_its_password_never_shown_again(console, api):
+    tab = console().sign_in(path="/registries")
+    page = tab.page
+    page.get_by_role("button", name="Add a login").click()
+    page.get_by_label("Name", exact=True).fill("company")
+    page.get_by_label("User name").fill("ada")
+    expect(page.get_by_label("Password or token")).to_have_attribute("type", "password")
+    page.get_by_label("Password or token").fill("hush-hush")
+    page.get_by_role("button", name="Keep the login").click()
+    expect(row(page, "company")).to_contain_text("no template")
+    assert "hush-hush" not in page.content()
+    (kept,) = api.ok("GET", "/v1/containerregistryauth")
+    image = {"name": "private image", "imageName": "registry.local/private", "containerRegistryAuthId": kept["id"]}
+    template = api.ok("POST", "/v1/templates", json=image)
+    expect(row(page, "company")).to_contain_text("private image")
+    expect(page.get_by_role("button", name="Delete company")).to_have_attribute("aria-disabled", "true")
+    assert api.call("DELETE", f"/v1/templates/{template['id']}").status_code == 204
+    used = row(page, "company")
+    used.get_by_role("button", name="Delete").click()
+    used.get_by_role("button", name="Sure?").click()
+    expect(page.get_by_text("No login is here.")).to_be_visible()
+
+
+def test_templates_say_what_they_start_and_hide_values(console, api):
+    endpoint = api.external(name="With a template")
+    free = {"name": "unused one", "imageName": "vllm/vllm-openai", "env": {"HF_TOKEN": "hush-hush", "MODEL": "phi"}}
+    api.ok("POST", "/v1/templates", json=free)
+    page = console().sign_in(path="/templates").page
+    unused = row(page, "unused one")
+    expect(unused).to_contain_text("vllm/vllm-openai")
+    expect(unused).to_contain_text("HF_TOKEN MODEL")
+    expect(page.get_by_role("link", name="With a template", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Show unused one").click()
+    expect(page.get_by_role("dialog")).to_contain_text("HF_TOKEN")
+    assert "hush-hush" not in page.content()
+    page.keyboard.press("Escape")
+    unused.get_by_role("button", name="Delete").click()
+    unused.get_by_role("button", name="Sure?").click()
+    expect(unused).to_have_count(0)
+    assert endpoint.record["templateId"] in [template["id"] for template in api.ok("GET", "/v1/templates")]
+
+
+def test_a_key_that_may_only_look_changes_nothing(console, api):
+    tab = console().sign_in(key_for(api, {"scope": "read"})["key"], path="/templates")
+    expect(tab.page.get_by_role("heading", name="Templates", level=1)).to_be_visible()
+    expect(tab.page.get_by_role("button", name="Delete")).to_have_count(0)
+    for name in ("Volumes", "Registries"):
+        expect(tab.page.get_by_role("link", name=name)).to_have_count(0)
+    tab.go("/volumes")
+    expect(tab.page.get_by_text("Only a key that manages all endpoints may read the volumes.")).to_be_visible()
