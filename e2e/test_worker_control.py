@@ -63,8 +63,12 @@ def test_each_stop_of_a_worker_has_its_reason_also_after_a_restart(fresh_server,
     for endpoint, reason in ((idle, "idle for longer than idleTimeout"), (outdated, "replaced by the endpoint's new version")):
         until(lambda of=endpoint: ended(of), "the worker has ended", 30)
         assert [one["exit"]["stopReason"] for one in ended(endpoint)] == [reason]
+    until(lambda: "jobsDone" in ended(idle)[0], "what it did is noted", 10)
+    (before,) = ended(idle)
+    assert before["jobsDone"] == 1 and before["startedAt"] <= before["readyAt"] <= before["endedAt"], before
     assert server.terminate() == 0
     server.start()
+    assert ended(idle) == [before], "also what it did"
     assert "stopped: idle for longer than idleTimeout, after " in cli.ok("workers", idle.id, "--all").out
 
 

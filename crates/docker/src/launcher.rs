@@ -13,7 +13,7 @@ use longshore_launch::{
     InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, Limits, RunningWorker, StartInProgress,
     Starts, Volumes, WorkerFolders, WorkerLog, WorkerSpec, unenforced,
 };
-use longshore_model::{EndedWorker, EndpointId, StartStage, StopReason, WorkerId};
+use longshore_model::{EndedWorker, EndpointId, Served, StartStage, StopReason, WorkerId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};
@@ -277,6 +277,14 @@ impl Launcher for DockerLauncher {
 
     fn events(&self) -> Option<mpsc::UnboundedReceiver<LaunchEvent>> {
         locked(&self.events).take()
+    }
+
+    fn note_served(&self, endpoint: &EndpointId, worker: &WorkerId, served: Served) -> LaunchFuture<'_, ()> {
+        let (folders, endpoint, worker) = (self.shared.folders.clone(), *endpoint, worker.clone());
+        Box::pin(async move {
+            let noted = spawn_blocking(move || folders.note_served(&endpoint, &worker, &served)).await;
+            noted.map_err(|error| LaunchError(error.to_string()))?
+        })
     }
 
     fn forget(&self, endpoint: &EndpointId) -> LaunchFuture<'_, ()> {

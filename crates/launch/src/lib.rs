@@ -45,8 +45,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longshore_model::{
-    CodeHash, ComputeType, EndedWorker, EndpointId, Placement, Provider, StartStage, StopReason, VolumeId,
-    WorkerId,
+    CodeHash, ComputeType, EndedWorker, EndpointId, Placement, Provider, Served, StartStage, StopReason,
+    VolumeId, WorkerId,
 };
 use tokio::sync::mpsc;
 
@@ -312,6 +312,20 @@ pub trait Launcher: Send + Sync + 'static {
 
     /// The events of workers. `Some` for the first call alone.
     fn events(&self) -> Option<mpsc::UnboundedReceiver<LaunchEvent>>;
+
+    /// Notes what a worker did until its end, for [`EndedWorker`]. Called after its [`WorkerExit`].
+    ///
+    /// # Errors
+    ///
+    /// The note could not be written.
+    fn note_served(
+        &self,
+        _endpoint: &EndpointId,
+        _worker: &WorkerId,
+        _served: Served,
+    ) -> LaunchFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// Removes what is stored of an endpoint's ended workers. Called when the endpoint is deleted and has no worker.
     fn forget(&self, _endpoint: &EndpointId) -> LaunchFuture<'_, ()> {

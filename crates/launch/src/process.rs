@@ -13,7 +13,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_model::{CodeHash, EndedWorker, EndpointId, StartStage, StopReason, VolumeId, WorkerId};
+use longshore_model::{
+    CodeHash, EndedWorker, EndpointId, Served, StartStage, StopReason, VolumeId, WorkerId,
+};
 use rustix::process::Signal;
 use tokio::sync::{OnceCell, mpsc, watch as condition};
 use tokio::task::{JoinSet, spawn_blocking};
@@ -392,6 +394,12 @@ impl Launcher for ProcessLauncher {
 
     fn events(&self) -> Option<mpsc::UnboundedReceiver<LaunchEvent>> {
         locked(&self.events).take()
+    }
+
+    fn note_served(&self, endpoint: &EndpointId, worker: &WorkerId, served: Served) -> LaunchFuture<'_, ()> {
+        let (shared, endpoint, worker) = (self.shared.clone(), *endpoint, worker.clone());
+        let note = move || shared.folders.note_served(&endpoint, &worker, &served);
+        Box::pin(async move { in_background(note).await? })
     }
 
     fn forget(&self, endpoint: &EndpointId) -> LaunchFuture<'_, ()> {

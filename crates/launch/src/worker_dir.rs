@@ -18,7 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use longshore_model::{EndpointId, Millis, Placement, StartStage, StopReason, WorkerId};
+use longshore_model::{EndpointId, Millis, Placement, Served, StartStage, StopReason, WorkerId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -180,6 +180,20 @@ impl WorkerDir {
     /// Why a server has begun to stop the worker; `None` if none has, and if the reason is unknown.
     pub(crate) fn stop_reason(&self) -> Option<String> {
         fs::read_to_string(self.0.join("stopping")).ok().filter(|reason| !reason.is_empty())
+    }
+
+    /// Notes what the worker did until its end.
+    ///
+    /// # Errors
+    ///
+    /// The note could not be written.
+    pub(crate) fn write_served(&self, served: &Served) -> io::Result<()> {
+        write(&self.0.join("served.json"), served)
+    }
+
+    /// What the worker did until its end; `None` if that was not noted.
+    pub(crate) fn served(&self) -> Option<Served> {
+        read(&self.0.join("served.json"))
     }
 
     /// The file in which the worker says what it does before it is ready.

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use longshore_model::{EndedWorker, EndpointId, Placement, WorkerId};
+use longshore_model::{EndedWorker, EndpointId, Placement, Served, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::worker_dir::WorkerDir;
@@ -104,6 +104,26 @@ impl WorkerFolders {
         kept
     }
 
+    /// Notes what an ended worker did until its end. Does nothing if its folder has been removed.
+    ///
+    /// # Errors
+    ///
+    /// The note could not be written.
+    pub fn note_served(
+        &self,
+        endpoint: &EndpointId,
+        worker: &WorkerId,
+        served: &Served,
+    ) -> Result<(), LaunchError> {
+        let dir = WorkerDir::at(self.ended_dir(endpoint).join(worker.as_str()));
+        match dir.write_served(served) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(LaunchError(format!("cannot write to {}: {error}", dir.path().display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Removes the folders of an endpoint's ended workers.
     ///
     /// # Errors
@@ -174,6 +194,7 @@ fn ended_in(path: &Path) -> Option<EndedWorker> {
         because: exit.because,
         was_stopped: dir.is_stopping(),
         stop_reason: dir.stop_reason(),
+        served: dir.served(),
     })
 }
 

@@ -2,7 +2,18 @@
 
 use alloc::string::String;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Millis, Placement, WorkerId};
+
+/// What a server saw a worker do until its end. A server knows only what came after its own start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Served {
+    /// When the worker sent its first take; `None` if it sent none, and if an earlier server received it.
+    pub ready_at: Option<Millis>,
+    /// The number of jobs that the worker ended.
+    pub jobs_done: u64,
+}
 
 /// A worker that has ended, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,4 +36,6 @@ pub struct EndedWorker {
     pub was_stopped: bool,
     /// Why it was stopped, as text; `None` if no server was stopping it, and if the reason is unknown.
     pub stop_reason: Option<String>,
+    /// What it did; `None` if no server saw its end.
+    pub served: Option<Served>,
 }

@@ -35,7 +35,7 @@ pub use code::{CodeHash, ParseCodeError};
 pub use console::{ConsoleCode, ConsoleSession};
 pub use counters::Counters;
 pub use end::JobEnd;
-pub use ended_worker::EndedWorker;
+pub use ended_worker::{EndedWorker, Served};
 pub use endpoint::{
     ComputeType, Durability, Endpoint, PausedFrom, Provider, RetryOn, ScalerType, StreamShape, WebhookEvent,
 };

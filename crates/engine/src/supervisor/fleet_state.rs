@@ -1,6 +1,6 @@
 //! The managed workers of one endpoint, and what each event changes about them. Nothing here waits.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longshore_fleet::{
@@ -8,13 +8,12 @@ use longshore_fleet::{
     ScalingRules, Step, plan,
 };
 use longshore_launch::{RunningWorker, WorkerExit, WorkerSpec};
-use longshore_model::{Millis, Placement, StartCause, StartStage, StopReason, WorkerId, WorkerPhase};
+use longshore_model::{Millis, Placement, Served, StartCause, StartStage, StopReason, WorkerId, WorkerPhase};
 use tokio::time::Instant;
 
 use super::crash_series::{Crash, CrashSeries};
 use super::start_patience::StartPatience;
 use super::start_times::RecentStarts;
-use super::status::ENDED_KEPT;
 use super::{FleetStatus, WorkerStatus};
 use crate::FleetView;
 
@@ -81,14 +80,22 @@ impl FleetWorker {
         }
     }
 
+    fn served(&self) -> Served {
+        Served {
+            ready_at: self.ready_since.filter(|_| !self.patience.is_adopted()),
+            jobs_done: self.jobs_done,
+        }
+    }
+
     fn status(&self, id: &WorkerId) -> WorkerStatus {
+        let Served { ready_at, jobs_done } = self.served();
         WorkerStatus {
             id: id.clone(),
             version: self.version,
             placement: self.placement.clone(),
             stage: self.stage,
-            ready_at: self.ready_since.filter(|_| !self.patience.is_adopted()),
-            jobs_done: self.jobs_done,
+            ready_at,
+            jobs_done,
             is_ending: self.desired != DesiredState::Serving,
         }
     }
@@ -105,6 +112,8 @@ pub(super) struct LostWorker {
     pub(super) is_expected: bool,
     /// The exit counts as a crash.
     pub(super) is_crash: bool,
+    /// What the worker did; `None` for a worker that is unknown here.
+    pub(super) served: Option<Served>,
     /// How the worker exited, for the log and for the error of its jobs.
     pub(super) reason: String,
 }
@@ -124,8 +133,6 @@ pub(super) struct FleetState {
     new_start_times: Vec<u64>,
     /// Since when a worker waits for GPUs; `None` if none does.
     throttled_since: Option<Millis>,
-    /// [`FleetStatus::ended`].
-    ended: VecDeque<WorkerStatus>,
     /// Why the next worker is started, by the last plan.
     start_cause: Option<StartCause>,
     /// Why every worker is stopped and none started; `None` while the endpoint needs workers.
@@ -338,10 +345,7 @@ impl FleetState {
     /// server.
     pub(super) fn record_exit(&mut self, now: Millis, exited: &WorkerExit) -> LostWorker {
         let entry = self.workers.remove(&exited.worker);
-        if let Some(entry) = &entry {
-            self.ended.push_back(entry.status(&exited.worker));
-            self.ended.drain(..self.ended.len().saturating_sub(ENDED_KEPT));
-        }
+        let served = entry.as_ref().map(FleetWorker::served);
         let desired = entry.as_ref().map_or(DesiredState::Serving, |w| w.desired);
         let was_ready = entry.as_ref().is_some_and(|w| w.ready_since.is_some());
         let has_served = entry.as_ref().is_some_and(|w| w.has_served);
@@ -363,6 +367,7 @@ impl FleetState {
             counts_retry: !was_stopped,
             is_expected,
             is_crash,
+            served,
             reason,
         }
     }
@@ -405,7 +410,6 @@ impl FleetState {
             unhealthy: plan.unhealthy,
             last_crash: self.last_crash.clone(),
             workers: self.statuses(),
-            ended: self.ended.iter().cloned().collect(),
             ..FleetStatus::default()
         };
         (plan, status)

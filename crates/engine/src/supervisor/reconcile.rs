@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longshore_fleet::{STABLE_UPTIME_MS, ScalingRules, Step};
 use longshore_launch::{Born, LaunchError, Launcher, WorkerExit, WorkerSpec};
-use longshore_model::{Millis, Placement, StopReason, WorkerId};
+use longshore_model::{Millis, Placement, Served, StopReason, WorkerId};
 use longshore_planted::{Bug, planted};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -350,6 +350,14 @@ impl<P: EndpointApi> Supervisor<P> {
         });
     }
 
+    /// Stores what a worker did until its end.
+    async fn note_served(&self, worker: &WorkerId, served: Served) {
+        let endpoint = self.parts.endpoint_api.record().id;
+        if let Err(error) = self.parts.launcher.note_served(&endpoint, worker, served).await {
+            tracing::warn!(%worker, %error, "end of worker not noted");
+        }
+    }
+
     /// Stops a worker; the next pass starts another one if the load needs it.
     fn replace(&mut self, worker: WorkerId, reason: &str) {
         tracing::warn!(%worker, %reason, "replacing worker");
@@ -359,10 +367,14 @@ impl<P: EndpointApi> Supervisor<P> {
 
     /// Tells the queue which workers exited, which are managed, and which are drained, as far as it does not know.
     async fn report_changes(&mut self) -> Result<(), EndpointUnavailable> {
-        while let Some(LostWorker { worker, counts_retry, reason, .. }) = self.losses.first().cloned() {
-            let reply = self.parts.endpoint_api.lose_worker(worker, counts_retry, reason).await;
+        while let Some(lost) = self.losses.first().cloned() {
+            let LostWorker { worker, counts_retry, reason, served, .. } = lost;
+            let reply = self.parts.endpoint_api.lose_worker(worker.clone(), counts_retry, reason).await;
             self.reply(reply)?;
             self.losses.remove(0);
+            if let Some(served) = served {
+                self.note_served(&worker, served).await;
+            }
         }
         for worker in self.fleet.unregistered() {
             let reply = self.parts.endpoint_api.register_worker(worker.clone()).await;

@@ -24,12 +24,7 @@ pub struct FleetStatus {
     pub workers: Arc<[WorkerStatus]>,
     /// What the supervisor knows about why jobs wait. Its workers are those of `workers`, in the same order.
     pub facts: Arc<FleetFacts>,
-    /// The managed workers that ended last, the oldest first, at most [`ENDED_KEPT`]. Empty after a restart.
-    pub ended: Arc<[WorkerStatus]>,
 }
-
-/// How many ended workers a supervisor remembers: as many as the launcher keeps logs of.
-pub(super) const ENDED_KEPT: usize = 10;
 
 /// The status of one managed worker.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -253,10 +253,8 @@ pub(super) fn ended_of_endpoint(
     endpoint: &EndpointHandle,
     ended: &[EndedWorker],
 ) -> Vec<Value> {
-    let (status, record) = (endpoint.workers().fleet_status(), endpoint.record());
-    let of = Common { state, record: &record, template: None, usage: HashMap::new() };
-    let last = |ended: &EndedWorker| status.ended.iter().find(|last| last.id == ended.worker);
-    ended.iter().map(|ended| Value::Object(of.ended(ended, last(ended)))).collect()
+    let of = Common { state, record: &endpoint.record(), template: None, usage: HashMap::new() };
+    ended.iter().map(|ended| Value::Object(of.ended(ended))).collect()
 }
 
 /// The values that all workers of one endpoint share.
@@ -305,8 +303,8 @@ impl Common<'_> {
         pod
     }
 
-    /// A worker that has ended. `last` is its last status, if this server ran it.
-    fn ended(&self, ended: &EndedWorker, last: Option<&WorkerStatus>) -> Map<String, Value> {
+    /// A worker that has ended.
+    fn ended(&self, ended: &EndedWorker) -> Map<String, Value> {
         let mut pod = Map::new();
         let mut set = |name: &str, value: Value| pod.insert(name.to_owned(), value);
         set("id", json!(ended.worker));
@@ -330,11 +328,11 @@ impl Common<'_> {
         if ended.ended_at.0 > 0 {
             set("endedAt", views::time(ended.ended_at));
         }
-        if let Some(last) = last {
-            set("jobsDone", json!(last.jobs_done));
+        if let Some(served) = ended.served {
+            set("jobsDone", json!(served.jobs_done));
         }
         set_placement(&mut pod, &ended.placement);
-        set_readiness(&mut pod, &ended.placement, last.and_then(|last| last.ready_at));
+        set_readiness(&mut pod, &ended.placement, ended.served.and_then(|served| served.ready_at));
         pod
     }
 

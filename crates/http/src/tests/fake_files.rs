@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use longshore_model::{CodeHash, EndedWorker, EndpointId, Millis, Placement, WorkerId};
+use longshore_model::{CodeHash, EndedWorker, EndpointId, Millis, Placement, Served, WorkerId};
 
 use crate::{CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
 
@@ -32,6 +32,7 @@ impl FileService for FakeFiles {
             because: None,
             was_stopped: false,
             stop_reason: None,
+            served: Some(Served { ready_at: Some(Millis(1_400)), jobs_done: 7 }),
         }]
     }
 

@@ -9,6 +9,7 @@ async fn workers_are_listed_and_with_a_word_those_that_ended_too() {
     assert_eq!(listed.as_array().unwrap().len(), 0, "{listed}");
     let listed = server.ask("GET", "/v1/endpoints/demo/workers?ended=true", "").await.json();
     assert_eq!((&listed[0]["id"], &listed[0]["status"]), (&"w-ended".into(), &"EXITED".into()));
+    assert_eq!((&listed[0]["jobsDone"], &listed[0]["startMs"]), (&7.into(), &400.into()));
 }
 
 #[tokio::test(start_paused = true)]
