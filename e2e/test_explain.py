@@ -189,6 +189,46 @@ def test_an_environment_that_cannot_be_made(api):
     assert "environment" in stages, stages
 
 
+SLOW_BACKEND = """
+import pathlib, time, zipfile
+
+def build_wheel(directory, *_):
+    pathlib.Path({begun!r}).touch()
+    while not pathlib.Path({go_on!r}).exists():
+        time.sleep(0.05)
+    with zipfile.ZipFile(f"{{directory}}/slow-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("slow-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: slow\\nVersion: 1\\n")
+        wheel.writestr("slow-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr("slow-1.dist-info/RECORD", "")
+    return "slow-1-py3-none-any.whl"
+"""
+
+
+def test_a_worker_that_installs_packages_says_so(api, tmp_path):
+    from test_code import archive, keep
+
+    package, begun, go_on = tmp_path / "slow", tmp_path / "begun", tmp_path / "go_on"
+    package.mkdir()
+    (package / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        '[project]\nname = "slow"\nversion = "1"\n'
+    )
+    (package / "backend.py").write_text(SLOW_BACKEND.format(begun=str(begun), go_on=str(go_on)))
+    files = {"handler.py": "import slow_is_no_module", "requirements.txt": f"{package}\n"}
+    code = keep(api, unique("code"), archive(files)).json()["hash"]
+    template = api.template(dockerStartCmd=[], workdir=f"code:{code}")
+    endpoint = api.endpoint(templateId=template["id"], workersMax=1)
+    job = endpoint.run()
+    until(begun.exists, "the package is being installed", 60)
+    answer = wait_cause(endpoint, job, "worker_starting", rf"^1 worker has been starting for {SPAN}: it installs packages")
+    assert answer["cause"]["details"]["stage"] == "packages", answer
+    cli = Cli(tmp_path / "config", api.server.url)
+    assert "installs packages" in cli.ok("explain", endpoint.id, job).out
+    assert "it installs packages" in cli.run("status", endpoint.id, job, "--wait", "--timeout", "1s").err
+    go_on.touch()
+    wait_cause(endpoint, job, "workers_crash", "", 60)
+
+
 def test_no_external_worker_a_silent_one_and_a_busy_one(api):
     endpoint = api.external()
     job = endpoint.run()

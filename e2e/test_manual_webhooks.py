@@ -12,9 +12,12 @@ import pytest
 
 from harness.client import Api
 from harness.fake_worker import FakeWorker
-from harness.server import ADMIN_KEY
+from harness.receiver import Receiver
+from harness.server import ADMIN_KEY, QUICK
 from harness.wait import until
 
+OPEN = ("--allow-private-webhooks", "--rate-limits", "off")
+FAST = QUICK + "webhook_retry_delay_ms = 200\n"
 PAGE = (Path(__file__).parent.parent / "docs/manual/webhooks.md").read_text()
 
 
@@ -101,5 +104,35 @@ def test_the_examples_do_what_the_page_says(example):
         receiver.stdout.close()
 
 
-def test_the_records_on_the_page_are_json(example):
-    assert len([json.loads(block) for block in example.blocks("json")]) == 2
+def members(value) -> object:
+    """The names and kinds of values of a document, without the values."""
+    if isinstance(value, dict):
+        return {name: members(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [members(inner) for inner in value]
+    return "number" if isinstance(value, (int, float)) else type(value).__name__
+
+
+def test_the_records_on_the_page_have_the_members_of_real_ones(fresh_server):
+    shown_call, shown_list = (json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", PAGE, re.M | re.S))
+    endpoint = Api(fresh_server(flags=OPEN, config=FAST)).external()
+    worker = FakeWorker(endpoint)
+
+    def attempts_of_failed(receiver: Receiver) -> list[dict]:
+        """The attempts of the call of a job that ends now."""
+        job = endpoint.run({"prompt": "a crane"}, webhook=receiver.url)
+        worker.take()
+        worker.done(job, {"output": {"images": 1}})
+        failed = {"job": job, "state": "FAILED"}
+        (call,) = until(lambda: endpoint.ok("GET", "/webhooks", params=failed)["webhooks"], "the call has failed")
+        assert call.keys() == shown_list["webhooks"][0].keys()
+        return call["attempts"]
+
+    with Receiver(503) as receiver:
+        refused = attempts_of_failed(receiver)
+        assert members(receiver.calls[0]["json"]) == members(shown_call)
+    with Receiver() as gone:
+        pass
+    unanswered = attempts_of_failed(gone)
+    (shown,) = shown_list["webhooks"]
+    assert [members(of[0]) for of in (refused, unanswered)] == [members(attempt) for attempt in shown["attempts"]]

@@ -182,6 +182,17 @@ def test_a_request_is_found_in_the_log_by_its_name_and_trace(fresh_server, forma
     assert sum("answered" in line for line in lines) == 3 and any("endpoint changed" in line for line in lines), lines
 
 
+def test_lines_of_the_json_log_have_plain_values(fresh_server):
+    server = fresh_server(flags=("--log-format", "json"))
+    endpoint = Api(server).endpoint("crash.py", workersMax=1)
+    endpoint.run()
+    ended = until(lambda: [line for line in server.log().splitlines() if "worker exited" in line], "a worker crashed")
+    fields = json.loads(ended[0])
+    assert isinstance(fields["code"], int) and "signal" not in fields and isinstance(fields["ran_ms"], int), fields
+    lines = [json.loads(line) for line in server.log().splitlines() if line.startswith("{")]
+    assert not [line for line in lines if "Some(" in json.dumps(line) or '"None"' in json.dumps(line)]
+
+
 def entries(api: Api, query: str = "") -> list[dict]:
     return api.ok("GET", f"/v1/audit{query}")
 

@@ -2,9 +2,13 @@
 
 import hashlib
 import json
+import os
+import pty
 import re
 import shutil
+import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -176,3 +180,24 @@ def test_a_key_for_one_endpoint_keeps_secrets_of_its_own(fresh_server, tmp_path)
     fails(cli.run("secret", "set", "FOREIGN", stdin="x"), UNAUTHORIZED)
     assert [one["name"] for one in cli.ok("secret", "list", "-o", "json").json] == ["HF_TOKEN"]
     assert limited.call("PATCH", f"/v1/templates/{theirs.record['templateId']}", json={}).status_code == 401
+
+
+def test_a_terminal_is_asked_for_the_value_and_does_not_show_it(server, tmp_path):
+    cli, name = Cli(tmp_path / "config", server.url), unique("TOKEN").replace("-", "_").upper()
+    ours, theirs = pty.openpty()
+    asking = subprocess.Popen(
+        cli.command("secret", "set", name), stdin=theirs, stdout=theirs, stderr=theirs, env=cli.environment(TERM="xterm")
+    )
+    shown = b""
+    while f"value of {name}: ".encode() not in shown:
+        shown += os.read(ours, 65536)
+    assert not termios.tcgetattr(ours)[3] & termios.ECHO, "what is typed is hidden before it is asked for"
+    os.write(ours, f"{HUSH}\n".encode())
+    while b"created" not in shown:
+        shown += os.read(ours, 65536)
+    assert asking.wait(60) == 0 and termios.tcgetattr(ours)[3] & termios.ECHO, "typing is shown again"
+    os.close(theirs)
+    os.close(ours)
+    assert HUSH.encode() not in shown, shown
+    endpoint = Api(server).endpoint("variables.py", {"TOKEN": {"secret": name}}, workersMax=1)
+    wait_token(endpoint, HUSH)

@@ -16,12 +16,12 @@ pub(crate) fn line(prompt: &str) -> CommandResult<String> {
         return Ok(line);
     }
     let mut err = std::io::stderr();
-    let _ = write!(err, "{prompt}").and_then(|()| err.flush());
     let cannot_hide = |error| cannot("hide what is typed", error);
     let shown = tcgetattr(&stdin).map_err(cannot_hide)?;
     let mut hidden = shown.clone();
     hidden.local_modes.remove(LocalModes::ECHO);
     tcsetattr(&stdin, OptionalActions::Now, &hidden).map_err(cannot_hide)?;
+    let _ = write!(err, "{prompt}").and_then(|()| err.flush());
     let outcome = read();
     tcsetattr(&stdin, OptionalActions::Now, &shown).map_err(cannot_hide)?;
     let _ = writeln!(err);

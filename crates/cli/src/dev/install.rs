@@ -15,6 +15,8 @@ use crate::screen::Step;
 
 /// Lines that are shown of a failed installation's log.
 const TAIL_LINES: usize = 15;
+/// Most lines of the installer that wait to be shown; it waits with the next ones.
+const LINES_WAITING_MAX: usize = 64;
 /// Most characters of an installer line that the progress line shows.
 const DETAIL_CHARS: usize = 60;
 
@@ -73,7 +75,7 @@ pub(crate) async fn run(
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| DevError::new(format!("cannot run {}: {error}", tool.name())))?;
-    let (sender, mut lines) = mpsc::unbounded_channel();
+    let (sender, mut lines) = mpsc::channel(LINES_WAITING_MAX);
     if let Some(stdout) = child.stdout.take() {
         tokio::spawn(forward(stdout, sender.clone()));
     }
@@ -107,10 +109,10 @@ pub(crate) async fn run(
     Err(DevError::new(message).with_lines(tail))
 }
 
-async fn forward(output: impl AsyncRead + Unpin, lines: mpsc::UnboundedSender<String>) {
+async fn forward(output: impl AsyncRead + Unpin, lines: mpsc::Sender<String>) {
     let mut reader = BufReader::new(output).lines();
     while let Ok(Some(line)) = reader.next_line().await {
-        if lines.send(line).is_err() {
+        if lines.send(line).await.is_err() {
             return;
         }
     }
