@@ -19,6 +19,7 @@ use crate::login::LoginArgs;
 use crate::logs::LogsArgs;
 use crate::observability::ObservabilityArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
+use crate::rehearse::RehearseArgs;
 use crate::resources::{EndpointCommand, KeyCommand, SECRET_EXAMPLES, SecretCommand, TemplateCommand};
 use crate::server::{DrainArgs, ShowServerArgs};
 use crate::store::{STORE_EXAMPLES, StoreCommand};
@@ -239,6 +240,11 @@ pub enum Command {
         after_help = "Examples:\n  longshore history hello\n  longshore history hello --last 30d --step 1d\n  longshore history hello --last 15m -o json | jq .total"
     )]
     History(HistoryArgs),
+    /// Try other scaling settings on jobs of the past
+    #[command(
+        after_help = "Examples:\n  longshore rehearse hello\n  longshore rehearse hello --last 30d --set workersMax=4 --set idleTimeout=30\n  longshore rehearse hello --set scalerType=IDLE_GAPS\n  longshore rehearse hello --trace jobs.csv --start 40s --price 2.5"
+    )]
+    Rehearse(RehearseArgs),
     /// List the jobs of an endpoint, newest first
     #[command(
         after_help = "Examples:\n  longshore requests hello\n  longshore requests hello --status FAILED --limit 100 -o jsonl"

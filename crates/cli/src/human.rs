@@ -8,6 +8,9 @@ use serde_json::Value;
 use crate::output::cell;
 use crate::screen::span;
 
+/// The form of dates with times.
+pub(crate) const CLOCK: &str = "%Y-%m-%d %H:%M:%SZ";
+
 /// Returns a count with its noun: `1 job`, `2 jobs`.
 pub fn count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
@@ -44,6 +47,12 @@ pub(crate) fn age(time: Timestamp) -> String {
     }
 }
 
+/// Returns a time in ms since 1970 as date and time in UTC; `None` if no calendar has it.
+pub(crate) fn at_clock(ms: i64) -> Option<String> {
+    let time = Timestamp::from_millisecond(ms).ok()?;
+    Some(time.strftime(CLOCK).to_string())
+}
+
 /// Returns a sentence with its age behind each time in it.
 pub(crate) fn with_ages(text: &str) -> String {
     let aged = |word: &str| {
@@ -59,8 +68,10 @@ pub(crate) fn with_unit(name: &str, value: &Value) -> Option<String> {
     let number = value.as_u64()?;
     match name {
         "delayTime" | "executionTime" => Some(span(Duration::from_millis(number))),
-        "idleTimeout" if number < 60 => Some(format!("{number} s")),
-        "idleTimeout" => Some(format!("{number} s ({})", span(Duration::from_secs(number)))),
+        "idleTimeout" | "idleTimeoutMax" if number < 60 => Some(format!("{number} s")),
+        "idleTimeout" | "idleTimeoutMax" => {
+            Some(format!("{number} s ({})", span(Duration::from_secs(number))))
+        }
         _ => None,
     }
 }

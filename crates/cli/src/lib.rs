@@ -27,6 +27,7 @@ mod output;
 mod pages;
 mod pretty;
 mod profile;
+mod rehearse;
 mod remote;
 mod resources;
 mod screen;
@@ -74,6 +75,7 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Health(args) => jobs::health(args).await,
         Command::Explain(args) => jobs::explain(args).await,
         Command::History(args) => jobs::history(args).await,
+        Command::Rehearse(args) => rehearse::rehearse(args).await,
         Command::Requests(args) => jobs::requests(args).await,
         Command::Endpoint(command) => command.run().await,
         Command::Template(command) => command.run().await,

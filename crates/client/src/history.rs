@@ -7,18 +7,14 @@ use crate::transport::RequestBuilder;
 use crate::{Client, ClientError};
 
 impl Client {
-    /// Returns what the endpoint with this id or slug did in the last `last_ms`, in steps of `step_ms` or more, as JSON text.
+    /// Returns what the endpoint with this id or slug did, as JSON text. The query is that of the route, such as
+    /// `last=3600000&step=60000`.
     ///
     /// # Errors
     ///
     /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
-    pub async fn history_text(
-        &self,
-        endpoint: &str,
-        last_ms: u64,
-        step_ms: u64,
-    ) -> Result<Box<RawValue>, ClientError> {
-        let path = format!("/v1/endpoints/{}/history?last={last_ms}&step={step_ms}", segment(endpoint));
+    pub async fn history_text(&self, endpoint: &str, query: &str) -> Result<Box<RawValue>, ClientError> {
+        let path = format!("/v1/endpoints/{}/history?{query}", segment(endpoint));
         self.transport.json(RequestBuilder::get(&path)).await
     }
 }

@@ -113,7 +113,10 @@ pub struct EndpointSpec {
     /// How long a worker may be idle before it is stopped, in s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout: Option<u32>,
-    /// What makes the fleet grow.
+    /// The longest time that the scaler `IDLE_GAPS` keeps an idle worker, in s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_timeout_max: Option<u32>,
+    /// What makes the fleet grow, and how long idle workers are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaler_type: Option<ScalerType>,
     /// Seconds or jobs, depending on `scaler_type`.

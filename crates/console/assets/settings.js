@@ -7,7 +7,7 @@ import { count, duration, size } from "./format.js";
  *   `text` says what it means · `orNone` says what no value means; without it there has to be one
  */
 
-const SCALERS = ["QUEUE_DELAY", "REQUEST_COUNT"];
+const SCALERS = ["QUEUE_DELAY", "REQUEST_COUNT", "IDLE_GAPS"];
 const EVENTS = ["completed", "failed", "cancelled", "timed_out", "progress"];
 
 /** @type {{title: string, settings: Setting[]}[]} */
@@ -18,7 +18,8 @@ export const GROUPS = [
       { name: "workersMin", title: "Fewest workers", kind: "number", text: "They run even when nothing is queued." },
       { name: "workersMax", title: "Most workers", kind: "number", text: "0 pauses the endpoint: running jobs finish, others wait." },
       { name: "idleTimeout", title: "Idle timeout", kind: "seconds", text: "An idle worker ends after this time. In seconds." },
-      { name: "scalerType", title: "A worker is added", kind: "word", words: SCALERS, text: "QUEUE_DELAY: when a job waits too long. REQUEST_COUNT: one for a number of jobs." },
+      { name: "idleTimeoutMax", title: "Longest idle timeout", kind: "seconds", text: "With IDLE_GAPS, an idle worker ends after this time at the latest." },
+      { name: "scalerType", title: "A worker is added", kind: "word", words: SCALERS, text: "QUEUE_DELAY: when a job waits too long. REQUEST_COUNT: one for a number of jobs. IDLE_GAPS: as QUEUE_DELAY, and idle workers wait for the next job as long as pauses usually are." },
       { name: "scalerValue", title: "Threshold", kind: "number", text: "Seconds that a job may wait, or jobs per worker." },
       { name: "startPatienceMs", title: "Start patience", kind: "ms", text: "A worker that asks for no job within this time is replaced." },
     ],

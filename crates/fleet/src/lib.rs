@@ -14,6 +14,7 @@ extern crate alloc;
 mod backoff;
 mod demand;
 mod explain;
+mod idle_gaps;
 mod placement;
 mod plan;
 mod scaling;
@@ -26,6 +27,7 @@ pub use explain::{
     VersionRunTimes, WaitAction, WaitCause, WaitEstimate, WaitFacts, WaitingJob, WaitingQueue, WorkerContact,
     explain, problem,
 };
+pub use idle_gaps::IdleGaps;
 pub use placement::{GpuInventory, GpuNeed, PlacementError, RESERVATION_MS, Shortage};
 pub use plan::{Plan, PlannedWorker, Step, plan};
 pub use scaling::{Scaler, ScalingRules};

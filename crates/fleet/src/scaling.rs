@@ -2,6 +2,8 @@
 
 use longshore_model::{Endpoint, ScalerType};
 
+use crate::IdleGaps;
+
 /// The rule by which the fleet grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaler {
@@ -17,6 +19,17 @@ pub enum Scaler {
     },
 }
 
+impl Scaler {
+    /// The rule of an endpoint with these two fields.
+    pub fn of(scaler_type: ScalerType, scaler_value: u32) -> Self {
+        let value = u64::from(scaler_value);
+        match scaler_type {
+            ScalerType::QueueDelay | ScalerType::IdleGaps => Self::QueueDelay { ms: value * 1_000 },
+            ScalerType::RequestCount => Self::RequestCount { jobs: value },
+        }
+    }
+}
+
 /// The part of an endpoint's record that determines its fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScalingRules {
@@ -26,6 +39,8 @@ pub struct ScalingRules {
     pub workers_max: u32,
     /// How long a worker may idle before it is drained, in ms.
     pub idle_timeout_ms: u64,
+    /// The largest `idle_timeout_ms` that [`ScalingRules::after`] may choose; `None`: `idle_timeout_ms` is fixed.
+    pub idle_timeout_ms_max: Option<u64>,
     /// The rule by which the fleet grows.
     pub scaler: Scaler,
     /// The number of concurrent jobs of one worker that the scaler assumes; 0 counts as 1.
@@ -36,17 +51,24 @@ pub struct ScalingRules {
 
 impl From<&Endpoint> for ScalingRules {
     fn from(endpoint: &Endpoint) -> Self {
-        let value = u64::from(endpoint.scaler_value);
         Self {
             workers_min: endpoint.workers_min,
             workers_max: endpoint.workers_max,
             idle_timeout_ms: u64::from(endpoint.idle_timeout_s) * 1_000,
-            scaler: match endpoint.scaler_type {
-                ScalerType::QueueDelay => Scaler::QueueDelay { ms: value * 1_000 },
-                ScalerType::RequestCount => Scaler::RequestCount { jobs: value },
-            },
+            idle_timeout_ms_max: (endpoint.scaler_type == ScalerType::IdleGaps)
+                .then(|| u64::from(endpoint.idle_timeout_max_s) * 1_000),
+            scaler: Scaler::of(endpoint.scaler_type, endpoint.scaler_value),
             max_concurrency: u64::from(endpoint.max_concurrency),
             version: endpoint.version,
         }
+    }
+}
+
+impl ScalingRules {
+    /// The rules with the idle timeout that the gaps between the endpoint's jobs suggest; the same rules if it is fixed.
+    #[must_use]
+    pub fn after(self, gaps: &IdleGaps) -> Self {
+        let chosen = self.idle_timeout_ms_max.map(|max_ms| gaps.keep_ms(self.idle_timeout_ms, max_ms));
+        Self { idle_timeout_ms: chosen.unwrap_or(self.idle_timeout_ms), ..self }
     }
 }

@@ -16,6 +16,8 @@ pub enum ScalerType {
     QueueDelay,
     /// One worker for every `scalerValue` queued or running jobs.
     RequestCount,
+    /// Grows as `QueueDelay`. An idle worker is kept for the usual time between jobs, from `idleTimeout` to `idleTimeoutMax`.
+    IdleGaps,
 }
 
 /// A reason for which a job is retried automatically.
@@ -121,6 +123,11 @@ impl WebhookEvent {
     }
 }
 
+/// The [`Endpoint::idle_timeout_max_s`] of records of earlier versions: an hour.
+fn default_idle_timeout_max_s() -> u32 {
+    3_600
+}
+
 /// The [`Endpoint::start_patience_ms`] of records of earlier versions: 10 min.
 fn default_start_patience_ms() -> u64 {
     600_000
@@ -180,12 +187,15 @@ pub struct Endpoint {
     /// How long a worker may idle before it is stopped, in seconds; in seconds on the wire too.
     #[serde(rename = "idleTimeout")]
     pub idle_timeout_s: u32,
+    /// The longest time that `IDLE_GAPS` keeps an idle worker, in seconds. Without effect for other scalers.
+    #[serde(rename = "idleTimeoutMax", default = "default_idle_timeout_max_s")]
+    pub idle_timeout_max_s: u32,
     /// How long a worker's first take is waited for after its start or adoption, in ms. Then the worker is replaced.
     #[serde(default = "default_start_patience_ms")]
     pub start_patience_ms: u64,
     /// The rule by which the fleet grows.
     pub scaler_type: ScalerType,
-    /// Seconds (`QUEUE_DELAY`) or jobs (`REQUEST_COUNT`) per worker, by `scaler_type`.
+    /// Seconds (`QUEUE_DELAY`, `IDLE_GAPS`) or jobs (`REQUEST_COUNT`) per worker, by `scaler_type`.
     pub scaler_value: u32,
     /// The longest execution of a job whose policy sets none, in ms.
     pub execution_timeout_ms: u64,

@@ -63,7 +63,9 @@ const SETTINGS: &[Setting] = &[
     |rng| format!(r#""idleTimeout":{}"#, rng.skewed(1..=120)),
     |rng| {
         if rng.chance(0.5) {
-            format!(r#""scalerType":"QUEUE_DELAY","scalerValue":{}"#, rng.skewed(1..=30))
+            let value = rng.skewed(1..=30);
+            let scaler = if value % 2 == 0 { "IDLE_GAPS" } else { "QUEUE_DELAY" };
+            format!(r#""scalerType":"{scaler}","scalerValue":{value}"#)
         } else {
             format!(r#""scalerType":"REQUEST_COUNT","scalerValue":{}"#, rng.skewed(1..=10))
         }

@@ -34,7 +34,9 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("history", &["model"]),
     ("http", &["model", "planted", "engine", "console", "envelope", "history"]),
     ("client", &["model", "trust"]),
-    ("cli", &["model", "client"]),
+    // Replays past jobs; its caller reads them from files and servers.
+    ("rehearse", &["model", "queue", "fleet"]),
+    ("cli", &["model", "client", "rehearse"]),
     // Input and a disk for tests; only tests may depend on them.
     ("hostile", &["model"]),
     ("disk-faults", &[]),

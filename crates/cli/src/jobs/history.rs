@@ -7,13 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::{endpoint_name, span};
 use crate::exit::{CommandExit, CommandResult, cannot};
-use crate::human::{age, ms_cell};
+use crate::human::{CLOCK, age, at_clock, ms_cell};
 use crate::output::{OutputFormat, cell};
 use crate::remote::ServerArgs;
 use crate::table::{Column, Table};
 
-/// The form of times.
-const CLOCK: &str = "%Y-%m-%d %H:%M:%SZ";
 /// Rows of the table, about.
 const ROWS: u128 = 12;
 
@@ -52,7 +50,8 @@ pub(crate) async fn history(args: &HistoryArgs) -> CommandResult {
     let session = args.remote.connect()?;
     let last_ms = args.last.as_millis();
     let step_ms = args.step.map_or(last_ms / ROWS, |step| step.as_millis()).max(1);
-    let text = session.client.history_text(&args.endpoint, last_ms as u64, step_ms as u64).await?;
+    let query = format!("last={last_ms}&step={step_ms}");
+    let text = session.client.history_text(&args.endpoint, &query).await?;
     if session.output.format != OutputFormat::Table {
         session.output.record(&text)?;
         return Ok(CommandExit::Success);
@@ -89,8 +88,7 @@ fn missing(before: &str) -> String {
 
 /// A time in ms since 1970 as date and time in UTC.
 fn clock(time: &Value) -> String {
-    let found = time.as_i64().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    found.map_or_else(|| cell(time), |time| time.strftime(CLOCK).to_string())
+    time.as_i64().and_then(at_clock).unwrap_or_else(|| cell(time))
 }
 
 #[cfg(test)]

@@ -203,7 +203,10 @@ struct EndpointFields {
     /// Seconds until an idle worker is stopped
     #[arg(long, value_name = "S", value_parser = whole::<u32>)]
     idle_timeout: Option<u32>,
-    /// `QUEUE_DELAY` or `REQUEST_COUNT`
+    /// Most such seconds with `IDLE_GAPS`
+    #[arg(long, value_name = "S", value_parser = whole::<u32>)]
+    idle_timeout_max: Option<u32>,
+    /// What adds workers, such as `QUEUE_DELAY`
     #[arg(long, value_name = "TYPE")]
     scaler_type: Option<String>,
     /// Seconds in the queue, or jobs per worker
@@ -257,6 +260,7 @@ impl EndpointFields {
         members.set("workersMin", self.workers_min)?;
         members.set("workersMax", self.workers_max)?;
         members.set("idleTimeout", self.idle_timeout)?;
+        members.set("idleTimeoutMax", self.idle_timeout_max)?;
         members.set("scalerType", self.scaler_type.as_ref())?;
         members.set("scalerValue", self.scaler_value)?;
         members.set("executionTimeoutMs", self.execution_timeout.map(|time| time.as_millis() as u64))?;

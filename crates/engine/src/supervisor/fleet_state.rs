@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longshore_fleet::{
-    Backoff, CrashKind, FleetFacts, FleetLoad, ManagedWorker, Plan, PlannedWorker, STABLE_UPTIME_MS,
-    ScalingRules, Step, plan,
+    Backoff, CrashKind, FleetFacts, FleetLoad, IdleGaps, ManagedWorker, Plan, PlannedWorker,
+    STABLE_UPTIME_MS, ScalingRules, Step, plan,
 };
 use longshore_launch::{RunningWorker, WorkerExit, WorkerSpec};
 use longshore_model::{Millis, Placement, Served, StartCause, StartStage, StopReason, WorkerId, WorkerPhase};
@@ -123,6 +123,7 @@ pub(super) struct LostWorker {
 pub(super) struct FleetState {
     workers: BTreeMap<WorkerId, FleetWorker>,
     backoff: Backoff,
+    idle_gaps: IdleGaps,
     /// [`Plan::unreplaced`] of the last plan, less the workers that were started since.
     unreplaced: u32,
     /// [`FleetStatus::last_crash`].
@@ -388,6 +389,9 @@ impl FleetState {
             running: view.running,
             oldest_normal_wait_ms: view.oldest_normal_wait_ms.unwrap_or(0),
         };
+        let served = view.workers.iter().filter(|worker| worker.jobs_done > 0);
+        self.idle_gaps.observe(now, &load, served.map(|worker| worker.idle_ms).min());
+        let rules = rules.after(&self.idle_gaps);
         let fleet = self.fleet(view);
         let mut plan = plan(now, &rules, &load, &fleet, &self.backoff, self.unreplaced);
         self.start_cause = Some(match () {

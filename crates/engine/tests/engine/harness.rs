@@ -208,6 +208,7 @@ pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
         workers_min: 0,
         workers_max: 3,
         idle_timeout_s: 5,
+        idle_timeout_max_s: 3_600,
         start_patience_ms: 600_000,
         scaler_type: ScalerType::QueueDelay,
         scaler_value: 4,

@@ -344,7 +344,7 @@ fn scaler_waits(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     }
     let value = u64::from(facts.endpoint.scaler_value);
     let sentence = match facts.endpoint.scaler_type {
-        ScalerType::QueueDelay => {
+        ScalerType::QueueDelay | ScalerType::IdleGaps => {
             sentences::scaler_waits_for_delay(value, oldest_ms + wanted.grows_in_ms?, oldest_ms)
         }
         ScalerType::RequestCount => sentences::scaler_waits_for_count(

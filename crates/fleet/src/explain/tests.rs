@@ -28,6 +28,7 @@ fn an_endpoint() -> Endpoint {
         workers_max: 3,
         paused_from: None,
         idle_timeout_s: 5,
+        idle_timeout_max_s: 3_600,
         start_patience_ms: 600_000,
         scaler_type: ScalerType::QueueDelay,
         scaler_value: 4,

@@ -127,6 +127,7 @@ const RULES: ScalingRules = ScalingRules {
     workers_min: 0,
     workers_max: 3,
     idle_timeout_ms: 5_000,
+    idle_timeout_ms_max: None,
     scaler: Scaler::QueueDelay { ms: 4_000 },
     max_concurrency: 1,
     version: 1,

@@ -60,12 +60,18 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("idleTimeout", FieldKind::Integer { min: 1, max: 3_600 }, "seconds a worker may idle")
         .default("5"),
     Field::new(
+        "idleTimeoutMax",
+        FieldKind::Integer { min: 1, max: 86_400 },
+        "seconds for which the scaler `IDLE_GAPS` keeps an idle worker at most",
+    )
+    .default("3600"),
+    Field::new(
         "startPatienceMs",
         START_PATIENCE_MS,
         "milliseconds from a worker's start to its first request for a job, after which it is replaced",
     )
     .default("600000"),
-    Field::new("scalerType", FieldKind::Word(&["QUEUE_DELAY", "REQUEST_COUNT"]), "what makes the fleet grow")
+    Field::new("scalerType", FieldKind::Word(&["QUEUE_DELAY", "REQUEST_COUNT", "IDLE_GAPS"]),"what makes the fleet grow, and keeps idle workers")
         .default(r#""QUEUE_DELAY""#),
     Field::new(
         "scalerValue",

@@ -42,6 +42,7 @@ pub(crate) fn an_endpoint() -> Endpoint {
         workers_min: 0,
         workers_max: 3,
         idle_timeout_s: 5,
+        idle_timeout_max_s: 3_600,
         start_patience_ms: 600_000,
         scaler_type: ScalerType::RequestCount,
         scaler_value: 1,
@@ -133,6 +134,8 @@ pub(super) struct FakeWorker {
     pub(super) phase: WorkerPhase,
     /// The number of jobs that the worker runs.
     running: u32,
+    /// The number of jobs that the worker ended.
+    jobs_done: u64,
     /// When `running` was last set.
     since: Instant,
 }
@@ -172,6 +175,7 @@ impl FakeQueue {
     pub(super) fn set_running(&self, worker: &WorkerId, jobs: u32) {
         self.with(|state| {
             let worker = state.workers.get_mut(worker).expect("a registered worker");
+            worker.jobs_done += u64::from(worker.running.saturating_sub(jobs));
             worker.running = jobs;
             worker.since = Instant::now();
             if worker.phase != WorkerPhase::Draining {
@@ -221,7 +225,7 @@ impl EndpointApi for FakeQueue {
                     phase: worker.phase,
                     running: worker.running,
                     jobs: Vec::new(),
-                    jobs_done: 0,
+                    jobs_done: worker.jobs_done,
                     last_contact: Millis(0),
                     idle_ms: if worker.running > 0 { 0 } else { worker.since.elapsed().as_millis() as u64 },
                 })
@@ -234,6 +238,7 @@ impl EndpointApi for FakeQueue {
             state.workers.entry(worker).or_insert(FakeWorker {
                 phase: WorkerPhase::Initializing,
                 running: 0,
+                jobs_done: 0,
                 since: Instant::now(),
             });
         })

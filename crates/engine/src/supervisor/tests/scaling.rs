@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longshore_model::Endpoint;
+use longshore_model::{Endpoint, ScalerType};
 
 use super::super::FleetEvent;
 use super::fixture::*;
@@ -37,6 +37,31 @@ async fn from_nothing_to_three_and_back() {
         harness.queue.losses().iter().all(|(_, counts_retry, _)| !counts_retry),
         "the supervisor stopped them"
     );
+}
+
+/// Runs one job of 1 s, and waits for the next one for as long as given. Returns whether the worker is still there then.
+async fn one_job(harness: &Harness, pause_ms: u64) -> bool {
+    harness.set_queued(1);
+    harness.wait_ms(SOON).await;
+    let worker = harness.running()[0].clone();
+    harness.queue.set_running(&worker, 1);
+    harness.set_queued(0);
+    harness.wait_ms(1_000).await;
+    harness.queue.set_running(&worker, 0);
+    harness.send(FleetEvent::Demand);
+    harness.wait_ms(pause_ms).await;
+    harness.running().contains(&worker)
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_workers_are_kept_for_the_usual_gap_between_jobs() {
+    let by_gaps = Endpoint { scaler_type: ScalerType::IdleGaps, scaler_value: 1, ..an_endpoint() };
+    let harness = Harness::start(Endpoint { workers_max: 1, idle_timeout_max_s: 100, ..by_gaps });
+    for job in 0..10 {
+        assert!(!one_job(&harness, 40_000).await, "job {job}: idleTimeout holds until ten gaps are known");
+    }
+    assert!(one_job(&harness, 40_000).await, "kept for a gap of 40 s");
+    assert!(!one_job(&harness, 60_000).await, "and no longer");
 }
 
 #[tokio::test(start_paused = true)]
