@@ -85,6 +85,20 @@ def test_an_operators_settings_stay_and_versions_come_back_over_a_restart(tmp_pa
     assert "hush" not in json.dumps(entries)
 
 
+def test_the_next_job_runs_what_was_deployed_although_a_worker_is_idle(api):
+    endpoint = api.endpoint("variables.py", {"SHOP_A": "0"}, workersMin=1, workersMax=2)
+    seen = [endpoint.runsync({"names": ["SHOP_A"]})["output"]]
+    for number in range(1, 6):
+        change = {"template": {"env": {"SHOP_A": str(number)}}}
+        answer = api.ok("POST", f"/v1/endpoints/{endpoint.id}/deploy", json=change)
+        assert answer["changed"], answer
+        seen.append(endpoint.runsync({"names": ["SHOP_A"]})["output"])
+    restored = api.ok("POST", f"/v1/endpoints/{endpoint.id}/versions/1/restore")
+    assert restored["version"] == 7
+    assert endpoint.runsync({"names": ["SHOP_A"]})["output"] == seen[0]
+    assert len({json.dumps(output) for output in seen}) == 6, "each job ran with its own value"
+
+
 def test_a_key_for_one_endpoint_deploys_to_it_and_to_no_other(tmp_path, server, api):
     admin, name, other = Cli(tmp_path / "home", server.url), unique("shop"), unique("other")
     target = project(tmp_path, name, {"SHOP_A": "1"})

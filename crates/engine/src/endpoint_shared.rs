@@ -153,6 +153,11 @@ impl EndpointShared {
         receiver.as_ref().map(|status| status.borrow().clone()).unwrap_or_default()
     }
 
+    /// The statuses of the supervisor as it publishes them; `None` if there is no supervisor.
+    pub(crate) fn fleet_statuses(&self) -> Option<watch::Receiver<FleetStatus>> {
+        self.fleet_status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Adds the submitted and ended jobs of a durable round to the use of their owners, and the ended ones to that of their
     /// submitters.
     pub(crate) fn count_use(&self, used: UseBySubmitter) {

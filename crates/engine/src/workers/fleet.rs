@@ -1,12 +1,18 @@
 //! The fleet: what a supervisor reads from the queue and reports to it, and the worker counts of `/health`.
 
+use std::time::Duration;
+
 use longshore_model::{WorkerCounts, WorkerId, WorkerPhase};
 use longshore_queue::WorkerLoad;
+use tokio::time::timeout;
 
 use super::Workers;
 use crate::actor::query::Query;
 use crate::actor::request::Request;
 use crate::{EndpointError, FleetStatus, FleetView};
+
+/// The longest wait for the drain of outdated workers.
+const OUTDATED_WAIT: Duration = Duration::from_secs(2);
 
 impl Workers {
     /// Returns the load of the queue and the workers that it knows. Later changes of the load are signalled to the
@@ -57,6 +63,18 @@ impl Workers {
     /// the reasons. Empty without a supervisor.
     pub fn fleet_status(&self) -> FleetStatus {
         self.shared.fleet_status()
+    }
+
+    /// Returns when no managed worker of a version before this one gets another job, or after 2 s: the supervisor
+    /// may be unable to reach the queue.
+    pub async fn outdated_drained(&self, version: u32) {
+        let Some(mut statuses) = self.shared.fleet_statuses() else { return };
+        // A status has a drain once the queue knows of it.
+        let drained = statuses.wait_for(|status| {
+            status.workers.iter().all(|worker| worker.version >= version || worker.is_ending)
+        });
+        // Without a supervisor the endpoint is deleted, and gives out no job.
+        let _ = timeout(OUTDATED_WAIT, drained).await;
     }
 }
 

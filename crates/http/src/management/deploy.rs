@@ -104,6 +104,8 @@ async fn deploy(
     })
     .await?;
     let record = &stored.endpoint;
+    // The next job shows what was deployed.
+    endpoint.workers().outdated_drained(record.version).await;
     tracing::info!(
         endpoint = %record.id, version = record.version, changed = stored.is_changed, by = %key.id, "endpoint deployed"
     );

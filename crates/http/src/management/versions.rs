@@ -126,6 +126,7 @@ async fn restore(
     })
     .await?;
     let record = &stored.endpoint;
+    endpoint.workers().outdated_drained(record.version).await;
     tracing::info!(endpoint = %record.id, version = record.version, by = %key.id, "version restored");
     let view = shown(&state, record, Some(&stored.template), Extras::default());
     Ok(ETag::of(state.engine(), &**record).answer(view))
