@@ -9,7 +9,7 @@ use longshore_rehearse::{Interval, Quantiles, Trace};
 use serde::Deserialize;
 
 use super::{READERS, RehearseArgs, few_enough};
-use crate::exit::{CommandResult, cannot, needing};
+use crate::exit::{CommandError, CommandResult, cannot, needing};
 
 /// The steps that are read, in ms: the shortest that reach back for 30 days.
 const STEP_MS: u64 = 60_000;
@@ -20,6 +20,8 @@ const RUN_MS: u64 = 1_000;
 const LAST: Duration = Duration::from_hours(24);
 /// The span from which start times are read beside a trace of a file.
 const STARTS_OF: Duration = Duration::from_hours(30 * 24);
+/// The longest span: the history has no older hours.
+const LAST_MAX: Duration = Duration::from_hours(400 * 24);
 const SERIES: &str = "submitted,runP50Ms,runP90Ms,runP95Ms,runP99Ms";
 
 /// What the history says.
@@ -62,6 +64,11 @@ impl Recorded {
     /// Reads the start times, and the jobs unless they come from a file.
     pub(super) async fn read(client: &Client, args: &RehearseArgs) -> CommandResult<Self> {
         let last = args.last.unwrap_or(if args.trace.is_some() { STARTS_OF } else { LAST });
+        if last > LAST_MAX {
+            return Err(
+                CommandError::usage("the history has at most 400 days").next("give at most --last 400d")
+            );
+        }
         let until =
             Millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64);
         let from = until - last.as_millis() as u64;

@@ -71,8 +71,12 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
         "milliseconds from a worker's start to its first request for a job, after which it is replaced",
     )
     .default("600000"),
-    Field::new("scalerType", FieldKind::Word(&["QUEUE_DELAY", "REQUEST_COUNT", "IDLE_GAPS"]),"what makes the fleet grow, and keeps idle workers")
-        .default(r#""QUEUE_DELAY""#),
+    Field::new(
+        "scalerType",
+        FieldKind::Word(&["QUEUE_DELAY", "REQUEST_COUNT", "IDLE_GAPS"]),
+        "what makes the fleet grow, and keeps idle workers",
+    )
+    .default(r#""QUEUE_DELAY""#),
     Field::new(
         "scalerValue",
         FieldKind::Integer { min: 1, max: 1_000_000 },
