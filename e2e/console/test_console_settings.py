@@ -64,13 +64,13 @@ def test_what_the_server_refuses_is_said_and_nothing_is_lost(console, api):
     endpoint = api.external(name="Refused")
     tab = console().sign_in(path=f"/endpoints/{endpoint.id}/settings")
     page = tab.page
-    page.get_by_label("Idle timeout idleTimeout").fill("0")
+    page.get_by_label("Idle timeout idleTimeout", exact=True).fill("0")
     page.get_by_role("button", name="Review and save").click()
     dialog = page.get_by_role("dialog", name="Save these changes?")
     dialog.get_by_role("button", name="Save", exact=True).click()
     expect(dialog.get_by_role("alert")).to_contain_text("idleTimeout")
     dialog.get_by_role("button", name="Go back").click()
-    expect(page.get_by_label("Idle timeout idleTimeout")).to_have_value("0")
+    expect(page.get_by_label("Idle timeout idleTimeout", exact=True)).to_have_value("0")
     tab.forget("400")
 
 

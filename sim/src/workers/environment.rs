@@ -72,6 +72,7 @@ pub(crate) mod tests {
             ("RUNPOD_WEBHOOK_POST_STREAM", format!("{base}/job-stream/$RUNPOD_POD_ID/$ID?gpu=gpu")),
             ("RUNPOD_WEBHOOK_PING", format!("{base}/ping/$RUNPOD_POD_ID?gpu=gpu")),
             ("RUNPOD_PING_INTERVAL", "5000".to_owned()),
+            ("RUNPOD_ENDPOINT_ID", "ep".to_owned()),
             ("RUNPOD_AI_API_KEY", "lsw_ep_1".to_owned()),
             ("RUNPOD_POD_ID", worker.to_owned()),
         ]
