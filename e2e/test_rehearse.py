@@ -77,6 +77,8 @@ def test_what_cannot_be_rehearsed_is_said(cli, api, paused, tmp_path):
     fails(cli.run("rehearse", "no-such-endpoint"), NOT_FOUND)
     fails(cli.run("rehearse", paused.id, "--set", "workers=1"), USAGE, "`workers` is no scaling setting; they are workersMin,")
     fails(cli.run("rehearse", paused.id, "--set", "workersMax=x"), USAGE, "workersMax must be a whole number")
+    for price in ("-1", "nan", "much"):
+        fails(cli.run("rehearse", paused.id, "--trace", file, f"--price={price}"), USAGE, "a price is a number from 0 on")
     fails(cli.run("rehearse", paused.id, "--last", "401d"), USAGE, "at most 400 days")
     fails(cli.run("rehearse", paused.id, "--last", "1h", "--trace", file), USAGE, "cannot be used with")
     (today,) = rehearsed(cli, paused.id, "--trace", trace_of(tmp_path, "0,5"))

@@ -22,7 +22,7 @@ use settings::{ScalingSettings, assignment};
 
 /// The start time of workers if none is known.
 const START: Duration = Duration::from_secs(10);
-/// The most jobs of a rehearsal: they need about 2 GB of memory.
+/// The most jobs of a rehearsal: they need about 1.2 GB of memory.
 const JOBS_MAX: u64 = 20_000_000;
 /// The scopes that permit a rehearsal.
 const READERS: &str = "`read` or `manage`";
@@ -59,7 +59,7 @@ pub struct RehearseArgs {
     #[arg(long, value_name = "TIME", value_parser = span)]
     start: Option<Duration>,
     /// Of a worker's hour [default: of one that runs]
-    #[arg(long, value_name = "PRICE")]
+    #[arg(long, value_name = "PRICE", value_parser = price_of_text)]
     price: Option<f64>,
     /// Seed of the random times
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -136,6 +136,11 @@ fn few_enough(jobs: u64) -> CommandResult<()> {
         return Err(CommandError::usage(message).next("give a shorter time"));
     }
     Ok(())
+}
+
+fn price_of_text(text: &str) -> Result<f64, String> {
+    let price = text.parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
+    price.ok_or_else(|| "a price is a number from 0 on, such as 2.5".to_owned())
 }
 
 /// The price of an hour of a worker that runs; `None` if none runs, or the server knows no price.

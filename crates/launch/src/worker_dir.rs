@@ -6,6 +6,7 @@
 //!   stopping              why the worker is stopped; exists once a server has begun to stop it
 //!   stage                 what the worker does before it is ready; written by workers of deployed code
 //!   exit.json             how the worker ended; exists once the shim has nothing left to do
+//!   served.json           what the worker did until its end, as the server saw it; written after the exit was reported
 //!   log  log.1  log.2     what the worker printed; `log.times` and so on: when
 //!   cwd/                  its current folder
 //!   home/                 its home folder, if it has one of its own

@@ -17,6 +17,7 @@ const STEP_MS: u64 = 60_000;
 const PART_MS: u64 = 1_440 * STEP_MS;
 /// The run time of jobs if none is recorded, in ms.
 const RUN_MS: u64 = 1_000;
+/// The span that is replayed unless another is given.
 const LAST: Duration = Duration::from_hours(24);
 /// The span from which start times are read beside a trace of a file.
 const STARTS_OF: Duration = Duration::from_hours(30 * 24);
@@ -150,7 +151,7 @@ mod tests {
         of(&[60_000, 120_000], &[Some(9), Some(4)]).add_to(&mut intervals);
         let seen: Vec<_> = intervals.iter().map(|one| (one.from.0, one.jobs)).collect();
         assert_eq!(seen, [(0, 3), (60_000, 0), (120_000, 4)]);
-        assert_eq!(intervals[0].run, Some(Quantiles::of_one(70)).map(|_| Quantiles::new(70, &[(0.95, 70)])));
+        assert_eq!(intervals[0].run, Some(Quantiles::new(70, &[(0.95, 70)])));
         assert_eq!(intervals[1].run, None);
     }
 }
