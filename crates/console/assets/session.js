@@ -27,6 +27,8 @@ export const may = {
   everything: computed(() => me.value?.may.manage === true),
   /** Whether it reads the settings of any endpoint. */
   readsAny: computed(() => me.value !== null && me.value.may.read.length > 0),
+  /** Whether it reads every endpoint, and so the server's own pages. */
+  everyRead: computed(() => me.value?.may.read === "*"),
   /** Changes the settings of an endpoint. @param {string} id */
   change: (id) => has(me.value?.may.endpoints, id),
   /** Submits, cancels and retries jobs of an endpoint. @param {string} id */

@@ -61,5 +61,23 @@ export function useHistory(endpoint, series, isAsked = true) {
   return { data, error, range, path };
 }
 
+/**
+ * The history of the time before the current range, of the same length.
+ * @param {string | null} endpoint its id; null for all
+ * @param {string[]} series
+ * @param {boolean} isAsked false reads nothing
+ */
+export function useHistoryBefore(endpoint, series, isAsked) {
+  const range = currentRange();
+  const { query } = place.value;
+  // To the minute, so that a range that ends now is not read with every render.
+  const now = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
+  const to = range.isLive ? now - range.ms : Number(query.get("from"));
+  const iso = (/** @type {number} */ ms) => new Date(ms).toISOString();
+  const root = endpoint ? `/v1/endpoints/${encodeURIComponent(endpoint)}/history` : "/v1/history";
+  const path = `${root}?from=${iso(to - range.ms)}&to=${iso(to)}&series=${series.join(",")}`;
+  return useRead(isAsked ? path : null, Infinity);
+}
+
 /** Counts of steps as numbers a second. @param {History} history @param {string} name */
 export const perSecond = (history, name) => history.series[name].map((value) => (value === null ? null : value / (history.stepMs / 1000)));

@@ -16,7 +16,7 @@ use std::time::Duration;
 use http::Uri;
 use longshore_blobs::Blobs;
 use longshore_launch::{Launchers, WorkerUsage};
-use longshore_model::{Endpoint, EndpointId, Epoch, Gpu, JobId, Millis, Provider, ShardId, WorkerId};
+use longshore_model::{Endpoint, EndpointId, Epoch, JobId, Millis, Provider, ShardId, WorkerId};
 use longshore_store::Store;
 use longshore_vault::{Keyring, NoRandom};
 use tokio::sync::mpsc;
@@ -24,15 +24,15 @@ use tokio::task::JoinHandle;
 
 use crate::actor::request::Request;
 use crate::committer::CommitSender;
-use crate::gpu_pool::GpuPool;
+use crate::gpu_pool::{GpuPool, GpuStatus};
 use crate::metering::Meter;
 use crate::payload_budget::PayloadBudget;
 use crate::runtime::{BoxTask, Runtime};
 use crate::services::Services;
 use crate::supervisor::FleetEvent;
 use crate::{
-    Catalog, EndpointHandle, EngineMetrics, EngineSettings, Keys, Sessions, WebhookLog, WebhookSettings,
-    WebhookTransport, WorkerSettings,
+    Catalog, EndpointHandle, EngineMetrics, EngineSettings, Keys, PausedReceiver, Sessions, WebhookLog,
+    WebhookSettings, WebhookTransport, WorkerSettings,
 };
 
 /// How long [`Engine::close`] waits for the store.
@@ -169,9 +169,9 @@ impl Engine {
         self.inner.is_stopping.load(Ordering::Acquire)
     }
 
-    /// The GPUs that workers can get, and whether each is free.
-    pub fn gpus(&self) -> Vec<(Gpu, bool)> {
-        self.inner.gpu_pool.list()
+    /// The GPUs that workers can get, their holders, and the endpoints that wait for them.
+    pub fn gpus(&self) -> GpuStatus {
+        self.inner.gpu_pool.status()
     }
 
     /// What the running workers of the endpoint's provider use of their computer. Empty if the launcher cannot say.
@@ -203,6 +203,11 @@ impl Engine {
     /// if the operator forbids private addresses and this is one.
     pub fn may_call_webhook(&self, target: &Uri) -> bool {
         self.inner.services.webhooks.may_call(target)
+    }
+
+    /// The receivers of webhooks with an open circuit breaker: their last calls had no response.
+    pub fn paused_receivers(&self) -> Vec<PausedReceiver> {
+        self.inner.services.webhooks.paused_receivers(self.now())
     }
 
     /// The memory for payloads that are in flight to clients.

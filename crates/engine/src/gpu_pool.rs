@@ -14,6 +14,24 @@ pub(crate) struct GpuPool {
     state: Mutex<PoolState>,
 }
 
+/// The GPUs that workers can get, their holders, and the endpoints that wait for them.
+#[derive(Clone, Debug, Default)]
+pub struct GpuStatus {
+    /// Every GPU of the computer.
+    pub gpus: Vec<PooledGpu>,
+    /// The endpoints that wait for GPUs, in the order of their turns.
+    pub line: Vec<EndpointId>,
+}
+
+/// A GPU that workers can get.
+#[derive(Clone, Debug)]
+pub struct PooledGpu {
+    /// The GPU, as the driver or the settings name it.
+    pub gpu: Gpu,
+    /// The worker that has it, and the worker's endpoint; `None` while it is free.
+    pub holder: Option<(WorkerId, EndpointId)>,
+}
+
 /// Why a worker of an endpoint gets no GPUs.
 #[derive(Debug)]
 pub(crate) struct PoolShortage {
@@ -75,9 +93,14 @@ impl GpuPool {
         }
     }
 
-    /// Returns every GPU, and whether it is free.
-    pub(crate) fn list(&self) -> Vec<(Gpu, bool)> {
-        self.state().inventory.gpus().map(|(gpu, is_free)| (gpu.clone(), is_free)).collect()
+    /// Returns every GPU with its holder, and the endpoints that wait for GPUs, in the order of their turns.
+    pub(crate) fn status(&self) -> GpuStatus {
+        let state = self.state();
+        let gpus = state.inventory.gpus().map(|(gpu, worker)| PooledGpu {
+            gpu: gpu.clone(),
+            holder: worker.and_then(|worker| Some((worker.clone(), *state.owners.get(worker)?))),
+        });
+        GpuStatus { gpus: gpus.collect(), line: state.inventory.waiters().copied().collect() }
     }
 
     fn state(&self) -> MutexGuard<'_, PoolState> {

@@ -65,6 +65,7 @@ pub use chunk::{Chunk, Seam, StreamChunk};
 pub use drain::DrainProgress;
 pub use engine::deployments::{Deployed, NewVersion};
 pub use engine::{Engine, EngineParts};
+pub use gpu_pool::{GpuStatus, PooledGpu};
 pub use handle::EndpointHandle;
 pub use job_feed::{ChangedJob, JobChanges, JobCounts};
 pub use job_json::{write_json_string, write_record, write_record_members};
@@ -95,7 +96,7 @@ pub use webhooks::log::{
 };
 pub use webhooks::signing::WebhookSecret;
 pub use webhooks::{
-    BreakerSettings, HttpTransport, TransportError, TransportFuture, TransportResponse, WebhookRetries,
-    WebhookSettings, WebhookTransport,
+    BreakerSettings, HttpTransport, PausedReceiver, TransportError, TransportFuture, TransportResponse,
+    WebhookRetries, WebhookSettings, WebhookTransport,
 };
 pub use workers::Workers;

@@ -36,6 +36,17 @@ pub struct HistogramSnapshot {
     pub sum: u64,
 }
 
+impl HistogramSnapshot {
+    /// Returns the bound of the bucket with this share of the values, `share` from 0 to 1: an upper bound of the
+    /// percentile. `None` without a value, or if it is above all bounds.
+    pub fn percentile(&self, share: f64) -> Option<u64> {
+        let all = *self.cumulative.last()?;
+        let wanted = (all as f64 * share).ceil() as u64;
+        let bucket = self.cumulative.iter().position(|count| *count > 0 && *count >= wanted)?;
+        self.bounds.get(bucket).copied()
+    }
+}
+
 impl Histogram {
     /// Returns an empty histogram. The bounds are inclusive, ascending, and in the unit of the values.
     pub fn new(bounds: &'static [u64]) -> Self {
@@ -172,6 +183,22 @@ mod tests {
         }
         let HistogramSnapshot { bounds, cumulative, sum } = histogram.snapshot();
         assert_eq!((bounds, cumulative, sum), (&[1, 10][..], vec![2, 4, 6], 1_024));
+    }
+
+    #[test]
+    fn a_percentile_is_the_bound_of_its_bucket() {
+        let histogram = Histogram::new(&[1, 10, 100]);
+        assert_eq!(histogram.snapshot().percentile(0.5), None);
+        for value in [5, 6, 7, 50] {
+            histogram.record(value);
+        }
+        let snapshot = histogram.snapshot();
+        assert_eq!(
+            [0.0, 0.5, 0.75, 0.99].map(|share| snapshot.percentile(share)),
+            [10, 10, 10, 100].map(Some)
+        );
+        histogram.record(1_000);
+        assert_eq!(histogram.snapshot().percentile(0.99), None);
     }
 
     #[test]

@@ -32,6 +32,7 @@ use bytes::Bytes;
 use http::Uri;
 use longshore_model::{Endpoint, JobEnd, JobId, JobKey, Millis};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 pub use breaker::BreakerSettings;
 pub use log::WebhookLog;
@@ -168,6 +169,18 @@ pub(crate) struct WebhookHandle<H> {
     due: mpsc::UnboundedSender<PendingCall<H>>,
     progress: mpsc::Sender<(H, JobId)>,
     allow_private: bool,
+    limiter: CallLimiter,
+}
+
+/// A receiver with an open circuit breaker: its last calls had no response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PausedReceiver {
+    /// The receiver: host and port.
+    pub receiver: String,
+    /// Since when it is not called, but for single tries.
+    pub since: Millis,
+    /// When the next try may be made.
+    pub until: Millis,
 }
 
 impl<H: WebhookSource> WebhookHandle<H> {
@@ -187,8 +200,21 @@ impl<H: WebhookSource> WebhookHandle<H> {
         let allow_private = settings.allow_private;
         let (progress, notices) = mpsc::channel(PROGRESS_QUEUE);
         runtime.spawn(Box::pin(progress::run(settings.progress_pause, sender.clone(), notices)));
-        runtime.spawn(Box::pin(dispatch::run(settings, limiter, sender, log, pending)));
-        Self { due, progress, allow_private }
+        runtime.spawn(Box::pin(dispatch::run(settings, limiter.clone(), sender, log, pending)));
+        Self { due, progress, allow_private, limiter }
+    }
+
+    /// Returns the receivers with an open circuit breaker, sorted by name. `now` is the time of the engine's clock.
+    pub fn paused_receivers(&self, now: Millis) -> Vec<PausedReceiver> {
+        let instant = Instant::now();
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let open = self.limiter.open_breakers().into_iter();
+        open.map(|(receiver, since, until)| PausedReceiver {
+            receiver: receiver.to_string(),
+            since: Millis(now.0.saturating_sub(millis(instant.duration_since(since)))),
+            until: Millis(now.0.saturating_add(millis(until.saturating_duration_since(instant)))),
+        })
+        .collect()
     }
 
     /// Returns whether a call to this URL may be made, as far as that is known before its host name is resolved.

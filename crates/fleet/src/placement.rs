@@ -181,9 +181,9 @@ impl GpuInventory {
         self.waiters.iter().map(|waiting| &waiting.endpoint)
     }
 
-    /// Every GPU, and whether it is free.
-    pub fn gpus(&self) -> impl Iterator<Item = (&Gpu, bool)> {
-        self.gpus.iter().map(|gpu| (gpu, !self.held.contains_key(&gpu.device)))
+    /// Every GPU, and the worker that holds it.
+    pub fn gpus(&self) -> impl Iterator<Item = (&Gpu, Option<&WorkerId>)> {
+        self.gpus.iter().map(|gpu| (gpu, self.held.get(&gpu.device)))
     }
 
     /// Why the next worker of this endpoint gets no GPUs; `None` if it would get some, or the computer has no GPU.
@@ -201,7 +201,7 @@ impl GpuInventory {
             return None;
         }
         let of_those = |gpu: &Gpu| types.contains(&gpu.type_id);
-        let free = || self.gpus().filter(|(gpu, is_free)| *is_free && of_those(gpu));
+        let free = || self.gpus().filter(|(gpu, worker)| worker.is_none() && of_those(gpu));
         let of_one_type =
             types.iter().map(|type_id| free().filter(|(gpu, _)| gpu.type_id == *type_id).count()).max();
         let keeper = self.waiters.iter().take(before).find(|waiting| waiting.reservable_from <= now);
@@ -272,7 +272,7 @@ impl GpuInventory {
             |waiting: &&PlacementWaiter| self.types_for(&waiting.need).iter().any(|t| t == type_id);
         let kept_for = self.waiters.iter().take(before).filter(|waiting| waiting.reservable_from <= now);
         let kept: usize = kept_for.filter(wants_it).map(|waiting| waiting.need.count).sum();
-        let free = self.gpus().filter(|(gpu, is_free)| *is_free && gpu.type_id == type_id);
+        let free = self.gpus().filter(|(gpu, worker)| worker.is_none() && gpu.type_id == type_id);
         let mut free: Vec<Gpu> = free.map(|(gpu, _)| gpu.clone()).collect();
         (free.len() >= count + kept).then(|| {
             free.truncate(count);
@@ -289,7 +289,7 @@ impl GpuInventory {
         let types = self.types_for(need);
         let of_those = |gpu: &Gpu| types.contains(&gpu.type_id);
         let total = self.gpus.iter().filter(|gpu| of_those(gpu)).count();
-        let free = self.gpus().filter(|(gpu, is_free)| *is_free && of_those(gpu)).count();
+        let free = self.gpus().filter(|(gpu, worker)| worker.is_none() && of_those(gpu)).count();
         let line = match before {
             0 => String::new(),
             1 => ", and 1 endpoint is before this one in line".to_string(),

@@ -24,6 +24,7 @@ use tower::{Service, ServiceExt as _};
 use tracing::Instrument as _;
 
 use crate::gate::session_admission;
+use crate::services::open_connections::OpenConnection;
 use crate::wire::BoxResponse;
 use crate::wire::api_error::ApiError;
 use crate::wire::base_path::without_base;
@@ -83,6 +84,11 @@ impl Edge {
     #[must_use]
     pub fn restricted_to(&self, surface: Surface) -> Self {
         Self { surface, ..self.clone() }
+    }
+
+    /// Counts a connection until the returned value is dropped.
+    pub(crate) fn count_connection(&self) -> Option<OpenConnection> {
+        self.fast_path.as_ref().map(|state| state.connections().open())
     }
 
     /// Returns the response to one request. Work that needs no waiting is done before the future is returned, which
@@ -182,8 +188,10 @@ struct RequestLog {
     is_openai: bool,
     /// Set if the request took the fast path: where it is counted, and its route's pattern.
     fast_path: Option<(HttpState, &'static str)>,
-    /// When the request arrived and its path; `None` if the log level is above debug.
-    logged: Option<(Instant, String)>,
+    /// When the request arrived.
+    began: Instant,
+    /// Its path; `None` if the log level is above debug.
+    logged: Option<String>,
 }
 
 impl RequestLog {
@@ -193,17 +201,16 @@ impl RequestLog {
         let origins = origins.filter(|_| !request.uri().path().starts_with("/console"));
         let cors = origins.map(|origins| Cors::of(origins, request.headers()));
         // Neither the query nor a header is logged: both can have secrets.
-        let logged = tracing::enabled!(tracing::Level::DEBUG)
-            .then(|| (Instant::now(), request.uri().path().to_owned()));
+        let logged = tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
         let method = request.method().clone();
-        Self { id, trace, method, cors, is_openai: false, fast_path: None, logged }
+        Self { id, trace, method, cors, is_openai: false, fast_path: None, began: Instant::now(), logged }
     }
 
     /// Turns a handler's response into the one that the client gets. `None`: the handler panicked.
     fn close(self, answered: Option<Response>) -> Response {
-        let Self { id, trace, method, .. } = self;
+        let Self { id, trace, method, began, .. } = self;
         if let (Some((state, pattern)), Some(response)) = (self.fast_path, &answered) {
-            state.requests().count(pattern, &method, response.status());
+            state.requests().count(pattern, &method, response.status(), began.elapsed());
         }
         let mut response = in_shape(answered.unwrap_or_else(|| {
             tracing::error!(request = %id, %method, "handler panicked");
@@ -224,7 +231,7 @@ impl RequestLog {
         if let Some(cors) = self.cors {
             cors.mark(response.headers_mut());
         }
-        if let Some((began, path)) = self.logged {
+        if let Some(path) = self.logged {
             let status = response.status().as_u16();
             let ms = began.elapsed().as_millis() as u64;
             let trace = trace.as_ref().map(tracing::field::display);

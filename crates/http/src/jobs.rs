@@ -16,7 +16,7 @@ pub(crate) mod requests;
 mod status;
 mod stream;
 mod submit;
-mod webhooks;
+pub(crate) mod webhooks;
 
 use axum::extract::{Request, State};
 use axum::response::Response;

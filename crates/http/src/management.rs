@@ -29,6 +29,7 @@ mod history;
 mod hostile;
 mod log_tail;
 mod logs;
+mod machines;
 pub(crate) mod me;
 mod operations;
 mod pods;
@@ -52,6 +53,7 @@ mod views;
 mod volume_fields;
 mod volumes;
 mod webhook_secrets;
+mod webhooks;
 mod worker_control;
 mod workers;
 
@@ -114,6 +116,7 @@ pub(crate) fn groups() -> Vec<Group> {
         history::group(),
         logs::group(),
         worker_control::group(),
+        webhooks::group(),
         webhook_secrets::group(),
         templates::group(),
         secrets::group(),
@@ -130,6 +133,7 @@ pub(crate) fn groups() -> Vec<Group> {
         search::group(),
         audit::group(),
         events::group(collector::start),
+        machines::group(),
         server::group(),
         document::group(),
     ]

@@ -10,10 +10,11 @@ mod jobs;
 mod owners;
 pub(crate) mod page;
 mod problems;
-mod process;
 pub(crate) mod requests;
 mod server;
 mod workers;
+
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
@@ -53,9 +54,9 @@ async fn metrics(State(state): State<HttpState>, headers: HeaderMap) -> Result<R
 /// Counts a request when its response is known. A request whose client disconnects before that is not counted.
 pub(crate) async fn count(State(state): State<HttpState>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let method = request.method().clone();
+    let (method, began) = (request.method().clone(), Instant::now());
     let response = next.run(request).await;
     let route = route.as_ref().map_or("other", MatchedPath::as_str);
-    state.requests().count(route, &method, response.status());
+    state.requests().count(route, &method, response.status(), began.elapsed());
     response
 }

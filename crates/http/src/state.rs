@@ -15,9 +15,10 @@ use crate::gate::session_rates::SessionRates;
 use crate::metrics::page::PageCache;
 use crate::metrics::requests::RequestCounts;
 use crate::services::files::NoFiles;
+use crate::services::open_connections::OpenConnections;
 use crate::sessions::failed_sign_ins::FailedSignIns;
 use crate::wire::body::BodyBudget;
-use crate::{ConsoleSettings, FileService, Prices, RateLimits, ScrubReport};
+use crate::{ConsoleSettings, FileService, Prices, RateLimits, ScrubReport, ServerFacts};
 
 /// The operator's settings of this crate.
 #[derive(Clone, Debug)]
@@ -45,6 +46,8 @@ pub struct HttpSettings {
     pub stream_shape: StreamShape,
     /// Whether there is a console, and its addresses.
     pub console: ConsoleSettings,
+    /// What only the program knows of the server.
+    pub facts: ServerFacts,
 }
 
 impl Default for HttpSettings {
@@ -61,6 +64,7 @@ impl Default for HttpSettings {
             history: None,
             stream_shape: StreamShape::default(),
             console: ConsoleSettings::default(),
+            facts: ServerFacts::default(),
         }
     }
 }
@@ -92,6 +96,8 @@ struct StateInner {
     failed_sign_ins: FailedSignIns,
     events: Arc<EventHub>,
     files: Arc<dyn FileService>,
+    facts: ServerFacts,
+    connections: OpenConnections,
 }
 
 impl HttpState {
@@ -131,6 +137,8 @@ impl HttpState {
             failed_sign_ins: FailedSignIns::default(),
             events,
             files,
+            facts: settings.facts.clone(),
+            connections: OpenConnections::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -218,6 +226,16 @@ impl HttpState {
 
     pub(crate) fn metrics_page(&self) -> &Arc<PageCache> {
         &self.shared.metrics_page
+    }
+
+    /// What only the program knows of the server.
+    pub(crate) fn facts(&self) -> &ServerFacts {
+        &self.shared.facts
+    }
+
+    /// The open connections of all listeners.
+    pub(crate) fn connections(&self) -> &OpenConnections {
+        &self.shared.connections
     }
 
     pub(crate) fn requests(&self) -> &RequestCounts {

@@ -85,6 +85,8 @@ impl Service {
         http.audit = Some(audit_log(settings)?);
         let found = Arc::new(ScrubReport::default());
         http.scrub = Some(Arc::clone(&found));
+        http.facts.is_sealing = is_sealing;
+        http.facts.certificate_end = tls.as_ref().map(Tls::certificate_end);
         let history = history::open(settings, &engine).await;
         http.history = Some(Arc::clone(&history));
         let edge = longshore_http::router(HttpState::with_files(engine.clone(), &http, shown))

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use longshore_cli::ServeArgs;
 use longshore_engine::{EngineSettings, WorkerSettings};
-use longshore_http::{HttpSettings, Origins};
+use longshore_http::{HttpSettings, Origins, ServerFacts};
 use longshore_model::limits::{TAKE_HOLD_MS_MAX, WORKER_BODY_BYTES_MAX};
 use longshore_model::{Gpu, StreamShape};
 use serde::Deserialize;
@@ -118,6 +118,9 @@ pub(crate) struct Settings {
     public_url: String,
     rate_limits: LimitSettings,
     docker: DockerTable,
+    /// The settings whose value is not the default, by name. Not read from a layer: it follows from them.
+    #[serde(skip)]
+    changed: BTreeMap<String, serde_json::Value>,
 }
 
 /// Format of log lines.
@@ -352,6 +355,7 @@ impl Settings {
             scrub: None,
             history: None,
             console: self.console(),
+            facts: ServerFacts { changed_settings: self.changed.clone(), ..ServerFacts::default() },
         }
     }
 }

@@ -44,8 +44,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("console", &["wire", "audit", "sessions", "gate", "management"]),
     ("graphql", &["wire", "sessions", "gate", "openapi", "management"]),
     ("fast_path", &["wire", "fast_route", "jobs", "workers"]),
-    ("edge", &["wire", "readiness", "sessions", "gate", "openai", "fast_path"]),
-    ("connection", &["gate", "edge"]),
+    ("edge", &["wire", "services", "readiness", "sessions", "gate", "openai", "fast_path"]),
+    ("connection", &["services", "gate", "edge"]),
 ];
 
 /// The module that every handler gets. Every other one may use it, and it holds parts of many: a file that it uses must

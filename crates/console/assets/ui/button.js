@@ -6,10 +6,10 @@ const SURE_MS = 4000;
 
 /**
  * @param {{onClick?: () => unknown, icon?: string, kind?: "" | "primary" | "quiet" | "danger", children?: any,
- *   disabled?: boolean, why?: string, type?: "button" | "submit", label?: string}} props
- *   `why` says why it is disabled
+ *   disabled?: boolean, why?: string, type?: "button" | "submit", label?: string, pressed?: boolean}} props
+ *   `why` says why it is disabled; `pressed` makes it a switch
  */
-export function Button({ onClick, icon, kind = "", children, disabled = false, why = "", type = "button", label }) {
+export function Button({ onClick, icon, kind = "", children, disabled = false, why = "", type = "button", label, pressed }) {
   const [isBusy, setBusy] = useState(false);
   const press = async () => {
     setBusy(true);
@@ -22,7 +22,7 @@ export function Button({ onClick, icon, kind = "", children, disabled = false, w
   // `aria-disabled` keeps the button in the order of focus, so that its reason can be read.
   const isOff = disabled || isBusy;
   return html`<button type=${type} class=${`button ${kind}`} aria-disabled=${isOff ? "true" : undefined} title=${disabled && why ? why : undefined}
-    aria-label=${label} onClick=${(/** @type {Event} */ event) => (isOff ? event.preventDefault() : onClick && press())}>
+    aria-label=${label} aria-pressed=${pressed} onClick=${(/** @type {Event} */ event) => (isOff ? event.preventDefault() : onClick && press())}>
     ${icon && html`<${Icon} name=${icon} />`}${children}
   </button>`;
 }

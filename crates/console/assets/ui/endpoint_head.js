@@ -26,6 +26,8 @@ export function EndpointHead({ endpoint, health, isReadable }) {
       ? [
           { name: "Workers", path: `${path}/workers`, current: place.value.page === "workers", count: health && health.workers.idle + health.workers.running + health.workers.initializing },
           { name: "Logs", path: `${path}/logs`, current: place.value.page === "logs", count: null },
+          { name: "Metrics", path: `${path}/metrics`, current: place.value.page === "metrics", count: null },
+          { name: "Webhooks", path: `${path}/webhooks`, current: place.value.page === "webhooks", count: null },
           { name: "Settings", path: `${path}/settings`, current: place.value.page === "settings", count: null },
         ]
       : []),

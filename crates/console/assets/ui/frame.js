@@ -23,9 +23,10 @@ const GROUPS = [
     title: "",
     items: [
       { path: "/", name: "Overview", icon: "home", pages: ["overview"], isShown: () => true },
-      { path: "/endpoints", name: "Endpoints", icon: "endpoints", pages: ["endpoints", "endpoint", "logs", "settings", "playground"], isShown: () => true },
+      { path: "/endpoints", name: "Endpoints", icon: "endpoints", pages: ["endpoints"], isShown: () => true },
       { path: "/requests", name: "Requests", icon: "requests", pages: ["requests", "request"], isShown: () => true },
       { path: "/workers", name: "Workers", icon: "workers", pages: ["workers"], isShown: () => may.readsAny.value },
+      { path: "/webhooks", name: "Webhooks", icon: "webhook", pages: ["webhooks"], isShown: () => may.readsAny.value },
     ],
   },
   {
@@ -41,6 +42,14 @@ const GROUPS = [
     items: [
       { path: "/api-keys", name: "API keys", icon: "key", pages: ["api_keys"], isShown: () => may.everything.value },
       { path: "/audit", name: "Audit log", icon: "audit", pages: ["audit"], isShown: () => may.everything.value },
+    ],
+  },
+  {
+    title: "Server",
+    items: [
+      { path: "/machines", name: "Machines", icon: "machine", pages: ["machines"], isShown: () => may.everyRead.value },
+      { path: "/usage", name: "Usage and cost", icon: "usage", pages: ["usage"], isShown: () => may.everyRead.value },
+      { path: "/health", name: "Health", icon: "health", pages: ["health"], isShown: () => may.everyRead.value },
     ],
   },
 ];
@@ -85,8 +94,8 @@ function Who() {
 function Crumbs() {
   const { page, params } = place.value;
   const endpoint = useRead(params.endpoint && may.readsAny.value ? `/v1/endpoints/${encodeURIComponent(params.endpoint)}` : null, 10000).data;
-  const names = /** @type {Record<string, string>} */ ({ overview: "Overview", endpoints: "Endpoints", requests: "Requests", workers: "Workers", api_keys: "API keys", audit: "Audit log", templates: "Templates", volumes: "Volumes", registries: "Registries", not_found: "Not found" });
-  const tabs = /** @type {Record<string, string>} */ ({ settings: "Settings", playground: "Playground" });
+  const names = /** @type {Record<string, string>} */ ({ overview: "Overview", endpoints: "Endpoints", requests: "Requests", workers: "Workers", api_keys: "API keys", audit: "Audit log", templates: "Templates", volumes: "Volumes", registries: "Registries", webhooks: "Webhooks", machines: "Machines", usage: "Usage and cost", health: "Health", not_found: "Not found" });
+  const tabs = /** @type {Record<string, string>} */ ({ settings: "Settings", playground: "Playground", metrics: "Metrics", webhooks: "Webhooks" });
   /** @type {{name: string, path?: string, mono?: boolean}[]} */
   const parts = [];
   if (params.endpoint) {

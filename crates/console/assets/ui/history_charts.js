@@ -1,6 +1,6 @@
 // The charts of a page, of what the server recorded: of one endpoint, or of all.
 import { html } from "../dom.js";
-import { count, dateTime, duration, rate } from "../format.js";
+import { count, dateTime, duration, percent, rate, size } from "../format.js";
 import { utc } from "../prefs.js";
 import { perSecond, zoom } from "../timeline.js";
 import { Failed } from "./card.js";
@@ -17,6 +17,7 @@ const ENDED = ["completed", "failed", "timedOut"];
 export const SERIES = {
   jobs: ["queued", "running", ...ENDED, "delayP50Ms", "delayP95Ms"],
   endpoint: ["runP50Ms", "runP95Ms", "workersIdle", "workersRunning", "workersStarting", "starts", "startP50Ms", "startP95Ms", "submitted", "retried"],
+  metrics: ["cancelled", "refused", "delayP90Ms", "delayP99Ms", "runP90Ms", "runP99Ms", "workersThrottled", "busyMs", "paidMs", "gpuMs", "bytesIn", "bytesOut", "chunks"],
 };
 
 /** @param {History} history @param {string} name */
@@ -27,6 +28,9 @@ const failures = (history) => {
   const timedOut = sum(history, "timedOut");
   return sum(history, "failed").map((value, at) => (value === null ? null : value + (timedOut[at] ?? 0)));
 };
+
+/** @param {number} value from 0 to 1 */
+const share = (value) => `${percent(value)} %`;
 
 /** @type {Record<string, Kind>} */
 const KINDS = {
@@ -57,8 +61,52 @@ const KINDS = {
       { name: "starting", tone: "queued", values: series.workersStarting, isStepped: true },
     ],
   },
+  delays: { title: "Delay", unit: duration, lines: ({ series }) => percentiles("delay", series) },
+  runs: { title: "Run time", unit: duration, lines: ({ series }) => percentiles("run", series) },
+  submitted: {
+    title: "Submitted a second",
+    unit: rate,
+    lines: (history) => [
+      { name: "accepted", tone: "accent", values: sum(history, "submitted"), isFilled: true },
+      { name: "refused", tone: "failed", values: sum(history, "refused") },
+    ],
+  },
+  bad: {
+    title: "Not completed",
+    unit: count,
+    lines: ({ series }) => [
+      { name: "failed", tone: "failed", values: series.failed },
+      { name: "timed out", tone: "timedout", values: series.timedOut },
+      { name: "cancelled", tone: "cancelled", values: series.cancelled },
+      { name: "retried", tone: "queued", values: series.retried, isFaint: true },
+    ],
+  },
+  busy: { title: "Busy part of the workers' time", unit: share, lines: ({ series }) => [{ name: "busy", tone: "running", values: ratio(series.busyMs, series.paidMs), isFilled: true }] },
+  bytes: {
+    title: "Bytes a second",
+    unit: size,
+    lines: (history) => [
+      { name: "in", tone: "accent", values: sum(history, "bytesIn").map(whole) },
+      { name: "out", tone: "completed", values: sum(history, "bytesOut").map(whole) },
+    ],
+  },
+  chunks: { title: "Stream chunks a second", unit: rate, lines: (history) => [{ name: "chunks", tone: "running", values: sum(history, "chunks"), isFilled: true }] },
   starts: { title: "Cold starts", unit: duration, lines: ({ series }) => half("accent", series.startP50Ms, series.startP95Ms) },
 };
+
+/** Four percentiles of a time. @param {string} name @param {Record<string, (number | null)[]>} series */
+const percentiles = (name, series) => [
+  { name: "p50", tone: "completed", values: series[`${name}P50Ms`] },
+  { name: "p90", tone: "running", values: series[`${name}P90Ms`] },
+  { name: "p95", tone: "queued", values: series[`${name}P95Ms`] },
+  { name: "p99", tone: "failed", values: series[`${name}P99Ms`], isFaint: true },
+];
+
+/** @param {number | null} value */
+const whole = (value) => (value === null ? null : Math.round(value));
+
+/** One series divided by another; unknown where the other is 0. @param {(number | null)[]} part @param {(number | null)[]} of */
+const ratio = (part, of) => part.map((value, at) => (value === null || !of[at] ? null : value / of[at]));
 
 /** A median, and the 95th percentile above it. @param {string} tone @param {(number | null)[]} p50 @param {(number | null)[]} p95 */
 const half = (tone, p50, p95) => [

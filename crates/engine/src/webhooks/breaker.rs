@@ -51,6 +51,7 @@ pub(super) struct Breaker {
 }
 
 struct Open {
+    since: Instant,
     until: Instant,
     pause: Duration,
     /// A probe call is in flight.
@@ -78,6 +79,11 @@ impl Breaker {
         }
     }
 
+    /// Returns since when the breaker is open, and when its pause ends; `None` if it is closed.
+    pub fn open(&self) -> Option<(Instant, Instant)> {
+        self.open.as_ref().map(|open| (open.since, open.until))
+    }
+
     /// Starts a call, which [`BreakerState::Closed`] allowed. With an open breaker it is the probe call.
     pub fn begin(&mut self) {
         if let Some(open) = &mut self.open {
@@ -101,14 +107,16 @@ impl Breaker {
     /// Counts a call without a response: opens the breaker at the limit, or prolongs its pause after a probe call.
     pub fn record_failure(&mut self, now: Instant, settings: &BreakerSettings) {
         self.failures = self.failures.saturating_add(1);
-        let pause = match &self.open {
+        let (since, pause) = match &self.open {
             // This call started before the breaker opened.
             Some(open) if !open.is_probing => return,
-            Some(open) => (open.pause * PAUSE_GROWTH).min(settings.pause_max.max(settings.pause)),
+            Some(open) => {
+                (open.since, (open.pause * PAUSE_GROWTH).min(settings.pause_max.max(settings.pause)))
+            }
             None if settings.failures_max == 0 || self.failures < settings.failures_max => return,
-            None => settings.pause,
+            None => (now, settings.pause),
         };
-        self.open = Some(Open { until: now + pause, pause, is_probing: false });
+        self.open = Some(Open { since, until: now + pause, pause, is_probing: false });
     }
 
     /// Returns whether the breaker can be dropped: it is closed, or its pause is over and no probe call is in flight.

@@ -115,6 +115,18 @@ impl CallLimiter {
         }
     }
 
+    /// The receivers with an open circuit breaker: host and port, since when, and when its pause ends. Sorted by name.
+    pub fn open_breakers(&self) -> Vec<(Arc<str>, Instant, Instant)> {
+        let state = self.lock();
+        let open = state.breakers.iter().filter_map(|(host, breaker)| {
+            let (since, until) = breaker.open()?;
+            Some((host.clone(), since, until))
+        });
+        let mut open: Vec<_> = open.collect();
+        open.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        open
+    }
+
     /// Limit of concurrent calls to one receiver, at least 1.
     pub fn calls_per_host_max(&self) -> usize {
         self.shared.calls_per_host_max

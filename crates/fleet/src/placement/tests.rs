@@ -190,13 +190,13 @@ proptest! {
             let all = taken.len();
             taken.dedup();
             prop_assert_eq!(taken.len(), all, "a GPU has two workers");
-            let free = rack.gpus().filter(|(_, is_free)| *is_free).count();
+            let free = rack.gpus().filter(|(_, worker)| worker.is_none()).count();
             prop_assert_eq!(free + all, 6, "a GPU got lost, or there are more than there are");
         }
         for (id, _) in &living {
             rack.free(id);
         }
-        prop_assert!(rack.gpus().all(|(_, is_free)| is_free), "the end of a worker frees all of its GPUs");
+        prop_assert!(rack.gpus().all(|(_, worker)| worker.is_none()), "the end of a worker frees all of its GPUs");
     }
 
     /// Every endpoint always wants one more worker, and every worker exits within half of a reservation. Then every

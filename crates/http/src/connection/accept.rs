@@ -45,7 +45,7 @@ pub async fn serve(
         };
         let peer = Peer::new(address.ip(), tls.is_some());
         let connection = peer.serve(serve_client(stream, tls.clone(), edge.clone(), on_closing.clone()));
-        let ended = (permit, open.clone());
+        let ended = (permit, open.clone(), edge.count_connection());
         // No async block: one that awaits the connection reserves its size twice, 1 KB per connection.
         tokio::spawn(connection.map(move |()| drop(ended)));
     }

@@ -1,20 +1,28 @@
 //! TLS for a listener: certificate and key come from files, and are read again when the files change.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use longshore_model::Millis;
 use tokio::net::TcpStream;
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::ServerCertVerifier as _;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{self, CertificateError, RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls::Error as RustlsError};
 
+use crate::services::certificate_end::CertificateEnd;
+
 /// Time between two checks of the files for changes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// A time after the end of every certificate, since 1970: the year 9999 is the last one that a certificate can have.
+const FAR_FUTURE: Duration = Duration::from_hours(24 * 365 * 9_000);
 /// How long a TLS handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -58,6 +66,7 @@ pub enum TlsError {
 pub struct Tls {
     files: Arc<CertificatePaths>,
     config: Arc<RwLock<Arc<ServerConfig>>>,
+    certificate_end: CertificateEnd,
 }
 
 struct CertificatePaths {
@@ -83,15 +92,29 @@ impl Tls {
         let files = CertificatePaths { certificate: certificate.to_owned(), key: key.to_owned() };
         let content = files.read()?;
         let config = files.config(&content)?;
-        let tls = Self { files: Arc::new(files), config: Arc::new(RwLock::new(config)) };
+        let certificate_end = CertificateEnd::default();
+        certificate_end.set(content.end());
+        let tls = Self { files: Arc::new(files), config: Arc::new(RwLock::new(config)), certificate_end };
         tokio::spawn(follow(tls.clone(), content));
         Ok(tls)
+    }
+
+    /// When the certificate in use ends. Follows replaced files.
+    pub fn certificate_end(&self) -> CertificateEnd {
+        self.certificate_end.clone()
     }
 
     /// Does the TLS handshake with a client, within 10 s.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let config = Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner));
         tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await?
+    }
+}
+
+impl fmt::Debug for Tls {
+    /// Names the certificate's file, and nothing of the key.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Tls").field("certificate", &self.files.certificate).finish_non_exhaustive()
     }
 }
 
@@ -114,6 +137,7 @@ async fn follow(tls: Tls, mut seen: CertificateBytes) {
         match tls.files.config(&content) {
             Ok(config) => {
                 *tls.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+                tls.certificate_end.set(content.end());
                 tracing::info!(path = %tls.files.certificate.display(), "certificate replaced");
             }
             Err(error) => {
@@ -121,6 +145,30 @@ async fn follow(tls: Tls, mut seen: CertificateBytes) {
             }
         }
         seen = content;
+    }
+}
+
+impl CertificateBytes {
+    /// When the first certificate ends; `None` if that is unknown.
+    fn end(&self) -> Option<Millis> {
+        let leaf = CertificateDer::pem_slice_iter(&self.certificate).next()?.ok()?;
+        end_of(&leaf).map(|at| Millis(at.as_secs() * 1_000))
+    }
+}
+
+/// When a certificate ends. Verification in the far future says it: expiry is checked before trust.
+fn end_of(leaf: &CertificateDer<'_>) -> Option<UnixTime> {
+    let mut roots = RootCertStore::empty();
+    roots.add(leaf.clone().into_owned()).ok()?;
+    let provider = Arc::new(default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().ok()?;
+    let name = ServerName::try_from("localhost").ok()?;
+    let far = UnixTime::since_unix_epoch(FAR_FUTURE);
+    match verifier.verify_server_cert(leaf, &[], &name, &[], far) {
+        Err(RustlsError::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
+            Some(not_after)
+        }
+        _ => None,
     }
 }
 

@@ -145,7 +145,7 @@ fn gpu_types(rest: &ManagementClient, selected: &SelectedField) -> Resolved {
         return Err(FieldError::unauthorized());
     }
     let wanted = selected.arguments.get("input").and_then(|input| input["id"].as_str());
-    let gpus: Vec<Gpu> = rest.state.engine().gpus().into_iter().map(|(gpu, _)| gpu).collect();
+    let gpus: Vec<Gpu> = rest.state.engine().gpus().gpus.into_iter().map(|pooled| pooled.gpu).collect();
     let mut types: Vec<&Gpu> = Vec::new();
     for gpu in gpus.iter().filter(|gpu| wanted.is_none_or(|id| id == gpu.type_id)) {
         if types.iter().all(|known| known.type_id != gpu.type_id) {

@@ -17,7 +17,7 @@ use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
 const STATES: &[&str] = &["DELIVERED", "PENDING", "FAILED"];
 
 /// The parameters of `GET /webhooks`.
-pub(super) const LIST: &[Parameter] = &[
+pub(crate) const LIST: &[Parameter] = &[
     query("job", ParameterKind::Text, "only webhooks of this job"),
     query("state", ParameterKind::Word { words: STATES, default: None }, "only webhooks that stand so"),
     SINCE,
@@ -61,7 +61,8 @@ pub(super) async fn redeliver_failed(call: Call) -> Result<Response, ApiError> {
     Ok(axum::Json(json!({ "redelivered": redelivered, "gone": gone })).into_response())
 }
 
-fn delivery_filter(query: &Query) -> Result<DeliveryFilter, ApiError> {
+/// The filter of a list's query.
+pub(crate) fn delivery_filter(query: &Query) -> Result<DeliveryFilter, ApiError> {
     let job = query.get("job").filter(|text| !text.is_empty()).map(|text| {
         text.parse().map_err(|_| ApiError::bad_request("bad_parameter", "`job` must be the id of a job"))
     });
@@ -96,7 +97,8 @@ fn event_of(state: JobState) -> Option<&'static str> {
     WebhookEvent::of(state).map(WebhookEvent::as_str)
 }
 
-pub(super) fn view(delivery: &Delivery) -> Value {
+/// A delivery as clients read it.
+pub(crate) fn view(delivery: &Delivery) -> Value {
     let attempts: Vec<Value> = delivery.attempts.iter().map(attempt).collect();
     json!({
         "id": delivery.id,

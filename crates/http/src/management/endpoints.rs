@@ -8,10 +8,10 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use longshore_engine::{EndpointHandle, Engine};
 use longshore_envelope::{EnvelopeError, web_address};
-use longshore_model::{Endpoint, Provider, SharedWith, Template, TemplateId};
+use longshore_model::{Endpoint, Permission, Provider, SharedWith, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
-use super::access::{may_manage, may_manage_endpoint, may_read, may_read_endpoint};
+use super::access::{may_manage, may_manage_endpoint, may_read_endpoint};
 use super::base_url::base_url;
 use super::code::check_code;
 use super::endpoint_fields::ENDPOINT_FIELDS;
@@ -24,6 +24,8 @@ use super::secrets::check_secrets;
 use super::views::Extras;
 use super::{JsonResult, PathId, pods, read_body, templates, to_the_end, views};
 use crate::HttpState;
+use crate::gate::auth;
+use crate::gate::caller::Caller;
 use crate::openapi::page::Page;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
 use crate::openapi::schema::{object, text, texts_by_name};
@@ -194,17 +196,20 @@ fn template_of(state: &HttpState, members: &Map<String, Value>) -> Result<Arc<Te
 }
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
-    may_read(&state, &headers)?;
+    let caller = auth::authorize_somewhere(&state, &headers, Permission::ReadCatalog)?;
     let query = Query::of(&uri)?;
     let page = Page::of(&uri, &query)?;
+    let now = auth::now_for(&caller, &state);
+    let mut readable = state.engine().endpoints();
+    readable.retain(|one| caller.permits(Permission::ReadCatalog, Some(&one.id()), now));
     let key = |endpoint: &EndpointHandle| {
         let record = endpoint.record();
         (record.created_at, record.id.to_string())
     };
-    let (endpoints, cursor) = page.cut(state.engine().endpoints(), key);
+    let (endpoints, cursor) = page.cut(readable, key);
     let mut views = Vec::new();
     for endpoint in endpoints {
-        views.push(view(&state, &endpoint, &query).await);
+        views.push(view(&state, &caller, &endpoint, &query).await);
     }
     Ok(page.answer(views, cursor))
 }
@@ -218,23 +223,24 @@ async fn get(
     let (key, endpoint) = may_read_endpoint(&state, &headers, &id)?;
     let query = Query::of(&uri)?;
     let tag = ETag::of(state.engine(), &*endpoint.record());
-    let mut view = view(&state, &endpoint, &query).await;
-    if let Some(template) = view.get_mut("template") {
-        hide_others(&state, &key, template);
-    }
+    let view = view(&state, &key, &endpoint, &query).await;
     let has_more = query.flag("includeTemplate") || query.flag("includeWorkers");
     let tag = if has_more { tag.beside(state.engine(), &view) } else { tag };
     Ok(tag.answer_get(&headers, view))
 }
 
-/// An endpoint with the resources that the query adds.
-async fn view(state: &HttpState, endpoint: &EndpointHandle, query: &Query) -> Value {
+/// An endpoint with the resources that the query adds, as far as the key may read them.
+async fn view(state: &HttpState, key: &Caller, endpoint: &EndpointHandle, query: &Query) -> Value {
     let record = endpoint.record();
     let template = state.engine().catalog().template(&record.template_id);
     let workers =
         if query.flag("includeWorkers") { Some(pods::of_endpoint(state, endpoint).await) } else { None };
     let extras = Extras { template: query.flag("includeTemplate"), workers: workers.as_deref() };
-    shown(state, &record, template.as_deref(), extras)
+    let mut view = shown(state, &record, template.as_deref(), extras);
+    if let Some(template) = view.get_mut("template") {
+        hide_others(state, key, template);
+    }
+    view
 }
 
 /// An endpoint as events show it: as the operation that reads one.

@@ -3,17 +3,19 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use longshore_engine::DrainProgress;
+use longshore_engine::{DrainProgress, EngineMetrics};
 use serde_json::{Value, json};
 
 use super::access::{may_manage, may_read};
 use super::{JsonResult, to_the_end};
-use crate::HttpState;
-use crate::openapi::schema::{count, object, text, time, with_example};
+use crate::openapi::schema::{count, object, reference, text, time, with_example};
 use crate::openapi::{Group, Operation};
 use crate::readiness::Readiness;
+use crate::services::certificate_end::CertificateEnd;
+use crate::services::process;
 use crate::wire::api_error::ApiError;
 use crate::wire::rfc3339::rfc3339;
+use crate::{HttpState, ScrubReport};
 
 /// The version of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -36,26 +38,59 @@ pub(super) fn group() -> Group {
         "enum": Readiness::WORDS,
         "description": "`READY`, or what keeps the server from some of its work",
     });
-    let nullable_time = json!({ "type": "string", "format": "date-time", "nullable": true });
-    let nullable_text = json!({ "type": "string", "nullable": true });
-    let server = object(
-        &[
-            ("version", text()),
-            ("startedAt", time()),
-            ("state", state),
-            ("reason", nullable_text),
-            ("drainingSince", nullable_time),
-            ("busyWorkers", count()),
-            ("managedWorkers", count()),
-        ],
-        &["version", "startedAt", "state", "reason", "drainingSince", "busyWorkers", "managedWorkers"],
-    );
-    let example = json!({
+    let schemas = vec![
+        ("Server", with_example(schema(state), example())),
+        ("ServerCommits", figures(&["count", "failed", "p50Us", "p99Us", "meanCommands"])),
+        ("ServerBytes", figures(&["diskFree", "inFlight", "inFlightMax", "resident"])),
+        ("ServerConnections", figures(&["open", "eventReaders", "openFiles", "openFilesMax"])),
+        ("ServerScrub", figures(&["bytes", "passes", "damaged"])),
+    ];
+    Group { name: "Server", about: "The server itself.", operations, schemas }
+}
+
+/// An object of numbers; one that is unknown is null.
+fn figures(names: &[&'static str]) -> Value {
+    let number = json!({ "type": "number", "nullable": true });
+    let members: Vec<_> = names.iter().map(|name| (*name, number.clone())).collect();
+    object(&members, names)
+}
+
+fn schema(state: Value) -> Value {
+    let or_null = |mut schema: Value| {
+        schema["nullable"] = json!(true);
+        schema
+    };
+    let members = [
+        ("version", text()),
+        ("startedAt", time()),
+        ("state", state),
+        ("reason", or_null(text())),
+        ("drainingSince", or_null(time())),
+        ("busyWorkers", count()),
+        ("managedWorkers", count()),
+        ("endpoints", count()),
+        ("commits", reference("ServerCommits")),
+        ("bytes", reference("ServerBytes")),
+        ("connections", reference("ServerConnections")),
+        ("scrub", json!({ "allOf": [reference("ServerScrub")], "nullable": true })),
+        ("secretsSealed", json!({ "type": "boolean" })),
+        ("tlsEndsAt", or_null(time())),
+        ("changedSettings", json!({ "type": "object" })),
+    ];
+    let names = members.clone().map(|(name, _)| name);
+    object(&members, &names)
+}
+
+fn example() -> Value {
+    json!({
         "version": "0.1.0", "startedAt": "2026-01-31T12:00:00.000Z", "state": "READY", "reason": null,
-        "drainingSince": null, "busyWorkers": 1, "managedWorkers": 2,
-    });
-    let about = "The server itself.";
-    Group { name: "Server", about, operations, schemas: vec![("Server", with_example(server, example))] }
+        "drainingSince": null, "busyWorkers": 1, "managedWorkers": 2, "endpoints": 3,
+        "commits": { "count": 5210, "failed": 0, "p50Us": 1000, "p99Us": 5000, "meanCommands": 1.8 },
+        "bytes": { "diskFree": 52_000_000_000_u64, "inFlight": 0, "inFlightMax": 536_870_912, "resident": 41_000_000 },
+        "connections": { "open": 4, "eventReaders": 1, "openFiles": 38, "openFilesMax": 1_048_576 },
+        "scrub": { "bytes": 1_200_000, "passes": 1, "damaged": 0 },
+        "secretsSealed": true, "tlsEndsAt": null, "changedSettings": { "listen": "0.0.0.0:8080" },
+    })
 }
 
 async fn get(State(state): State<HttpState>, headers: HeaderMap) -> JsonResult {
@@ -92,5 +127,48 @@ async fn view(state: &HttpState) -> Value {
         "drainingSince": state.engine().draining_since().map(rfc3339),
         "busyWorkers": busy_workers,
         "managedWorkers": managed_workers,
+        "endpoints": state.engine().endpoints().len(),
+        "commits": commits(state.engine().metrics()),
+        "bytes": bytes(state),
+        "connections": connections(state),
+        "scrub": state.scrub().map(ScrubReport::snapshot).map(|found| {
+            json!({ "bytes": found.bytes, "passes": found.passes, "damaged": found.damaged })
+        }),
+        "secretsSealed": state.facts().is_sealing,
+        "tlsEndsAt": state.facts().certificate_end.as_ref().and_then(CertificateEnd::get).map(rfc3339),
+        "changedSettings": state.facts().changed_settings,
+    })
+}
+
+/// What the commits since the start took. The percentiles are upper bounds: those of the histogram's buckets.
+fn commits(metrics: &EngineMetrics) -> Value {
+    let (took, batch) = (metrics.commit_us.snapshot(), metrics.commit_batch.snapshot());
+    let count = took.cumulative.last().copied().unwrap_or_default();
+    let mean = batch.sum as f64 / count.max(1) as f64;
+    json!({
+        "count": count,
+        "failed": metrics.commits_failed(),
+        "p50Us": took.percentile(0.5),
+        "p99Us": took.percentile(0.99),
+        "meanCommands": (count > 0).then_some((mean * 10.0).round() / 10.0),
+    })
+}
+
+fn bytes(state: &HttpState) -> Value {
+    let (in_flight, in_flight_max) = state.budget().in_use();
+    json!({
+        "diskFree": state.files().free_bytes(),
+        "inFlight": in_flight,
+        "inFlightMax": in_flight_max,
+        "resident": process::value_of("process_resident_memory_bytes"),
+    })
+}
+
+fn connections(state: &HttpState) -> Value {
+    json!({
+        "open": state.connections().count(),
+        "eventReaders": state.events().readers(),
+        "openFiles": process::value_of("process_open_fds"),
+        "openFilesMax": process::value_of("process_max_fds"),
     })
 }

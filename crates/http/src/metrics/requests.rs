@@ -1,20 +1,52 @@
-//! Counts requests by route, method and status.
+//! Counts requests by route, method and status, and measures them by route.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
+use longshore_engine::{Histogram, HistogramSnapshot};
 
-/// The number of requests by route, method and status. Routes are patterns (`/v2/{endpoint}/run`), which bounds the number
-/// of counters.
+/// Bounds of the time until a response's head, in µs: 100 µs to 5 min, which is as long as a request may wait.
+const RESPONSE_US_BOUNDS: [u64; 15] = [
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    100_000,
+    250_000,
+    1_000_000,
+    5_000_000,
+    30_000_000,
+    100_000_000,
+    300_000_000,
+];
+
+/// The requests by route. Routes are patterns (`/v2/{endpoint}/run`), which bounds their number.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCounts {
-    routes: RwLock<BTreeMap<String, Answers>>,
+    routes: RwLock<BTreeMap<String, Route>>,
 }
 
-/// The counters of one route, by method and status.
-type Answers = BTreeMap<(&'static str, u16), Arc<AtomicU64>>;
+/// The requests of one route.
+#[derive(Debug)]
+struct Route {
+    /// The number of responses by method and status.
+    responses: BTreeMap<(&'static str, u16), AtomicU64>,
+    /// The time from a request's head to the head of its response, in µs.
+    response_us: Histogram,
+}
+
+impl Default for Route {
+    fn default() -> Self {
+        Self { responses: BTreeMap::new(), response_us: Histogram::new(&RESPONSE_US_BOUNDS) }
+    }
+}
 
 /// One counter with its labels.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,29 +58,36 @@ pub(super) struct RequestCount {
 }
 
 impl RequestCounts {
-    /// Counts a request whose response is known.
-    pub(crate) fn count(&self, route: &str, method: &Method, status: StatusCode) {
-        self.number(route, method, status).fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn number(&self, route: &str, method: &Method, status: StatusCode) -> Arc<AtomicU64> {
-        let (method, status) = (method_name(method), status.as_u16());
+    /// Counts a request whose response is known, `took` after its head arrived.
+    pub(crate) fn count(&self, route: &str, method: &Method, status: StatusCode, took: Duration) {
+        let answer = (method_name(method), status.as_u16());
+        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(number) = routes.get(route).and_then(|answers| answers.get(&(method, status))) {
-            return Arc::clone(number);
+        let known = routes.get(route).and_then(|route| Some((route, route.responses.get(&answer)?)));
+        if let Some((route, number)) = known {
+            number.fetch_add(1, Ordering::Relaxed);
+            route.response_us.record(us);
+            return;
         }
         drop(routes);
         let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
-        let answers = routes.entry(route.to_owned()).or_default();
-        Arc::clone(answers.entry((method, status)).or_default())
+        let route = routes.entry(route.to_owned()).or_default();
+        route.responses.entry(answer).or_default().fetch_add(1, Ordering::Relaxed);
+        route.response_us.record(us);
+    }
+
+    /// The times until responses at this moment, in µs, by route.
+    pub(super) fn times(&self) -> Vec<(String, HistogramSnapshot)> {
+        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        routes.iter().map(|(name, route)| (name.clone(), route.response_us.snapshot())).collect()
     }
 
     /// The counters at this moment.
     pub(super) fn snapshot(&self) -> Vec<RequestCount> {
         let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
-        let counts = routes.iter().flat_map(|(route, answers)| {
-            answers.iter().map(|((method, status), count)| RequestCount {
-                route: route.clone(),
+        let counts = routes.iter().flat_map(|(name, route)| {
+            route.responses.iter().map(|((method, status), count)| RequestCount {
+                route: name.clone(),
                 method,
                 status: *status,
                 count: count.load(Ordering::Relaxed),
@@ -80,12 +119,15 @@ mod tests {
     fn requests_are_counted_by_route_method_and_status() {
         let counts = RequestCounts::default();
         for status in [StatusCode::OK, StatusCode::OK, StatusCode::NOT_FOUND] {
-            counts.count("/a", &Method::GET, status);
+            counts.count("/a", &Method::GET, status, Duration::from_micros(200));
         }
-        counts.count("/a", &Method::POST, StatusCode::OK);
+        counts.count("/a", &Method::POST, StatusCode::OK, Duration::MAX);
         let seen: Vec<_> =
             counts.snapshot().into_iter().map(|one| (one.route, one.method, one.status, one.count)).collect();
         let route = || "/a".to_owned();
         assert_eq!(seen, [(route(), "GET", 200, 2), (route(), "GET", 404, 1), (route(), "POST", 200, 1)]);
+        let (name, times) = counts.times().remove(0);
+        assert_eq!((name.as_str(), &times.cumulative[..2]), ("/a", &[0, 3][..]));
+        assert_eq!(times.cumulative.last(), Some(&4));
     }
 }

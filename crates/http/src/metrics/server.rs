@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use longshore_engine::Engine;
+use longshore_engine::{Engine, PooledGpu};
 
 use super::exposition::{Exposition, MetricType};
-use super::process;
 use super::requests::RequestCounts;
+use crate::services::certificate_end::CertificateEnd;
+use crate::services::process::{self, ProcessMetric};
 use crate::{HttpState, ScrubReport};
 
 const US_PER_SECOND: f64 = 1_000_000.0;
@@ -27,6 +28,14 @@ pub(super) fn families(page: &mut Exposition, state: &HttpState) {
     single(page, "longshore_bytes_in_flight", MetricType::Gauge, help, in_use as f64);
     let help = "most bytes of request bodies in memory";
     single(page, "longshore_bytes_in_flight_max", MetricType::Gauge, help, max as f64);
+    let help = "open connections of clients, workers and operators";
+    let open = state.connections().count() as f64;
+    single(page, "longshore_http_connections", MetricType::Gauge, help, open);
+    if let Some(ends_at) = state.facts().certificate_end.as_ref().and_then(CertificateEnd::get) {
+        let help = "when the certificate of the server ends, in seconds since 1970";
+        let seconds = ends_at.0 as f64 / 1_000.0;
+        single(page, "longshore_tls_expiry_timestamp_seconds", MetricType::Gauge, help, seconds);
+    }
     process_numbers(page);
 }
 
@@ -60,6 +69,11 @@ fn requests(page: &mut Exposition, counts: &RequestCounts) {
         let labels = [("route", one.route.as_str()), ("method", one.method), ("status", &status)];
         page.sample(name, &labels, one.count);
     }
+    let name = "longshore_http_request_seconds";
+    page.family(name, MetricType::Histogram, "time from a request's head to the head of its response");
+    for (route, times) in counts.times() {
+        page.histogram(name, &[("route", &route)], &times, US_PER_SECOND);
+    }
 }
 
 /// Renders the counters of the scrub, which reads stored files in the background.
@@ -76,8 +90,8 @@ fn scrub(page: &mut Exposition, state: &HttpState) {
 /// Renders the GPUs that workers can get, by type and whether a worker has them.
 fn gpus(page: &mut Exposition, engine: &Engine) {
     let mut numbers: BTreeMap<(String, &str), u64> = BTreeMap::new();
-    for (gpu, is_free) in engine.gpus() {
-        let state = if is_free { "free" } else { "taken" };
+    for PooledGpu { gpu, holder } in engine.gpus().gpus {
+        let state = if holder.is_none() { "free" } else { "taken" };
         *numbers.entry((gpu.type_id, state)).or_default() += 1;
     }
     let name = "longshore_gpus";
@@ -90,7 +104,8 @@ fn gpus(page: &mut Exposition, engine: &Engine) {
 fn process_numbers(page: &mut Exposition) {
     page.family("longshore_build_info", MetricType::Gauge, "the version that runs; always 1");
     page.sample("longshore_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
-    for (name, kind, help, value) in process::read() {
+    for ProcessMetric { name, is_counter, help, value } in process::read() {
+        let kind = if is_counter { MetricType::Counter } else { MetricType::Gauge };
         single(page, name, kind, help, value);
     }
 }

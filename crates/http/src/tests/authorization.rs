@@ -37,6 +37,7 @@ const ROUTES: &str = "
     GET     /v1/attention                              any
     GET     /v1/requests                               key
     GET     /v1/search                                 key
+    GET     /v1/webhooks                               key
     GET     /v1/sessions                               manage
     DELETE  /v1/sessions/{session}                     manage
     POST    /v1/console-codes                          key
@@ -53,7 +54,7 @@ const ROUTES: &str = "
     PATCH   /v1/secrets/{secret}                       manage
     DELETE  /v1/secrets/{secret}                       manage
     POST    /v1/secrets/{secret}/update                manage
-    GET     /v1/endpoints                              list
+    GET     /v1/endpoints                              any
     POST    /v1/endpoints                              manage
     GET     /v1/endpoints/{endpoint}                   look
     PATCH   /v1/endpoints/{endpoint}                   change
@@ -74,6 +75,7 @@ const ROUTES: &str = "
     GET     /v1/code                                   list
     POST    /v1/code                                   change
     GET     /v1/audit                                  manage
+    GET     /v1/machines                               list
     GET     /v1/server                                 list
     POST    /v1/server/drain                           manage
     DELETE  /v1/server/drain                           manage

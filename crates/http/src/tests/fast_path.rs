@@ -58,7 +58,9 @@ async fn counted(direct: &Direct) -> Vec<(String, u64)> {
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
     let page = direct.ask("GET", "/metrics", "").await.body;
     let page = String::from_utf8(page.to_vec()).unwrap();
-    let lines = page.lines().filter(|line| line.contains("/v2/{endpoint}"));
+    let is_count =
+        |line: &&str| line.starts_with("longshore_http_requests_total") && line.contains("/v2/{endpoint}");
+    let lines = page.lines().filter(is_count);
     let number = |line: &str| {
         let (labels, count) = line.rsplit_once(' ').unwrap();
         (labels.to_owned(), count.parse().unwrap())

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::direct::{Direct, request};
 use super::fixture::with_key;
 use super::server::Server;
 use super::wire::DEADLINE;
@@ -219,7 +220,7 @@ async fn keys_open_what_their_scopes_say() {
     let endpoint = server.endpoint.parse().unwrap();
     let keys = [
         ("reads", KeyScope::Read { endpoint_ids: vec![] }, [200, 200, 401]),
-        ("reads-one", KeyScope::Read { endpoint_ids: vec![endpoint] }, [401, 200, 401]),
+        ("reads-one", KeyScope::Read { endpoint_ids: vec![endpoint] }, [200, 200, 401]),
         ("jobs", KeyScope::Jobs { endpoint_ids: vec![] }, [401, 401, 401]),
         ("manages", KeyScope::manage_all(), [200, 200, 200]),
     ];
@@ -235,6 +236,21 @@ async fn keys_open_what_their_scopes_say() {
         }
     }
     assert_eq!(server.served().ask("GET /v1/endpoints", b"").await.status, 401);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limited_key_lists_its_endpoints_alone() {
+    use longshore_model::{KeyScope, Millis};
+    let server = Direct::start().await;
+    let mut key = crate::admin_key("one", Millis(0));
+    (key.id, key.scopes) = ("one".to_owned(), vec![KeyScope::Read { endpoint_ids: vec![server.other] }]);
+    server.engine.keys().put(key).await.unwrap();
+    let listed =
+        server.send(request("GET", "/v1/endpoints?includeTemplate=true", Some("Bearer one"), "")).await;
+    let listed = listed.json();
+    let ids: Vec<_> = listed.as_array().unwrap().iter().map(|endpoint| endpoint["id"].clone()).collect();
+    assert_eq!(ids, [json!(server.other)]);
+    assert_eq!(listed[0]["template"]["name"], json!("t"));
 }
 
 #[tokio::test]

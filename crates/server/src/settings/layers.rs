@@ -1,5 +1,6 @@
 //! Merges layers of settings.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use longshore_cli::ServeArgs;
@@ -104,10 +105,20 @@ impl Layers {
 
     /// Returns the merged settings.
     pub(crate) fn finish(self) -> Result<Settings, SettingsError> {
-        let settings: Settings =
+        let changed = self.changed();
+        let mut settings: Settings =
             self.merged.try_into().map_err(|error| SettingsError::Value(one_line(&error.to_string())))?;
+        settings.changed = changed;
         settings.check()?;
         Ok(settings)
+    }
+
+    /// The settings whose value is not the reference's, by name.
+    fn changed(&self) -> BTreeMap<String, serde_json::Value> {
+        let defaults: BTreeMap<String, Value> = leaves(&self.reference).into_iter().collect();
+        let is_changed = |(name, value): &(String, Value)| defaults.get(name) != Some(value);
+        let changed = leaves(&self.merged).into_iter().filter(is_changed);
+        changed.filter_map(|(name, value)| Some((name, serde_json::to_value(value).ok()?))).collect()
     }
 
     /// Sets a value given as text. The reference determines its type.

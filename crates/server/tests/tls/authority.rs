@@ -17,6 +17,7 @@ pub struct Authority {
 pub enum Valid {
     Now,
     Until2020,
+    Until2100,
     From2090,
 }
 
@@ -37,6 +38,7 @@ impl Authority {
         match valid {
             Valid::Now => {}
             Valid::Until2020 => params.not_after = date_time_ymd(2020, 2, 1),
+            Valid::Until2100 => params.not_after = date_time_ymd(2100, 2, 1),
             Valid::From2090 => params.not_before = date_time_ymd(2090, 2, 1),
         }
         let key = KeyPair::generate().unwrap();

@@ -64,6 +64,26 @@ fn a_private_authority_is_trusted_once_it_is_named() {
 }
 
 #[test]
+fn the_server_says_when_its_certificate_ends_also_after_it_was_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let authority = Authority::new(dir);
+    let server = serve(&authority, "one", "127.0.0.1", Valid::Now, dir);
+    let url = format!("https://127.0.0.1:{}", server.port);
+    let ends = || {
+        let (code, said) = client(&["server", "-o", "json", "--url", &url, "--ca-file", "ca.pem"], &[], dir);
+        assert_eq!(code, Some(0), "{said}");
+        said
+    };
+    assert!(ends().contains("4096-01-01T00:00:00.000Z"), "{}", ends());
+    authority.issue("one", "127.0.0.1", Valid::Until2100);
+    let began = std::time::Instant::now();
+    while !ends().contains("2100-02-01T00:00:00.000Z") {
+        assert!(began.elapsed() < program::DEADLINE, "{}", ends());
+    }
+}
+
+#[test]
 fn a_certificate_that_does_not_fit_is_explained() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

@@ -81,7 +81,7 @@ async fn a_worker_that_could_not_be_started_holds_no_gpu() {
     harness.launcher.refuse(Some("no room"));
     harness.set_queued(1);
     harness.wait_ms(SOON).await;
-    assert!(gpus.list()[0].1, "it is free again");
+    assert!(gpus.status().gpus[0].holder.is_none(), "it is free again");
     harness.launcher.refuse(None);
     harness.wait_ms(2_000).await;
     assert_eq!(harness.devices(), ["0"]);

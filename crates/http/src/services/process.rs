@@ -2,33 +2,48 @@
 
 use std::fs;
 
-use super::exposition::MetricType;
-
 /// The clock ticks in a second that `/proc` counts in: 100 on every architecture that Linux supports today.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A metric of the process: name, type, help and value.
-pub(super) type ProcessMetric = (&'static str, MetricType, &'static str, f64);
+/// A number that the operating system reports about the process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ProcessMetric {
+    /// The name, such as `process_open_fds`.
+    pub(crate) name: &'static str,
+    /// Whether the number only goes up.
+    pub(crate) is_counter: bool,
+    /// What the number is.
+    pub(crate) help: &'static str,
+    pub(crate) value: f64,
+}
+
+/// The metric with this name; `None` if the system does not report it.
+pub(crate) fn value_of(name: &str) -> Option<f64> {
+    read().into_iter().find(|metric| metric.name == name).map(|metric| metric.value)
+}
 
 /// Reads the metrics from `/proc` on Linux. A value that the system does not report is left out.
-pub(super) fn read() -> Vec<ProcessMetric> {
+pub(crate) fn read() -> Vec<ProcessMetric> {
     let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let (status, limits) = (file("/proc/self/status"), file("/proc/self/limits"));
     let (own, machine) = (file("/proc/self/stat"), file("/proc/stat"));
     let open_files = fs::read_dir("/proc/self/fd").ok().map(|open| open.count() as f64);
     let metrics = [
-        ("process_resident_memory_bytes", MetricType::Gauge, "resident memory", resident_bytes(&status)),
-        ("process_open_fds", MetricType::Gauge, "open file descriptors", open_files),
-        ("process_max_fds", MetricType::Gauge, "most open file descriptors", max_files(&limits)),
-        ("process_cpu_seconds_total", MetricType::Counter, "processor time", cpu_seconds(&own)),
+        ("process_resident_memory_bytes", false, "resident memory", resident_bytes(&status)),
+        ("process_open_fds", false, "open file descriptors", open_files),
+        ("process_max_fds", false, "most open file descriptors", max_files(&limits)),
+        ("process_cpu_seconds_total", true, "processor time", cpu_seconds(&own)),
         (
             "process_start_time_seconds",
-            MetricType::Gauge,
+            false,
             "when the process started, in seconds since 1970",
             start_time(&own, &machine),
         ),
     ];
-    metrics.into_iter().filter_map(|(name, kind, help, value)| Some((name, kind, help, value?))).collect()
+    let known = metrics.into_iter().filter_map(|(name, is_counter, help, value)| {
+        Some(ProcessMetric { name, is_counter, help, value: value? })
+    });
+    known.collect()
 }
 
 fn resident_bytes(status: &str) -> Option<f64> {
@@ -90,7 +105,9 @@ mod tests {
 
     #[test]
     fn a_running_process_has_every_metric() {
-        let names: Vec<&str> = read().into_iter().map(|(name, ..)| name).collect();
+        let names: Vec<&str> = read().into_iter().map(|metric| metric.name).collect();
         assert_eq!(names.len(), 5, "{names:?}");
+        assert!(value_of("process_open_fds").is_some_and(|open| open > 0.0));
+        assert_eq!(value_of("process_of_nobody"), None);
     }
 }

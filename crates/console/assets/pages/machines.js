@@ -1,0 +1,55 @@
+// The computers that run workers: their processors, memory and GPUs, and the line of endpoints that wait for GPUs.
+import { html } from "../dom.js";
+import { endpointPath, href } from "../router.js";
+import { count, size } from "../format.js";
+import { useEndpointList } from "../fleet.js";
+import { may } from "../session.js";
+import { refresh, useRead } from "../store.js";
+import { Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
+
+const PATH = "/v1/machines";
+const READ_MS = 5000;
+
+export default function Machines() {
+  const { data, error } = useRead(may.everyRead.value ? PATH : null, READ_MS);
+  const endpoints = useEndpointList(10000).data ?? [];
+  const head = html`<div class="head"><h1>Machines</h1><p class="dim">The computers that run workers, and their GPUs.</p></div>`;
+  if (!may.everyRead.value) return html`${head}<${Empty}><p>Only a key that reads all endpoints may see the machines.</p><//>`;
+  if (error && !data) return html`${head}<${Failed} error=${error} onRetry=${() => refresh(PATH)} />`;
+  if (!data) return html`${head}<${Loading} rows=${6} />`;
+  return html`${head}${data.map((/** @type {any} */ machine) => html`<${Machine} key=${machine.id} machine=${machine} endpoints=${endpoints} />`)}`;
+}
+
+/** @param {{machine: any, endpoints: any[]}} props */
+function Machine({ machine, endpoints }) {
+  const { gpus, waiting } = machine;
+  const taken = gpus.filter((/** @type {any} */ gpu) => gpu.worker).length;
+  const used = machine.memoryBytes === null ? null : machine.memoryBytes - machine.memoryFreeBytes;
+  const named = (/** @type {string} */ id) => endpoints.find((endpoint) => endpoint.id === id) ?? { id, name: id };
+  return html`<${Card} title=${machine.name} note=${`runs workers as ${machine.providers.join(" and ")}`} flush>
+      <${Gauges}>
+        <${Gauge} name="Workers" value=${count(machine.workers)} />
+        <${Gauge} name="Processors" value=${count(machine.cpuCount)} />
+        <${Gauge} name="Memory used" value=${size(used)} note=${`of ${size(machine.memoryBytes)}`} />
+        <${Gauge} name="Disk free" value=${size(machine.diskFreeBytes)} note="where the data is" />
+        <${Gauge} name="GPUs taken" value=${gpus.length === 0 ? "–" : count(taken)} note=${gpus.length === 0 ? "none is known" : `of ${count(gpus.length)}`} />
+      <//>
+    <//>
+    <${Card} title="GPUs" note=${gpus.length > 0 ? count(gpus.length) : undefined} flush>
+      ${gpus.length === 0 ? html`<${Empty}><p>No GPU is known: workers start without regard to GPUs. The server finds those of NVIDIA by itself; others are named in its settings:</p><pre class="mono">${'[[gpus]]\ntype = "NVIDIA L4"\ncount = 2'}</pre><//>` : html`<${Gpus} gpus=${gpus} named=${named} />`}
+    <//>
+    ${waiting.length > 0 && html`<${Card} title="Waiting for GPUs" note=${count(waiting.length)}><ol class="plain">${waiting.map((/** @type {string} */ id, /** @type {number} */ at) => html`<li key=${id}>${at + 1}. <a href=${href(endpointPath(named(id)))}>${named(id).name}</a> <span class="dim">${wants(named(id))}</span></li>`)}</ol><//>`}`;
+}
+
+/** What a worker of an endpoint asks for. @param {any} endpoint */
+const wants = (endpoint) => (endpoint.gpuCount ? `wants ${endpoint.gpuCount} × ${(endpoint.gpuTypeIds ?? []).join(" or ") || "any GPU"} for each worker` : "");
+
+/** @param {{gpus: any[], named: (id: string) => any}} props */
+function Gpus({ gpus, named }) {
+  return html`<div class="table-box" tabindex="0"><table class="table">
+    <thead><tr><th scope="col">GPU</th><th scope="col" class="num">Memory</th><th scope="col">Taken by</th><th scope="col" class="opt2">Device</th></tr></thead>
+    <tbody>${gpus.map((gpu) => html`<tr key=${gpu.id}><th scope="row">${gpu.typeId}</th><td class="num">${size(gpu.memoryBytes)}</td>
+      <td>${gpu.worker ? html`<a href=${href(endpointPath(named(gpu.endpoint)))}>${named(gpu.endpoint).name}</a> <a class="mono dim" href=${href(`${endpointPath(named(gpu.endpoint))}/workers/${encodeURIComponent(gpu.worker)}`)}>${gpu.worker}</a>` : html`<span class="tone-completed">free</span>`}</td>
+      <td class="mono dim opt2">${gpu.id}</td></tr>`)}</tbody>
+  </table></div>`;
+}

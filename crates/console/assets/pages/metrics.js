@@ -1,0 +1,86 @@
+// Everything that the server recorded of an endpoint over time: charts, and the figures beside those of the time before.
+import { html } from "../dom.js";
+import { place, setQuery } from "../router.js";
+import { count, duration, percent, size } from "../format.js";
+import { useEndpoint } from "../fleet.js";
+import { useHistory, useHistoryBefore } from "../timeline.js";
+import { Button } from "../ui/button.js";
+import { Card, Empty, Loading } from "../ui/card.js";
+import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { HistoryCharts, SERIES } from "../ui/history_charts.js";
+
+/** @typedef {Record<string, number | null>} Totals */
+/** @typedef {{name: string, of: (total: Totals) => number | null, shown: (value: number | null) => string}} Row */
+
+const KINDS = ["jobs", "submitted", "ended", "bad", "delays", "runs", "workers", "starts", "busy", "bytes", "chunks"];
+const ALL = [...new Set([...SERIES.jobs, ...SERIES.endpoint, ...SERIES.metrics])];
+
+export default function Metrics() {
+  const name = place.value.params.endpoint;
+  const { endpoint, isReadable, error, health } = useEndpoint(name);
+  const isCompared = place.value.query.get("compare") === "1";
+  const history = useHistory(endpoint?.id ?? null, ALL, isReadable && endpoint !== undefined);
+  const before = useHistoryBefore(endpoint?.id ?? null, ALL, isReadable && endpoint !== undefined && isCompared);
+  if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
+  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
+  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
+  if (!isReadable) return html`${head}<${Empty}><p>This key may not read the metrics.</p><//>`;
+  return html`${head}<${HistoryCharts} history=${history} kinds=${KINDS} />
+    ${history.data && html`<${Figures} total=${history.data.total} before=${isCompared ? before.data?.total : undefined} isCompared=${isCompared} />`}`;
+}
+
+/** @param {string} name @returns {(total: Totals) => number | null} */
+const of = (name) => (total) => total[name] ?? null;
+
+/** @param {string} part @param {string[]} whole @returns {(total: Totals) => number | null} */
+const shareOf = (part, whole) => (total) => {
+  const all = whole.reduce((sum, name) => sum + (total[name] ?? 0), 0);
+  return all > 0 ? (total[part] ?? 0) / all : null;
+};
+
+/** @param {number | null} value */
+const share = (value) => (value === null ? "–" : `${percent(value)} %`);
+
+const ENDED = ["completed", "failed", "timedOut"];
+
+/** @type {Row[]} */
+const ROWS = [
+  { name: "Submitted", of: of("submitted"), shown: count },
+  { name: "Refused", of: of("refused"), shown: count },
+  { name: "Completed", of: of("completed"), shown: count },
+  { name: "Failed", of: of("failed"), shown: count },
+  { name: "Failed, of those that ended", of: shareOf("failed", ENDED), shown: share },
+  { name: "Timed out", of: of("timedOut"), shown: count },
+  { name: "Cancelled", of: of("cancelled"), shown: count },
+  { name: "Attempts repeated", of: of("retried"), shown: count },
+  { name: "Delay, p50", of: of("delayP50Ms"), shown: duration },
+  { name: "Delay, p95", of: of("delayP95Ms"), shown: duration },
+  { name: "Delay, p99", of: of("delayP99Ms"), shown: duration },
+  { name: "Run time, p50", of: of("runP50Ms"), shown: duration },
+  { name: "Run time, p95", of: of("runP95Ms"), shown: duration },
+  { name: "Run time, p99", of: of("runP99Ms"), shown: duration },
+  { name: "Cold starts", of: of("starts"), shown: count },
+  { name: "Cold start, p50", of: of("startP50Ms"), shown: duration },
+  { name: "Time of workers", of: of("paidMs"), shown: duration },
+  { name: "Busy part of it", of: shareOf("busyMs", ["paidMs"]), shown: share },
+  { name: "Time of GPUs", of: of("gpuMs"), shown: duration },
+  { name: "Bytes of inputs", of: of("bytesIn"), shown: size },
+  { name: "Bytes of outputs and chunks", of: of("bytesOut"), shown: size },
+];
+
+/** @param {{total: Totals, before: Totals | undefined, isCompared: boolean}} props */
+function Figures({ total, before, isCompared }) {
+  const action = html`<${Button} kind="small" pressed=${isCompared} onClick=${() => setQuery({ compare: isCompared ? null : "1" })}>Compare with the range before<//>`;
+  return html`<${Card} title="Figures of this range" flush actions=${action}><div class="table-box" tabindex="0"><table class="table">
+    <thead><tr><th scope="col">Figure</th><th scope="col" class="num">This range</th>${isCompared && html`<th scope="col" class="num">The range before</th><th scope="col" class="num">Change</th>`}</tr></thead>
+    <tbody>${ROWS.map((row) => html`<tr key=${row.name}><th scope="row">${row.name}</th><td class="num">${row.shown(row.of(total))}</td>
+      ${isCompared && html`<td class="num dim">${before ? row.shown(row.of(before)) : "–"}</td><td class="num">${before ? change(row.of(total), row.of(before)) : "–"}</td>`}</tr>`)}</tbody>
+  </table></div><//>`;
+}
+
+/** How much more or less, in percent of what was before. @param {number | null} now @param {number | null} was */
+function change(now, was) {
+  if (now === null || was === null || was === 0) return "–";
+  const percents = Math.round((now / was - 1) * 100);
+  return `${percents > 0 ? "+" : percents < 0 ? "−" : ""}${Math.abs(percents)} %`;
+}

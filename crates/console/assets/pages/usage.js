@@ -1,0 +1,118 @@
+// How long workers ran, for whom, and what that cost by the prices of the settings.
+import { html } from "../dom.js";
+import { href, place, setQuery } from "../router.js";
+import { count, percent } from "../format.js";
+import { GROUPINGS, RANGES, bucketName, bucketsOf, csv, forecast, money, sumsOf, workerTime } from "../billing.js";
+import { useEndpointList } from "../fleet.js";
+import { may } from "../session.js";
+import { refresh, useRead } from "../store.js";
+import { Bars } from "../ui/bars.js";
+import { Button } from "../ui/button.js";
+import { Alert, Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
+
+/** @typedef {import("../billing.js").BillingRecord} BillingRecord */
+
+const ROOT = "/v1/billing/endpoints";
+const READ_MS = 60000;
+const MINUTE_MS = 60000;
+
+export default function Usage() {
+  const head = html`<div class="head"><h1>Usage and cost</h1><p class="dim">The time that workers ran, whether or not they had a job. Days and hours are those of UTC.</p></div>`;
+  if (!may.everyRead.value) return html`${head}<${Empty}><p>Only a key that reads all endpoints may see the usage.</p><//>`;
+  return html`${head}<${Shown} />`;
+}
+
+function Shown() {
+  const { query } = place.value;
+  const range = RANGES.find(({ name }) => name === query.get("range")) ?? RANGES[1];
+  const grouping = GROUPINGS.find(({ name }) => name === query.get("by")) ?? GROUPINGS[0];
+  // To the minute, so that the records are not read with every render.
+  const now = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
+  const buckets = bucketsOf(range, now);
+  const path = `${ROOT}?bucketSize=${range.bucket}&grouping=${grouping.name}&startTime=${new Date(buckets[0]).toISOString()}`;
+  const { data, error } = useRead(path, READ_MS);
+  const names = useNames(grouping.name);
+  const filters = html`<section class="card" aria-label="What is shown"><div class="filters">
+    <div class="chips" role="group" aria-label="Time">${RANGES.map(({ name }) => html`<button type="button" key=${name} class="chip" aria-pressed=${range.name === name} onClick=${() => setQuery({ range: name })}>${name}</button>`)}</div>
+    <div class="chips" role="group" aria-label="By">${GROUPINGS.map(({ name, word }) => html`<button type="button" key=${name} class="chip" aria-pressed=${grouping.name === name} onClick=${() => setQuery({ by: name })}>${word}</button>`)}</div>
+    <span class="grow"></span><${Button} kind="quiet" icon="download" disabled=${!data || data.length === 0} why="Nothing was metered in this range." onClick=${() => download(data)}>CSV<//>
+  </div></section>`;
+  if (error && !data) return html`${filters}<${Failed} error=${error} onRetry=${() => refresh(ROOT)} />`;
+  if (!data) return html`${filters}<${Loading} rows=${6} />`;
+  const records = /** @type {BillingRecord[]} */ (data);
+  const sums = sumsOf(records, grouping);
+  const isPriced = records.some(({ amount }) => amount > 0);
+  const at = new Map(buckets.map((start, place) => [start, place]));
+  const groups = sums.map(({ id }) => {
+    const values = buckets.map(() => 0);
+    for (const record of records.filter((one) => grouping.of(one) === id)) {
+      const bucket = at.get(Date.parse(record.time));
+      if (bucket !== undefined) values[bucket] += isPriced ? record.amount : record.timeBilledMs;
+    }
+    return { name: names(id), values };
+  });
+  return html`${filters}
+    <${Totals} records=${records} now=${now} range=${range} />
+    <${NoPrice} records=${records} />
+    <${Bars} title=${isPriced ? "Cost" : "Time of workers"} buckets=${buckets.map((start) => bucketName(range, start))} groups=${groups} shown=${isPriced ? money : workerTime} empty="No worker ran in this range." />
+    <${Groups} sums=${sums} grouping=${grouping} names=${names} />`;
+}
+
+/** Names for ids of endpoints and keys. @param {string} grouping @returns {(id: string) => string} */
+function useNames(grouping) {
+  const endpoints = useEndpointList(30000).data ?? [];
+  const keys = useRead(grouping === "key" && may.everything.value ? "/v1/apikeys" : null, READ_MS).data ?? [];
+  return (id) => {
+    if (id === "") return grouping === "podId" ? "older workers" : "no job ended";
+    return [...endpoints, ...keys].find((/** @type {any} */ one) => one.id === id)?.name ?? id;
+  };
+}
+
+/** @param {{records: BillingRecord[], now: number, range: import("../billing.js").Range}} props */
+function Totals({ records, now, range }) {
+  const ms = records.reduce((sum, { timeBilledMs }) => sum + timeBilledMs, 0);
+  const amount = records.reduce((sum, record) => sum + record.amount, 0);
+  const total = useRead(`/v1/history?last=${range.ms}&series=busyMs,paidMs,gpuMs`, READ_MS).data?.total;
+  const monthStart = new Date(now).toISOString().slice(0, 7);
+  const month = /** @type {BillingRecord[] | undefined} */ (useRead(`${ROOT}?bucketSize=day&startTime=${monthStart}-01T00:00:00.000Z`, READ_MS).data);
+  const soFar = month?.reduce((sum, record) => sum + record.amount, 0);
+  const expected = month && forecast(month, now);
+  const busy = total?.paidMs ? total.busyMs / total.paidMs : null;
+  return html`<${Gauges}>
+    <${Gauge} name="Cost" value=${money(amount)} note=${`in ${range.name}`} />
+    <${Gauge} name="Time of workers" value=${workerTime(ms)} note=${`in ${range.name}`} />
+    <${Gauge} name="Busy" value=${percent(busy)} unit=${busy === null ? undefined : "%"} note=${busy === null ? "not recorded yet" : "of the workers' time had a job"} />
+    <${Gauge} name="Time of GPUs" value=${total?.gpuMs ? workerTime(total.gpuMs) : "–"} note=${total?.gpuMs ? `in ${range.name}` : "none recorded"} />
+    <${Gauge} name="This month" value=${soFar === undefined ? "–" : money(soFar)} note=${expected ? `${money(expected)} if it goes on so` : "no forecast yet"} />
+  <//>`;
+}
+
+/** That time was metered for which no price is set. @param {{records: BillingRecord[]}} props */
+function NoPrice({ records }) {
+  const free = records.filter(({ amount, timeBilledMs }) => amount === 0 && timeBilledMs >= 1000);
+  if (free.length === 0) return null;
+  const types = [...new Set(free.map(({ gpuTypeId }) => gpuTypeId).filter(Boolean))];
+  return html`<${Alert} tone="warn" title="Some time has no price"><p>${types.length > 0 ? `No price is set for ${types.join(", ")}.` : "Some workers have no price."} Prices an hour are in <span class="mono">[prices]</span> of the server's settings, by GPU type; <span class="mono">cpu</span> is a worker without a GPU.</p><//>`;
+}
+
+/** @param {{sums: import("../billing.js").Sum[], grouping: import("../billing.js").Grouping, names: (id: string) => string}} props */
+function Groups({ sums, grouping, names }) {
+  const all = sums.reduce((sum, { ms }) => sum + ms, 0);
+  const hasJobs = grouping.name === "owner" || grouping.name === "key";
+  if (sums.length === 0) return html`<${Card} title=${`By ${grouping.word.toLowerCase()}`}><p class="dim">Nothing in this range.</p><//>`;
+  return html`<${Card} title=${`By ${grouping.word[0] === "G" ? grouping.word : grouping.word.toLowerCase()}`} note=${count(sums.length)} flush><div class="table-box" tabindex="0"><table class="table">
+    <thead><tr><th scope="col">${grouping.word}</th>${hasJobs && html`<th scope="col" class="num">Jobs</th>`}<th scope="col" class="num">Time of workers</th><th scope="col" class="num opt2">Of all</th><th scope="col" class="num">Cost</th></tr></thead>
+    <tbody>${sums.map(({ id, ms, amount, jobs }) => html`<tr key=${id}>
+      <th scope="row">${grouping.name === "endpointId" ? html`<a href=${href(`/endpoints/${encodeURIComponent(id)}`)}>${names(id)}</a>` : names(id)}</th>
+      ${hasJobs && html`<td class="num">${count(jobs)}</td>`}<td class="num">${workerTime(ms)}</td><td class="num opt2">${all > 0 ? `${percent(ms / all)} %` : "–"}</td><td class="num">${money(amount)}</td></tr>`)}</tbody>
+  </table></div><//>`;
+}
+
+/** @param {BillingRecord[]} records */
+function download(records) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([csv(records)], { type: "text/csv" }));
+  link.download = "longshore-usage.csv";
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

@@ -1,0 +1,129 @@
+// The webhook calls of one endpoint, or of all: what became of them, their attempts, and delivering them again.
+import { html, useState } from "../dom.js";
+import * as api from "../api.js";
+import { endpointPath, href, place, setQuery } from "../router.js";
+import { count, duration, shortId, visible } from "../format.js";
+import { useEndpoint, useEndpointList } from "../fleet.js";
+import { Icon } from "../icons.js";
+import { may } from "../session.js";
+import { refresh, useRead } from "../store.js";
+import { Button } from "../ui/button.js";
+import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
+import { Dialog } from "../ui/dialog.js";
+import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { Age, Moment } from "../ui/time.js";
+import { attempt, toast } from "../ui/toast.js";
+import { WebhookSecrets } from "../ui/webhook_secrets.js";
+
+const READ_MS = 5000;
+const PAGE = 200;
+const STATES = /** @type {[string, string | null][]} */ ([["All", null], ["Failed", "FAILED"], ["Pending", "PENDING"], ["Delivered", "DELIVERED"]]);
+const SHOWN = /** @type {Record<string, {icon: string, word: string, tone: string}>} */ ({
+  DELIVERED: { icon: "completed", word: "Delivered", tone: "completed" },
+  PENDING: { icon: "queued", word: "Pending", tone: "queued" },
+  FAILED: { icon: "failed", word: "Failed", tone: "failed" },
+});
+
+export default function Webhooks() {
+  const name = place.value.params.endpoint;
+  return name ? html`<${OfOne} name=${name} />` : html`<${OfAll} />`;
+}
+
+/** @param {{name: string}} props */
+function OfOne({ name }) {
+  const { endpoint, isReadable, error, health } = useEndpoint(name);
+  if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
+  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${6} />`;
+  const path = `/v2/${encodeURIComponent(endpoint.id)}/webhooks`;
+  return html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />
+    <${Calls} path=${path} endpointOf=${() => endpoint} again=${may.jobs(endpoint.id) ? path : ""} />
+    ${may.change(endpoint.id) && html`<${WebhookSecrets} endpoint=${endpoint} />`}`;
+}
+
+function OfAll() {
+  const endpoints = useEndpointList(10000).data ?? [];
+  const endpointOf = (/** @type {any} */ call) => endpoints.find(({ id }) => id === call.endpoint) ?? { id: call.endpoint, name: call.endpoint };
+  return html`<div class="head"><h1>Webhooks</h1><p class="dim">The calls that tell other servers how jobs ended.</p></div><${Calls} path="/v1/webhooks" endpointOf=${endpointOf} again="" isOfAll />`;
+}
+
+/** @param {{path: string, endpointOf: (call: any) => any, again: string, isOfAll?: boolean}} props `again` is where all failed ones are delivered again */
+function Calls({ path, endpointOf, again, isOfAll = false }) {
+  const state = place.value.query.get("state");
+  const read = `${path}?limit=${PAGE}${state ? `&state=${state}` : ""}`;
+  const { data, error } = useRead(read, READ_MS);
+  const [opened, setOpened] = useState(/** @type {any} */ (null));
+  const all = () => attempt(async () => {
+    const { redelivered, gone } = await api.json("POST", `${again}/redeliver`);
+    refresh(path);
+    toast(`${count(redelivered)} ${redelivered === 1 ? "call is" : "calls are"} delivered again${gone > 0 ? `; ${count(gone)} cannot be, because their jobs are gone` : ""}.`);
+  }, "");
+  const chips = html`<div class="chips" role="group" aria-label="State">${STATES.map(([word, value]) => html`<button type="button" key=${word} class="chip" aria-pressed=${state === value} onClick=${() => setQuery({ state: value })}>${word}</button>`)}</div>`;
+  const hasFailed = data?.webhooks.some((/** @type {any} */ call) => call.state === "FAILED");
+  const actions = html`${chips}${again && hasFailed && html`<${Button} kind="small" icon="retry" onClick=${all}>Deliver all failed ones again<//>`}`;
+  return html`<${Paused} receivers=${data?.pausedReceivers ?? []} />
+    <${Card} title="Calls" note=${data && note(data)} flush actions=${actions}>
+      ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(path)} />` : !data ? html`<${Loading} rows=${6} />` : html`<${Table} calls=${data.webhooks} endpointOf=${endpointOf} isOfAll=${isOfAll} hasState=${state !== null} onOpen=${setOpened} />`}
+    <//>
+    ${opened && html`<${Attempts} call=${opened} endpoint=${endpointOf(opened)} onClose=${() => setOpened(null)} />`}`;
+}
+
+/** How many calls are listed, and what is not. @param {any} data */
+function note(data) {
+  const shown = count(data.webhooks.length);
+  const isPart = data.cursor || (data.of ?? 0) > data.webhooks.length;
+  const unread = data.unread ? ` The log of ${count(data.unread)} endpoints could not be read in time.` : "";
+  return (isPart ? `the newest ${shown}${data.of ? ` of ${count(data.of)}` : ""}` : shown) + unread;
+}
+
+/** Receivers that are left in peace. @param {{receivers: any[]}} props */
+function Paused({ receivers }) {
+  if (receivers.length === 0) return null;
+  return html`<${Alert} tone="warn" title=${receivers.length === 1 ? "A receiver does not respond" : `${count(receivers.length)} receivers do not respond`}>
+    ${receivers.map(({ receiver, since, until }) => html`<p key=${receiver}><span class="mono">${visible(receiver)}</span> has not responded since <${Age} at=${since} />. Calls to it wait; the next try is at <${Moment} at=${until} />.</p>`)}
+  <//>`;
+}
+
+/** @param {{calls: any[], endpointOf: (call: any) => any, isOfAll: boolean, hasState: boolean, onOpen: (call: any) => void}} props */
+function Table({ calls, endpointOf, isOfAll, hasState, onOpen }) {
+  if (calls.length === 0) return html`<${Empty}><p>${hasState ? "No call is in this state." : html`No job has named a webhook. Send <span class="mono">"webhook": "https://…"</span> beside <span class="mono">input</span>, or set one for all jobs in the endpoint's settings.`}</p><//>`;
+  return html`<div class="table-box"><table class="table">
+    <thead><tr><th scope="col">State</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col">Job</th><th scope="col" class="opt2">Event</th><th scope="col" class="opt2">Receiver</th><th scope="col" class="num">Attempts</th><th scope="col" class="opt">Last answer</th><th scope="col">Last try</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
+    <tbody>${calls.map((call) => html`<${Row} key=${call.id} call=${call} endpoint=${endpointOf(call)} isOfAll=${isOfAll} onOpen=${onOpen} />`)}</tbody>
+  </table></div>`;
+}
+
+/** What the receiver said to an attempt. @param {any} last */
+const answerOf = (last) => (last ? (last.status ? `HTTP ${last.status}` : visible(last.error ?? "no answer")) : "–");
+
+/** @param {{call: any, endpoint: any, isOfAll: boolean, onOpen: (call: any) => void}} props */
+function Row({ call, endpoint, isOfAll, onOpen }) {
+  const { icon, word, tone } = SHOWN[call.state] ?? { icon: "warn", word: call.state, tone: "cancelled" };
+  const last = call.attempts.at(-1);
+  return html`<tr>
+    <th scope="row"><span class=${`state tone-${tone}`}><${Icon} name=${icon} />${word}</span></th>
+    ${isOfAll && html`<td><a class="row-link" href=${href(endpointPath(endpoint))}>${endpoint.name}</a></td>`}
+    <td class="mono"><a class="row-link" href=${href(`${endpointPath(endpoint)}/requests/${call.job}`)}>${shortId(call.job)}</a></td>
+    <td class="opt2 mono">${call.event}</td><td class="opt2 mono one-line" title=${visible(call.receiver)}>${visible(call.receiver)}</td>
+    <td class="num">${count(last?.attempt ?? 0)}</td><td class="opt one-line" title=${last?.error ? visible(last.error) : undefined}>${answerOf(last)}</td>
+    <td class="dim"><${Age} at=${last?.at} /></td>
+    <td class="acts"><${Button} kind="quiet small" label=${`Show the attempts for ${shortId(call.job)}`} onClick=${() => onOpen(call)}>Attempts<//>${may.jobs(endpoint.id) && call.state !== "PENDING" && html`<${Button} kind="quiet small" label=${`Deliver ${shortId(call.job)} again`} onClick=${() => deliver(call, endpoint)}>Deliver again<//>`}</td>
+  </tr>`;
+}
+
+/** @param {any} call @param {any} endpoint */
+const deliver = (call, endpoint) => attempt(async () => {
+  await api.json("POST", `/v2/${encodeURIComponent(endpoint.id)}/webhooks/${encodeURIComponent(call.id)}/redeliver`);
+  refresh("/v1/webhooks");
+  refresh(`/v2/${encodeURIComponent(endpoint.id)}/webhooks`);
+}, "The webhook is called again.");
+
+/** @param {{call: any, endpoint: any, onClose: () => void}} props */
+function Attempts({ call, endpoint, onClose }) {
+  return html`<${Dialog} title=${`Attempts for job ${shortId(call.job)}`} onClose=${onClose} actions=${html`<${Button} kind="primary" onClick=${onClose}>Close<//>`}>
+    <p class="dim">${endpoint.name}, <span class="mono">${call.event}</span>, to <span class="mono">${visible(call.receiver)}</span></p>
+    ${call.attempts.map((/** @type {any} */ one) => html`<dl class="kv" key=${one.at}>
+      <dt>Attempt ${one.attempt}</dt><dd><${Moment} at=${one.at} /></dd><dt>Took</dt><dd>${duration(one.latencyMs)}</dd><dt>Answer</dt><dd>${answerOf(one)}</dd>
+      ${one.answer && html`<dt>It said</dt><dd><pre class="mono wrapped">${visible(one.answer)}</pre></dd>`}
+    </dl>`)}
+  <//>`;
+}

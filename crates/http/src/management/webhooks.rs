@@ -1,0 +1,109 @@
+//! `/v1/webhooks`: the webhook calls of all endpoints, and the receivers with an open circuit breaker.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use futures_util::StreamExt as _;
+use futures_util::stream::iter;
+use longshore_engine::{Delivery, DeliveryFilter, EndpointHandle, PausedReceiver};
+use longshore_model::limits::{REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX};
+use longshore_model::{EndpointId, Permission};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::JsonResult;
+use crate::HttpState;
+use crate::gate::auth;
+use crate::gate::rate_limits::LimitedRoute;
+use crate::jobs::webhooks::{LIST, delivery_filter, view};
+use crate::openapi::parameter::Parameter;
+use crate::openapi::schema::{array_of, count, object, reference, text, time};
+use crate::openapi::{Group, Operation};
+use crate::wire::query::Query;
+use crate::wire::rfc3339::rfc3339;
+
+/// How long the log of an endpoint may take. One that takes longer is left out, and counted in `unread`.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Logs that are read concurrently.
+const CONCURRENT: usize = 8;
+/// The parameters of an endpoint's list but its cursor: a page is the newest calls of all endpoints.
+const PARAMETERS: &[Parameter] = &[LIST[0], LIST[1], LIST[2], LIST[3]];
+
+/// The operation on the webhook calls of all endpoints.
+pub(super) fn group() -> Group {
+    let operations = vec![
+        Operation::get("ListAllWebhooks", "/v1/webhooks", list)
+            .summary("what became of webhooks, the latest first")
+            .about("Of the endpoints whose jobs the key may read: the latest calls, of which `of` match. `unread` is the \
+                    number of endpoints whose log could not be read in time. `pausedReceivers` did not respond and are \
+                    not called until a time; only a key that reads all endpoints sees them. A call counts as one \
+                    `/webhooks` of each endpoint.")
+            .gives("AllWebhooks")
+            .with(PARAMETERS),
+    ];
+    let receiver = object(
+        &[("receiver", text()), ("since", time()), ("until", time())],
+        &["receiver", "since", "until"],
+    );
+    let own = object(&[("endpoint", text())], &["endpoint"]);
+    let webhook = json!({ "allOf": [reference("Webhook"), own] });
+    let all = object(
+        &[
+            ("webhooks", array_of(&webhook)),
+            ("of", count()),
+            ("unread", count()),
+            ("pausedReceivers", array_of(&receiver)),
+        ],
+        &["webhooks", "of", "unread", "pausedReceivers"],
+    );
+    let about = "The webhook calls of all endpoints.";
+    Group { name: "Webhooks", about, operations, schemas: vec![("AllWebhooks", all)] }
+}
+
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> JsonResult {
+    let key = auth::authorize_any(&state, &headers)?;
+    let query = Query::of(&uri)?;
+    let limit = query.integer("limit", 1, REQUESTS_LIMIT_MAX as u64)?;
+    let limit = limit.map_or(REQUESTS_LIMIT_DEFAULT, |limit| limit as usize);
+    let filter = delivery_filter(&query)?;
+    let now = auth::now_for(&key, &state);
+    let mut readable = state.engine().endpoints();
+    readable.retain(|endpoint| key.permits(Permission::ReadJobs, Some(&endpoint.id()), now));
+    let _permits = key.admit_all(&state, &readable, LimitedRoute::Webhooks)?;
+    let logs: Vec<_> =
+        iter(readable).map(|endpoint| read(endpoint, filter)).buffered(CONCURRENT).collect().await;
+    let unread = logs.iter().filter(|log| log.is_none()).count();
+    let mut all: Vec<(EndpointId, Delivery)> = logs.into_iter().flatten().flatten().collect();
+    all.sort_by(|(_, a), (_, b)| Reverse((a.at(), &a.id)).cmp(&Reverse((b.at(), &b.id))));
+    let of = all.len();
+    all.truncate(limit);
+    let webhooks: Vec<Value> =
+        all.iter().map(|(endpoint, delivery)| of_endpoint(endpoint, delivery)).collect();
+    let paused =
+        if auth::reads_catalog(&state, &key) { state.engine().paused_receivers() } else { Vec::new() };
+    let paused: Vec<Value> = paused.iter().map(receiver).collect();
+    Ok(json!({ "webhooks": webhooks, "of": of, "unread": unread, "pausedReceivers": paused }).into())
+}
+
+/// The calls in the log of an endpoint; `None` if it cannot be read in time.
+async fn read(endpoint: EndpointHandle, filter: DeliveryFilter) -> Option<Vec<(EndpointId, Delivery)>> {
+    let id = endpoint.id();
+    let found = timeout(PATIENCE, endpoint.jobs().deliveries(filter)).await.ok()?.ok()?;
+    Some(found.into_iter().map(|delivery| (id, delivery)).collect())
+}
+
+fn of_endpoint(endpoint: &EndpointId, delivery: &Delivery) -> Value {
+    let mut webhook = view(delivery);
+    webhook["endpoint"] = json!(endpoint);
+    webhook
+}
+
+fn receiver(paused: &PausedReceiver) -> Value {
+    json!({
+        "receiver": paused.receiver,
+        "since": rfc3339(paused.since),
+        "until": rfc3339(paused.until),
+    })
+}

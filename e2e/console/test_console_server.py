@@ -1,0 +1,199 @@
+"""The console's pages about the server: webhooks, metrics, machines, usage and health."""
+
+import csv
+import os
+
+import pytest
+from playwright.sync_api import expect
+
+from harness.browser import key_for
+from harness.client import Api
+from harness.receiver import Receiver
+from harness.server import QUICK, Server
+from harness.wait import until
+
+CONFIG = (
+    QUICK.replace('gpu_sharing = "off"', "")
+    + """
+webhook_retry_delay_ms = 100
+webhook_attempts_max = 2
+
+[[gpus]]
+type = "NVIDIA L4"
+count = 2
+memory_gib = 22
+
+[prices]
+"NVIDIA L4" = 3600.0
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = Server(config=CONFIG, flags=("--allow-private-webhooks",)).start()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def worked(api):
+    """An endpoint with a GPU whose worker ran jobs, and its history when it has them."""
+    endpoint = api.endpoint("outcomes.py", name="Worked", gpuCount=1, gpuTypeIds=["NVIDIA L4"], idleTimeout=600, workersMin=1)
+    for mood in ("text", "text", "raise"):
+        endpoint.wait_for(endpoint.run({"mood": mood}), "COMPLETED" if mood == "text" else "FAILED", timeout_s=60)
+    total = f"/v1/endpoints/{endpoint.id}/history?last=900000"
+    until(lambda: api.ok("GET", total)["total"]["completed"] == 2, "the jobs are in a step that is over", 30)
+    return endpoint
+
+
+@pytest.fixture(params=["light", "dark"])
+def look(request, console):
+    """Opens a page at three widths in one theme, and checks it with axe at each."""
+
+    def check(path: str, heading: str):
+        for width in (1440, 1024, 390):
+            tab = console(width=width, color_scheme=request.param).sign_in(path=path)
+            expect(tab.page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+            expect(tab.page.locator(".loading")).to_have_count(0)
+            assert tab.axe() == [] and tab.sideways() <= 0
+            if folder := os.environ.get("LONGSHORE_SHOTS"):
+                tab.page.screenshot(path=f"{folder}/{heading}-{width}-{request.param}.png", full_page=True)
+
+    return check
+
+
+@pytest.mark.parametrize(
+    "path, heading",
+    [("/machines", "Machines"), ("/usage", "Usage and cost"), ("/health", "Health"), ("/webhooks", "Webhooks")],
+)
+def test_pages_of_the_server_are_usable_at_every_width(look, worked, path, heading):
+    look(path, heading)
+
+
+def test_the_metrics_are_usable_at_every_width(look, worked):
+    look(f"/endpoints/{worked.id}/metrics?compare=1", "Worked")
+
+
+def test_metrics_show_every_chart_and_compare_with_the_range_before(console, worked):
+    page = console().sign_in(path=f"/endpoints/{worked.id}").page
+    page.get_by_role("link", name="Metrics").click()
+    for title in ("Jobs", "Submitted a second", "Not completed", "Delay", "Run time", "Cold starts"):
+        expect(page.get_by_role("img", name=f"{title}, latest")).to_be_visible()
+    figures = page.get_by_role("region", name="Figures of this range")
+    expect(figures.get_by_role("row").filter(has_text="Completed")).to_contain_text("2")
+    expect(figures.get_by_role("row").filter(has_text="Failed, of those that ended")).to_contain_text("33 %")
+    page.get_by_role("button", name="Compare with the range before").click()
+    expect(figures.get_by_role("columnheader", name="The range before")).to_be_visible()
+    assert "compare=1" in page.url
+    page.reload()
+    expect(figures.get_by_role("columnheader", name="Change")).to_be_visible()
+
+
+def test_machines_show_who_has_a_gpu_and_who_waits(console, api, worked):
+    waiting = api.endpoint("echo.py", name="Too large", gpuCount=2, gpuTypeIds=["NVIDIA L4"])
+    job = waiting.run({})
+    page = console().sign_in(path="/machines").page
+    gpus = page.get_by_role("region", name="GPUs", exact=True)
+    expect(gpus.get_by_role("row").filter(has_text="Worked")).to_have_count(1)
+    expect(gpus.get_by_role("row").filter(has_text="free")).to_have_count(1)
+    line = page.get_by_role("region", name="Waiting for GPUs")
+    expect(line).to_contain_text("1. Too large wants 2 × NVIDIA L4 for each worker", timeout=30_000)
+    waiting.cancel(job)
+    expect(line).to_have_count(0, timeout=30_000)
+    [machine] = api.ok("GET", "/v1/machines")
+    assert [gpu["endpoint"] for gpu in machine["gpus"]].count(worked.id) == 1
+    assert machine["cpuCount"] >= 1 and 0 < machine["memoryFreeBytes"] <= machine["memoryBytes"]
+
+
+def test_usage_has_the_cost_and_a_file_of_it(console, api, worked):
+    def billed():
+        records = api.ok("GET", "/v1/billing/endpoints")
+        return sum(record["amount"] for record in records) > 0
+
+    until(billed, "the running worker is metered", 90)
+    page = console().sign_in(path="/usage").page
+    row = page.get_by_role("region", name="By endpoint").get_by_role("row").filter(has_text="Worked")
+    expect(row).to_be_visible()
+    page.get_by_role("button", name="GPU type").click()
+    expect(page.get_by_role("region", name="By GPU type").get_by_role("row").filter(has_text="NVIDIA L4")).to_be_visible()
+    assert "by=gpuTypeId" in page.url
+    page.get_by_role("button", name="Show Cost as a table").click()
+    expect(page.get_by_role("region", name="Cost", exact=True).get_by_role("columnheader", name="NVIDIA L4")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    rows = list(csv.DictReader(download.value.path().read_text().splitlines()))
+    assert {row["gpuTypeId"] for row in rows} >= {"NVIDIA L4"} and sum(float(row["amount"]) for row in rows) > 0
+
+
+def test_health_shows_the_state_and_what_the_operator_changed(console, api, worked):
+    page = console().sign_in(path="/health").page
+    expect(page.get_by_text("Ready", exact=True)).to_be_visible()
+    changed = page.get_by_role("region", name="Changed settings")
+    expect(changed.get_by_role("row").filter(has_text="ping_interval_ms")).to_contain_text("3000")
+    expect(page.get_by_text("stored unencrypted")).to_be_visible()
+    facts = api.ok("GET", "/v1/server")
+    assert facts["commits"]["count"] > 0 and facts["commits"]["failed"] == 0
+    assert facts["connections"]["open"] >= 1 and facts["bytes"]["resident"] > 1_000_000
+    api.ok("POST", "/v1/server/drain")
+    expect(page.get_by_role("heading", name="Draining")).to_be_visible(timeout=30_000)
+    api.call("DELETE", "/v1/server/drain")
+    expect(page.get_by_role("heading", name="Draining")).to_have_count(0, timeout=30_000)
+
+
+def test_webhooks_of_all_endpoints_are_listed_and_delivered_again(console, api, worked):
+    with Receiver(500, 500, 200) as receiver:
+        job = worked.run({"mood": "text"}, webhook=receiver.url)
+        page = console().sign_in(path="/webhooks").page
+        row = page.get_by_role("row").filter(has_text=job[-12:])
+        expect(row).to_contain_text("Failed", timeout=40_000)
+        expect(row).to_contain_text("HTTP 500")
+        row.get_by_role("button", name="Show the attempts").click()
+        expect(page.get_by_role("dialog")).to_contain_text("Attempt 2")
+        page.get_by_role("dialog").get_by_role("button", name="Close").last.click()
+        row.get_by_role("button", name="again").click()
+        expect(row).to_contain_text("Delivered", timeout=40_000)
+        assert len(receiver.wait_for(3)) == 3
+    page.get_by_role("button", name="Pending").click()
+    expect(page.get_by_text("No call is in this state.")).to_be_visible()
+
+
+def test_the_secret_of_an_endpoint_is_shown_once_and_removed(console, api, worked):
+    page = console().sign_in(path=f"/endpoints/{worked.id}/webhooks").page
+    page.get_by_role("button", name="Make a secret").click()
+    expect(page.get_by_role("dialog")).to_contain_text("whsec_")
+    page.get_by_role("button", name="I have kept it").click()
+    expect(page.get_by_text("whsec_")).to_have_count(0)
+    card = page.get_by_role("region", name="Signing secret")
+    expect(card).to_contain_text("in use")
+    card.get_by_role("button", name="Remove").click()
+    card.get_by_role("button", name="Sure?").click()
+    expect(card).to_contain_text("Webhooks are not signed.")
+
+
+def test_a_receiver_that_does_not_respond_is_named(console, api, worked):
+    with Receiver() as receiver:
+        gone = receiver.url
+    for _ in range(6):
+        worked.run({"mood": "text"}, webhook=gone)
+    page = console().sign_in(path="/webhooks").page
+    alert = page.get_by_text("has not responded since")
+    expect(alert).to_be_visible(timeout=60_000)
+    [paused] = api.ok("GET", "/v1/webhooks")["pausedReceivers"]
+    assert paused["receiver"] in gone and paused["since"] <= paused["until"]
+
+
+def test_what_a_key_may_not_see_is_not_asked_for(console, api, server, worked):
+    key = key_for(api, {"scope": "read", "endpointIds": [worked.id]})["key"]
+    tab = console().sign_in(key)
+    for name in ("Machines", "Usage and cost", "Health"):
+        expect(tab.page.get_by_role("link", name=name)).to_have_count(0)
+    for path in ("/machines", "/usage", "/health"):
+        tab.go(path)
+        expect(tab.page.get_by_text("Only a key that reads all endpoints")).to_be_visible()
+    other = api.external(name="Another")
+    limited = Api(server, key)
+    listed = limited.ok("GET", "/v1/webhooks")
+    assert {call["endpoint"] for call in listed["webhooks"]} <= {worked.id} and listed["pausedReceivers"] == []
+    assert limited.call("GET", "/v1/machines").status_code == 401
+    assert other.id != worked.id
