@@ -165,14 +165,24 @@ def test_ctrl_c_ends_the_wait_and_not_the_job(cli, endpoint):
 def test_a_wait_outlives_a_restart_of_the_server(cli, fresh_server):
     server = fresh_server()
     endpoint = Api(server).external()
-    waiting = Cli(Path(cli.env["XDG_CONFIG_HOME"]), server.url).spawn("run", endpoint.id, "--wait")
-    until(lambda: endpoint.health()["jobs"]["inQueue"] == 1, "the job is in the queue")
+    cli = Cli(Path(cli.env["XDG_CONFIG_HOME"]), server.url)
+    ours, theirs = pty.openpty()
+    waiting = subprocess.Popen(
+        cli.command("run", endpoint.id, "--wait"), stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True,
+        env=cli.environment(TERM="xterm"),
+    )
+    os.close(theirs)
+    # The job's position is shown once the request that submits it has its answer.
+    shown = b""
+    while b"queued, position 1 of 1" not in shown:
+        shown += os.read(ours, 65536)
     server.kill()
     server.start()
     worker = FakeWorker(endpoint)
     worker.done(worker.take()["id"], {"output": "still here"})
-    out, err = waiting.communicate(timeout=60)
-    assert (waiting.returncode, out) == (0, '"still here"\n'), err
+    out, _ = waiting.communicate(timeout=60)
+    assert (waiting.returncode, out) == (0, '"still here"\n'), shown
+    os.close(ours)
 
 
 def test_a_terminal_shows_the_position_then_the_progress_then_the_end(cli, endpoint, worker):

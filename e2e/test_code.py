@@ -2,14 +2,17 @@
 or the server's program was moved; and archives cost no memory."""
 
 import io
+import os
 import shutil
 import signal
+import subprocess
 import sys
 import tarfile
 import zlib
 from pathlib import Path
 
 import pytest
+import requests
 
 from harness import processes
 from harness.client import HANDLERS, Api, Endpoint, unique
@@ -174,3 +177,41 @@ def test_code_that_is_not_there_is_refused(api):
         template = api.template()
         answer = api.call("PATCH", f"/v1/templates/{template['id']}", json={"workdir": f"code:{code}"})
         assert answer.status_code == 400 and reason in answer.text, answer.text
+
+
+def test_a_worker_of_another_computer_fetches_its_code_and_nothing_else(api, server, tmp_path):
+    name = unique("fetched")
+    worker = (HANDLERS / "echo.py").read_text().replace('"echo"', '"fetched"')
+    manifest = f'command = ["{sys.executable}", "-u", "worker.py"]\n'
+    body = archive({"worker.py": worker, "lib/deep.py": "x = 1", "longshore.toml": manifest})
+    version = keep(api, name, body).json()
+    template = {"name": name, "imageName": "code", "workdir": version["workdir"]}
+    mine = api.external(templateId=api.ok("POST", "/v1/templates", json=template)["id"])
+    given = mine.worker_token()
+    url = given["env"]["LONGSHORE_CODE_URL"]
+    assert url.endswith(f"/v2/{mine.id}/code/{version['hash']}")
+    token = {"Authorization": f"Bearer {given['token']}"}
+    assert requests.get(url, headers=token).content == body
+    rest = requests.get(url, headers=token | {"Range": "bytes=7-"})
+    assert (rest.status_code, rest.content) == (206, body[7:])
+    assert requests.get(url, headers={"Authorization": f"Bearer {api.key}"}).status_code == 401, "no client may read code"
+    assert requests.get(url[:-1] + ("0" if url[-1] != "0" else "1"), headers=token).status_code == 404
+
+    cache = tmp_path / "cache"
+    environment = os.environ | given["env"]
+    command = [binary(), "code-worker", "--cache", str(cache)]
+    stored = server.data / "code" / name / f"{version['hash']}.tgz"
+    stored.write_bytes(archive({"worker.py": "raise SystemExit('not this')"}))
+    refused = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert refused.returncode == 1 and "is not the code" in refused.stdout + refused.stderr, refused
+    assert not list(cache.glob("*")), "nothing of it was kept"
+    stored.unlink()
+    refused = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert "deploy the same folder again" in refused.stdout + refused.stderr, refused
+    assert keep(api, name, body).json() == version
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+        try:
+            assert mine.runsync({"n": 1})["output"]["fetched"] == {"n": 1}
+        finally:
+            process.terminate()
+    assert (cache / version["hash"] / "lib/deep.py").read_text() == "x = 1"

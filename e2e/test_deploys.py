@@ -146,6 +146,12 @@ def test_a_field_in_the_manifest_is_any_of_the_endpoints_and_a_wrong_one_is_name
     assert (record["models"], record["gpuTypeIds"], record["gpuCount"]) == (["m"], ["A"], 2)
     assert (record["webhook"], record["webhookEvents"], record["flashboot"]) == ("http://example.com/", ["failed"], False)
     before = opened(api, name).record
+    for option in (("--env", "1A=hush"), ("--secret", "1A=TOKEN"), ("--secret", "hf-token")):
+        done = cli.run("deploy", target, *option)
+        fails(done, USAGE, "must be of the form ^[A-Za-z_][A-Za-z0-9_]*$")
+        assert "hush" not in done.err
+    project(tmp_path, name, {"1A": "hush"})
+    fails(cli.run("deploy", target), 1, '`env` in longshore.toml has the name "1A"')
     for wrong, reason in (
         ("gpuTypeIDs = []", "did you mean `gpuTypeIds`?"),
         ("workersMaxx = 1", "did you mean `workersMax`?"),

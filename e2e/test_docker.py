@@ -4,75 +4,15 @@ import json
 import os
 import subprocess
 
-import pytest
-
-from harness import docker
 from harness.client import Api, unique
-from harness.docker import PASSWORD, DockerDaemon, Registry, StallingProxy
+from harness.docker import PASSWORD, StallingProxy
+from harness.docker_endpoint import IMAGE, api, cause, config, daemon, docked, end, endpoint, needs_docker, registry  # noqa: F401
 from harness.server import ADMIN_KEY, QUICK, Server
 from harness.wait import until
 
-REASON = docker.reason_not_to_run()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=f"NOT RUN: workers in containers: {REASON}")
+pytestmark = needs_docker
 
-IMAGE = "longshore-test-worker:1"
 LARGE = "longshore-test-large:1"
-
-
-@pytest.fixture(scope="module")
-def daemon():
-    daemon = DockerDaemon().start()
-    daemon.make_image(IMAGE)
-    yield daemon
-    daemon.close()
-
-
-@pytest.fixture(scope="module")
-def registry():
-    registry = Registry()
-    yield registry
-    registry.close()
-
-
-def config(daemon, **more) -> str:
-    lines = [f'{name} = {json.dumps(value)}' for name, value in more.items()]
-    return QUICK + f'[docker]\nsocket = "unix://{daemon.socket}"\n' + "\n".join(lines) + "\n"
-
-
-@pytest.fixture(scope="module")
-def docked(daemon):
-    """A server that runs containers."""
-    server = Server(config=config(daemon)).start()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def api(docked) -> Api:
-    return Api(docked)
-
-
-def endpoint(api: Api, image: str = IMAGE, template: dict | None = None, **fields):
-    """An endpoint whose workers are containers."""
-    inline = {"name": unique("template"), "imageName": image, **(template or {})}
-    made = api.ok("POST", "/v1/templates", json=inline)
-    return api.endpoint(provider="docker", computeType="CPU", templateId=made["id"], workersMax=1, **fields)
-
-
-def cause(endpoint, code: str) -> dict:
-    """The first cause of the waiting jobs, once it is this one."""
-
-    def told():
-        cause = endpoint.ok("GET", "/explain")["cause"]
-        assert cause["code"] == code, cause
-        return cause
-
-    return until(told, f"the cause {code}", 30)
-
-
-def end(endpoint) -> None:
-    """Deletes an endpoint."""
-    assert endpoint.api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code < 300
 
 
 def test_a_container_gets_what_images_expect(api, daemon):

@@ -17,7 +17,8 @@ from test_cli import TIMED_OUT, UNAUTHORIZED, Cli, fails
 from test_gpus import LARGE, MACHINE
 
 BLOCKING = {
-    "store_failing", "draining", "paused", "provider_unavailable", "gpu_impossible", "start_failed", "workers_crash", "no_external_worker"
+    "store_failing", "draining", "paused", "provider_unavailable", "gpu_impossible", "start_failed", "workers_crash",
+    "workers_unhealthy", "no_external_worker",
 }
 SPAN = r"\d+(\.\d)? (ms|s|min|h)"
 
@@ -159,6 +160,8 @@ def test_a_start_that_hangs(api):
     job = endpoint.run()
     starting = wait_cause(endpoint, job, "worker_starting", rf"^1 worker has been starting for {SPAN}: it loads\.$")
     assert starting["cause"]["details"]["stage"] == "loading"
+    late = r"It is replaced if it asks for no job within 10 s \(`startPatienceMs`\)\.$"
+    wait_cause(endpoint, job, "worker_starting", late)
     text = rf"^It asked for no job within 10 s \(`startPatienceMs`\) and was ended\."
     answer = wait_cause(endpoint, job, "start_failed", text, 30)
     assert answer["cause"]["title"] == "A worker does not become ready"

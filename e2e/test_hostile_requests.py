@@ -264,7 +264,7 @@ WORKER_BODIES = {
 @pytest.mark.parametrize("kind", ["job-done", "job-stream"])
 @pytest.mark.parametrize("name", WORKER_BODIES)
 def test_a_workers_report_that_is_made_to_hurt(endpoint, worker, name, kind):
-    """A worker hears 200 whatever it says, and its job comes to an end or goes on, as it said."""
+    """A worker gets 200 for every report, and its job ends or goes on, as the report says."""
     job = endpoint.run()
     worker.take()
     assert worker.post(kind, job, WORKER_BODIES[name]).status_code == 200
@@ -313,7 +313,7 @@ PATHS = [
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path[:40])
 def test_paths_that_are_made_to_confuse(server, endpoint, path):
-    """Nothing but a refusal, in the usual shape; the same 401 without a key, whatever the path."""
+    """Nothing but a refusal, in the usual shape; the same 401 without a key on every path."""
     path = path.format(endpoint=endpoint.id)
     for key, right in ((ADMIN_KEY, (400, 404)), (None, (401, 404))):
         with Wire(server.port) as wire:

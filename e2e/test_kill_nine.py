@@ -19,7 +19,7 @@ from harness.receiver import Receiver
 from harness.server import QUICK, Server
 from harness.wait import until
 
-KILLS = int(os.environ.get("LONGSHORE_KILLS", "15"))
+KILLS = int(os.environ.get("LONGSHORE_KILLS", "10"))
 SEED = int(os.environ.get("LONGSHORE_SEED", "1"))
 CONFIG = QUICK + "webhook_retry_delay_ms = 300\n"
 WORKERS_MIN = {"plain": 1, "many": 0, "stream": 0}

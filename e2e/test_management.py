@@ -134,7 +134,7 @@ def test_a_slug_is_what_model_identifiers_are(server, api, slug):
         assert api.ok("POST", f"{mount}/{escaped}/runsync?wait=1000", json={"input": {}})["status"] == "IN_QUEUE"
     assert api.ok("GET", f"/v2/{escaped}/openai/v1/models")["data"][0]["id"] == "m"
     assert api.call("GET", f"/v2/{escaped.swapcase()}/health").status_code == 404, "matched exactly"
-    # Unique whatever its case, and apart from ids.
+    # Unique regardless of case, and different from all ids.
     for other in (slug, slug.upper(), slug.lower(), endpoint.id, endpoint.id.upper()):
         body = {"templateId": endpoint.record["templateId"], "provider": "external", "slug": other}
         assert "is taken" in assert_error(api.call("POST", "/v1/endpoints", json=body), 400)["error"]

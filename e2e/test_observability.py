@@ -6,6 +6,8 @@ import re
 import shutil
 import socket
 import subprocess
+import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,10 @@ from test_cli import Cli
 from test_gpus import LARGE, MACHINE
 
 from harness.client import Api
-from harness.server import ADMIN_KEY, Server
+from harness.collector import Collector
+from harness.fake_worker import FakeWorker
+from harness.nodes import METRICS
+from harness.server import ADMIN_KEY, QUICK, Server
 from harness.wait import until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,8 +73,8 @@ def test_the_manual_has_every_metric_and_no_other(server):
     used(server)
     names = set(re.findall(r"^# TYPE (\S+)", metrics(server), re.M))
     described = set(re.findall(r"`((?:longshore|process)_[a-z_0-9]+)`", MANUAL.read_text()))
-    # A server without TLS has no certificate.
-    assert described - {"longshore_tls_expiry_timestamp_seconds"} == names
+    # A server without TLS has no certificate, and one without peers is no node.
+    assert described - {"longshore_tls_expiry_timestamp_seconds"} - METRICS == names
 
 
 def test_promtool_accepts_the_rules_and_each_alert_fires_when_it_must():
@@ -110,7 +115,7 @@ def prometheus(folder: Path, server: Server):
         port = free.getsockname()[1]
     with (folder / "prometheus.log").open("wb") as log:
         process = subprocess.Popen(
-            ["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb", f"--web.listen-address=127.0.0.1:{port}"],
+            ["prometheus", "--enable-feature=exemplar-storage", "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb", f"--web.listen-address=127.0.0.1:{port}"],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
         )
     try:
@@ -171,3 +176,33 @@ def test_every_panel_of_the_dashboard_has_data(tmp_path, server):
 def is_known(url: str, query: str) -> bool:
     """Whether a query has a result that is a number."""
     return any(one["value"][1] != "NaN" for one in answer(url, query))
+
+
+def test_a_histogram_leads_to_the_trace_of_a_job(tmp_path, fresh_server):
+    with Collector() as collector:
+        server = fresh_server(config=f'{QUICK}otlp_endpoint = "{collector.url}"\n')
+        endpoint = Api(server).external()
+        worker = FakeWorker(endpoint)
+        with prometheus(tmp_path, server) as url:
+            until(lambda: is_up(url), "Prometheus answers", 60)
+            job = endpoint.run({})
+            worker.take()
+            worker.chunk(job, "a")
+            worker.done(job, {"output": 1})
+            query = f'{{__name__=~"longshore_job_.*_seconds_bucket",endpoint="{endpoint.id}"}}'
+
+            def traces() -> dict[str, str]:
+                asked = {"query": query, "start": time.time() - 600, "end": time.time() + 600}
+                shown = requests.get(f"{url}/api/v1/query_exemplars", params=asked, timeout=30).json()
+                assert shown["status"] == "success", shown
+                return {
+                    one["seriesLabels"]["__name__"]: exemplar["labels"]["trace_id"]
+                    for one in shown["data"] for exemplar in one["exemplars"]
+                }
+
+            kinds = ("delay", "execution", "first_chunk")
+            all_three = {f"longshore_job_{kind}_seconds_bucket": uuid.UUID(job).hex for kind in kinds}
+            until(lambda: traces() == all_three, "each histogram has an example", 60)
+            assert collector.wait_for(uuid.UUID(job).hex, "job", "attempt")
+    # Text without examples for all that do not ask.
+    assert "trace_id" not in metrics(server)

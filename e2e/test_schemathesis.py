@@ -15,7 +15,7 @@ from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY
 
-EXAMPLES = os.environ.get("LONGSHORE_OPENAPI_EXAMPLES", "4")
+EXAMPLES = os.environ.get("LONGSHORE_OPENAPI_EXAMPLES", "2")
 SEED = os.environ.get("LONGSHORE_OPENAPI_SEED", "1")
 CHECKS = [
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance",
@@ -80,6 +80,8 @@ def test_every_answer_is_as_the_document_says(world, tmp_path):
         "--seed", SEED, "--suppress-health-check", "too_slow", "--request-timeout", "60", "--continue-on-failure", "--warnings", "off",
         # A stream without an end.
         "--exclude-operation-id", "StreamEvents",
+        # Every method is the worker's, and so is what it answers.
+        "--exclude-path-regex", "^/lb/",
     ]
     run = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
     print(run.stdout)

@@ -188,7 +188,9 @@ def test_lines_of_the_json_log_have_plain_values(fresh_server):
     endpoint.run()
     ended = until(lambda: [line for line in server.log().splitlines() if "worker exited" in line], "a worker crashed")
     fields = json.loads(ended[0])
-    assert isinstance(fields["code"], int) and "signal" not in fields and isinstance(fields["ran_ms"], int), fields
+    assert fields["endpoint"] == endpoint.id and fields["worker"], fields
+    assert isinstance(fields["code"], int) and "signal" not in fields and isinstance(fields["ranMs"], int), fields
+    assert (fields["event"], fields["level"]) == ("worker.exited", "warn") and fields["ts"].endswith("Z"), fields
     lines = [json.loads(line) for line in server.log().splitlines() if line.startswith("{")]
     assert not [line for line in lines if "Some(" in json.dumps(line) or '"None"' in json.dumps(line)]
 
@@ -207,7 +209,7 @@ def test_every_change_is_in_the_audit_log_without_its_values(fresh_server):
     boss.ok("PATCH", f"/v1/endpoints/{endpoint.id}", json={"workersMax": 7}, headers={"X-Request-ID": "change-1"})
     assert boss.call("POST", "/v1/templates", json={"name": "no"}).status_code == 401
     assert api.call("PATCH", f"/v1/endpoints/{endpoint.id}", json={"workersMax": "hush-7d1"}).status_code == 400
-    # Nobody's requests are nowhere, and looking changes nothing.
+    # Requests without a valid key and reading requests are not in the audit log.
     assert Api(server, "ls_x").call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 401
     boss.ok("GET", f"/v1/endpoints/{endpoint.id}")
 

@@ -84,6 +84,21 @@ def test_crash_loop_backs_off_and_says_why(fresh_server):
     holds(lambda: server.log().count("no model file") - before <= 8, "starts back off", 5, 0.2)
 
 
+def test_workers_run_where_the_session_is_led_from_outside_of_the_pid_namespace(fresh_server):
+    """As in a container that did not begin a session: `getsid` answers 0 there."""
+    isolated = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+    tried = subprocess.run([*isolated, "ps", "-o", "sid=", "-p", "1"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        pytest.skip(f"NOT RUN, because a PID namespace cannot be made (are we root?): {tried.stderr}")
+    assert tried.stdout.strip() == "0"
+    server = fresh_server(prefix=isolated)
+    endpoint = Api(server).endpoint("echo.py")
+    assert endpoint.runsync({"n": 1}, wait_ms=40000)["output"]["echo"] == {"n": 1}
+    # The namespace ends with its first process. `unshare` does not pass SIGTERM on to it.
+    server.kill()
+    until(lambda: not endpoint.workers() and not processes.started_under(server.data), "the namespace has ended")
+
+
 # Jobs that must end
 
 

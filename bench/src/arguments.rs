@@ -47,6 +47,9 @@ pub struct Arguments {
     /// The Python whose packages include the official SDK; `cargo xtask bench` installs one and sets it
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
+    /// The Python whose packages include the SDK and those of `worker/requirements.txt`, for `cold-start`; set as `--python` is
+    #[arg(long, value_name = "PATH")]
+    pub heavy_python: Option<PathBuf>,
     /// List the scenarios and exit
     #[arg(long)]
     pub list: bool,
@@ -74,7 +77,7 @@ pub enum Part {
     /// The server that measures a baseline.
     #[command(hide = true)]
     Floor {
-        /// `echo`, `durable-echo` or `loopback`.
+        /// `echo`, `durable-echo`, `loopback` or `http-worker`.
         which: String,
     },
 }

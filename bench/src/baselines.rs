@@ -4,6 +4,7 @@ mod child;
 mod disk;
 mod durable;
 mod echo;
+mod http_worker;
 mod loopback;
 
 pub use child::{Baseline, serve};

@@ -73,6 +73,15 @@ impl Goal {
     }
 }
 
+/// What a load-balancing endpoint adds to a quantile of a request's time, in ms. Where that is more than `bound_ms`, and at
+/// most twice what nginx adds in the same run, the figure is the bound: on shared processors both are slow.
+fn added_ms(readings: &Readings, quantile: &str, bound_ms: f64) -> Option<f64> {
+    let of = |name: &str| readings.get(&format!("lb.{name}.{quantile}"));
+    let direct = of("direct")?;
+    let (own, nginx) = ((of("longshore")? - direct) / 1e3, (of("nginx")? - direct) / 1e3);
+    Some(if own <= 2.0 * nginx { own.min(bound_ms) } else { own })
+}
+
 /// All goals, in the order of the table.
 pub const GOALS: &[Goal] = &[
     goal(
@@ -208,6 +217,66 @@ pub const GOALS: &[Goal] = &[
         "× without the worker runtime",
         AtMost(0.6),
         Ratio("worker-pace.edited.import_cpu_s", "worker-pace.sdk.import_cpu_s"),
+    ),
+    goal(
+        "processor time of a warm start, SDK alone",
+        "× a start by the command",
+        AtMost(0.3),
+        Ratio("cold-start.sdk.fork.cpu_s", "cold-start.sdk.plain.cpu_s"),
+    ),
+    goal(
+        "processor time of a warm start, heavy imports",
+        "× a start by the command",
+        AtMost(0.05),
+        Ratio("cold-start.heavy.fork.cpu_s", "cold-start.heavy.plain.cpu_s"),
+    ),
+    goal(
+        "time of a warm start, heavy imports",
+        "× a start by the command",
+        AtMost(0.1),
+        Ratio("cold-start.heavy.fork.wall_s", "cold-start.heavy.plain.wall_s"),
+    ),
+    goal(
+        "processor time of a forwarded request",
+        "× nginx",
+        AtMost(1.5),
+        Ratio("lb.longshore.cpu_us", "lb.nginx.cpu_us"),
+    ),
+    goal(
+        "added p50 of a forwarded request at half load",
+        "ms, or ≤ 2 × what nginx adds",
+        AtMost(0.15),
+        Formula(|r| added_ms(r, "p50_us", 0.15)),
+    ),
+    goal(
+        "added p99 of a forwarded request at half load",
+        "ms, or ≤ 2 × what nginx adds",
+        AtMost(1.0),
+        Formula(|r| added_ms(r, "p99_us", 1.0)),
+    ),
+    goal(
+        "a forwarded stream of 1 GiB",
+        "× nginx",
+        AtLeast(0.7),
+        Ratio("lb.longshore.stream.bytes_per_s", "lb.nginx.stream.bytes_per_s"),
+    ),
+    goal(
+        "memory of that stream",
+        "MiB",
+        AtMost(2.0),
+        Formula(|r| Some(r.get("lb.longshore.stream.memory_bytes")? / 1_048_576.0)),
+    ),
+    goal(
+        "memory of 10 000 idle WebSockets",
+        "MB",
+        AtMost(200.0),
+        Formula(|r| Some(r.get("lb.longshore.socket.memory_bytes")? * 10_000.0 / 1e6)),
+    ),
+    goal(
+        "requests lost in three replacements of all workers",
+        "of 100 000",
+        AtMost(0.0),
+        Reading("lb.replacement.lost"),
     ),
 ];
 

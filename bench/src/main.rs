@@ -68,9 +68,10 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let cores = Cores::claim().map_err(|error| format!("cannot choose a processor: {error}"))?;
     let Arguments { quick, crowd, peers, .. } = arguments.clone();
     // Workers run in a folder of their own.
-    let python = arguments.python.as_deref().map(std::path::absolute).transpose();
-    let python = python.map_err(|error| error.to_string())?;
-    let context = ScenarioContext { server, data, cores, peers, python, quick, crowd };
+    let absolute = |path: &Option<PathBuf>| path.as_deref().map(std::path::absolute).transpose();
+    let python = absolute(&arguments.python).map_err(|error| error.to_string())?;
+    let heavy_python = absolute(&arguments.heavy_python).map_err(|error| error.to_string())?;
+    let context = ScenarioContext { server, data, cores, peers, python, heavy_python, quick, crowd };
     let mut report = Report {
         command: arguments.as_typed(),
         began: machine::now_utc(),

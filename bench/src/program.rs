@@ -65,6 +65,11 @@ impl Program {
         Err(format!("{} did not listen within {} s", self.name, START_TIME_MAX.as_secs()))
     }
 
+    /// The process id of the program.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }

@@ -3,8 +3,10 @@
 
 mod all_processors;
 mod baseline;
+mod cold_start;
 mod end_to_end;
 mod half_load;
+mod lb;
 mod mass_expiry;
 mod million;
 mod parked;
@@ -54,6 +56,8 @@ pub const SCENARIOS: &[Scenario] = &[
     million::SCENARIO,
     mass_expiry::SCENARIO,
     worker_pace::SCENARIO,
+    cold_start::SCENARIO,
+    lb::SCENARIO,
 ];
 
 /// What every scenario needs.
@@ -69,6 +73,8 @@ pub struct ScenarioContext {
     pub peers: Option<PathBuf>,
     /// The Python with the official SDK that workers run with; `None` without `--python`.
     pub python: Option<PathBuf>,
+    /// A Python with the packages of `worker/requirements.txt`; `None` without `--heavy-python`.
+    pub heavy_python: Option<PathBuf>,
     /// Whether everything is small and short, as a check of the bench itself.
     pub quick: bool,
     /// Jobs of a crowd, if not one million.
@@ -93,7 +99,16 @@ impl ScenarioContext {
     ///
     /// If the server does not start.
     pub fn start_server(&self) -> Result<Server, String> {
-        Server::start(&self.server, &self.data, self.cores)
+        self.start_server_with("")
+    }
+
+    /// As [`ScenarioContext::start_server`], with these lines of settings.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not start.
+    pub fn start_server_with(&self, settings: &str) -> Result<Server, String> {
+        Server::start(&self.server, &self.data, self.cores, settings)
     }
 
     /// Runs a closed loop without sleeping, if the generator has its own processor.

@@ -18,6 +18,7 @@ use crate::load::ask;
 
 const ADMIN_KEY: &str = "ls_bench_0123456789abcdef0123456789abcdef";
 const START_TIME_MAX: Duration = Duration::from_mins(1);
+const REPLACEMENT_TIME_MAX: Duration = Duration::from_mins(5);
 /// The bench's workers do not ping. All other settings are the defaults, without rate limits.
 const CONFIG: &str = "ping_interval_ms = 3600000\nlog_level = \"warn\"\nrate_limits = \"off\"\n";
 
@@ -34,16 +35,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server with a new directory in `data` and waits until it is ready.
+    /// Starts a server with a new directory in `data` and these lines of settings, and waits until it is ready.
     ///
     /// # Errors
     ///
     /// If the server exits or is not ready in time.
-    pub fn start(binary: &Path, data: &Path, cores: Cores) -> Result<Self, String> {
+    pub fn start(binary: &Path, data: &Path, cores: Cores, settings: &str) -> Result<Self, String> {
         let folder = tempfile::tempdir_in(data);
         let folder =
             folder.map_err(|error| format!("cannot create a directory in {}: {error}", data.display()))?;
-        fs::write(folder.path().join("config.toml"), CONFIG)
+        fs::write(folder.path().join("config.toml"), format!("{CONFIG}{settings}"))
             .map_err(|error| format!("cannot write the server's config: {error}"))?;
         let began = Instant::now();
         let child = spawn(binary, folder.path(), cores)?;
@@ -143,8 +144,7 @@ impl Server {
     ///
     /// If the server refuses the request.
     pub fn worker_env(&self, endpoint: &Endpoint) -> Result<BTreeMap<String, String>, String> {
-        let id = endpoint.mount.trim_start_matches("/v2/");
-        let token = self.manage(&format!("/v1/endpoints/{id}/worker-token"), &json!({}))?;
+        let token = self.manage(&format!("/v1/endpoints/{}/worker-token", endpoint.id()), &json!({}))?;
         let env: BTreeMap<String, String> =
             serde_json::from_value(token["env"].clone()).map_err(|error| format!("worker-token: {error}"))?;
         // The addresses in it have the host of the request, which is no name that workers can look up.
@@ -161,19 +161,121 @@ impl Server {
         self.endpoint_with_durability("synced")
     }
 
+    /// Creates an endpoint whose one worker this server starts. The worker runs `handler`, which imports these packages.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses a request.
+    pub fn endpoint_of_handler(
+        &self,
+        python: &Path,
+        handler: &Path,
+        imports: &str,
+        flashboot: bool,
+    ) -> Result<Endpoint, String> {
+        let template = json!({
+            "dockerStartCmd": [python, "-u", handler], "env": {"IMPORTS": imports},
+        });
+        self.create(
+            template,
+            json!({"provider": "process", "workersMax": 1, "idleTimeout": 3600, "flashboot": flashboot}),
+        )
+    }
+
+    /// Creates a load-balancing endpoint whose workers are this program's `floor http-worker`, and waits until one answers.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses a request, or no worker answers in time.
+    pub fn forwarded_endpoint(&self, worker: &Path) -> Result<ForwardedEndpoint, String> {
+        let template = json!({"name": "forwarded", "imageName": "bench", "dockerStartCmd": [worker, "floor", "http-worker"]});
+        let template = self.manage("/v1/templates", &template)?;
+        let endpoint = self.manage(
+            "/v1/endpoints",
+            &json!({
+                "name": "forwarded", "type": "LB", "provider": "process", "templateId": template["id"],
+                "workersMin": 2, "workersMax": 3, "scalerType": "REQUEST_COUNT", "scalerValue": 1_000_000,
+                "lb": {"idleTimeoutMs": 0},
+            }),
+        )?;
+        let id = |record: &Value| record["id"].as_str().map(str::to_owned).ok_or("a record without an id");
+        let (id, template) = (id(&endpoint)?, id(&template)?);
+        let prefix = format!("/lb/{id}");
+        ask(self.address, &with_key(Request::get(format!("{prefix}/small"))).bare())?;
+        Ok(ForwardedEndpoint { id, template, prefix, authorization: format!("Bearer {ADMIN_KEY}") })
+    }
+
+    /// Changes the environment of the endpoint's workers, and waits until none of an older version is left.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses a request, or the replacement takes too long.
+    pub fn replace_workers(&self, endpoint: &ForwardedEndpoint, round: u32) -> Result<(), String> {
+        let path = format!("/v1/templates/{}/update", endpoint.template);
+        self.manage(&path, &json!({"env": {"ROUND": round.to_string()}}))?;
+        let path = format!("/v1/endpoints/{}?includeWorkers=true", endpoint.id);
+        let began = Instant::now();
+        while began.elapsed() < REPLACEMENT_TIME_MAX {
+            let answer = ask(self.address, &with_key(Request::get(&path)).bare())?;
+            let record: Value =
+                serde_json::from_slice(&answer).map_err(|error| format!("{path}: {error}"))?;
+            let workers = record["workers"].as_array().map_or(&[][..], Vec::as_slice);
+            let is_new = |worker: &Value| worker["version"] == record["version"];
+            if workers.len() >= 2 && workers.iter().all(is_new) {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Err("the workers were not replaced".to_owned())
+    }
+
+    /// The address that the server listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops a worker of the endpoint.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses the request.
+    pub fn stop_worker(&self, endpoint: &Endpoint, worker: &str) -> Result<(), String> {
+        self.manage(&format!("/v1/endpoints/{}/workers/{worker}/stop", endpoint.id()), &json!({})).map(drop)
+    }
+
+    /// Whether the endpoint has workers.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses the request.
+    pub fn has_workers(&self, endpoint: &Endpoint) -> Result<bool, String> {
+        let path = format!("/v1/endpoints/{}/workers", endpoint.id());
+        let answer = ask(self.address, &with_key(Request::get(&path)).bare())?;
+        let workers: Vec<Value> =
+            serde_json::from_slice(&answer).map_err(|error| format!("{path}: {error}"))?;
+        Ok(!workers.is_empty())
+    }
+
     /// Like [`Server::endpoint`], with this durability; `buffered` does not wait for the disk.
     ///
     /// # Errors
     ///
     /// If the server refuses a request.
     pub fn endpoint_with_durability(&self, durability: &str) -> Result<Endpoint, String> {
+        self.create(
+            json!({"dockerStartCmd": ["true"]}),
+            json!({"provider": "external", "durability": durability}),
+        )
+    }
+
+    fn create(&self, mut template: Value, mut endpoint: Value) -> Result<Endpoint, String> {
         self.endpoints.set(self.endpoints.get() + 1);
         let name = format!("bench-{}", self.endpoints.get());
-        let template = json!({"name": name, "imageName": "bench", "dockerStartCmd": ["true"]});
+        template["name"] = json!(name);
+        template["imageName"] = json!("bench");
         let template = self.manage("/v1/templates", &template)?;
-        let endpoint = json!({
-            "name": name, "provider": "external", "templateId": template["id"], "durability": durability,
-        });
+        endpoint["name"] = json!(name);
+        endpoint["templateId"] = template["id"].clone();
         let endpoint = self.manage("/v1/endpoints", &endpoint)?;
         let id = endpoint["id"].as_str().ok_or("an endpoint without an id")?.to_owned();
         let token = self.manage(&format!("/v1/endpoints/{id}/worker-token"), &json!({}))?;
@@ -210,6 +312,17 @@ fn with_key(request: Request) -> Request {
     request.header("Authorization", &format!("Bearer {ADMIN_KEY}"))
 }
 
+/// A load-balancing endpoint of the server, which the bench made for itself.
+#[derive(Clone, Debug)]
+pub struct ForwardedEndpoint {
+    id: String,
+    template: String,
+    /// What paths have before that of the worker.
+    pub prefix: String,
+    /// The value of `Authorization`.
+    pub authorization: String,
+}
+
 /// An endpoint of a server.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
@@ -219,6 +332,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    fn id(&self) -> &str {
+        self.mount.trim_start_matches("/v2/")
+    }
+
     /// The address that its server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address

@@ -269,5 +269,5 @@ def test_requests_are_searched_by_what_a_row_shows(console, api, server):
     expect(row(good)).to_be_visible()
     # The address holds the view.
     assert requests.utils.unquote(page.url).endswith(f"?q={good[-12:]}")
-    page.get_by_role("searchbox").fill("waited:soon")
+    page.get_by_role("combobox", name="Search requests").fill("waited:soon")
     expect(page.get_by_text("takes a duration")).to_be_visible()

@@ -1,11 +1,13 @@
 """The console is told what happens: one stream for all tabs of a browser, and nothing is asked again and again."""
 
+import re
 import time
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
+from harness.fake_worker import FakeWorker
 from harness.wait import until
 
 TABS = 8
@@ -140,3 +142,52 @@ def test_a_text_in_an_input_is_found_and_how_far_was_searched_is_said(console, l
     expect(page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
     total = live.ok("GET", "/requests")["of"]
     expect(page.get_by_text(f"searched {total} of {total} jobs")).to_be_visible()
+
+
+def test_failures_are_told_in_groups_and_new_ones_are_marked(console, api):
+    endpoint = api.external(name="Failing")
+    worker = FakeWorker(endpoint)
+
+    def fail(error: str) -> str:
+        job = endpoint.run()
+        assert worker.take()["id"] == job
+        worker.done(job, {"error": error})
+        return job
+
+    fail("no customer 17")
+    fail("no customer 18")
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}")
+    page = tab.page
+    failures = page.get_by_role("region", name="Failures")
+    expect(failures.get_by_role("listitem")).to_have_count(1)
+    expect(failures).to_contain_text("2 in the last 7 days")
+    expect(failures).to_contain_text("no customer #")
+    endpoint.patch(templateId=api.template(dockerStartCmd=["true"])["id"])
+    job = fail("out of memory")
+    new = failures.get_by_role("listitem").filter(has_text="out of memory")
+    expect(new).to_contain_text("new in version 2")
+    expect(failures.get_by_role("listitem").filter(has_text="customer")).not_to_contain_text("new in")
+    assert tab.axe() == []
+    new.get_by_role("link").click()
+    expect(page.get_by_role("heading", name=job)).to_be_visible()
+
+
+def test_an_endpoint_shows_whether_it_meets_its_objectives(console, api):
+    slo = {"delayMs": 60_000, "delayTarget": 0.9, "successTarget": 0.99, "windowDays": 7}
+    endpoint = api.external(name="Promised", slo=slo)
+    worker = FakeWorker(endpoint)
+    job = endpoint.run()
+    assert worker.take()["id"] == job
+    worker.done(job, {"error": "out of memory"})
+    burn = lambda: api.ok("GET", f"/v1/endpoints/{endpoint.id}/objectives")["success"]["burn"]["h1"]
+    until(burn, "the failure is in the history", 30)
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}")
+    objectives = tab.page.get_by_role("region", name="Objectives")
+    expect(objectives).to_contain_text("of the last 7 days")
+    # No job started late; the one that ended failed, and 1 % may.
+    expect(objectives.get_by_role("row", name="start within 1 min")).to_contain_text("90 %")
+    expect(objectives.get_by_role("row", name="complete")).to_contain_text("99 %")
+    expect(objectives.get_by_role("row", name="complete").get_by_role("cell").nth(3)).to_have_text(re.compile(r"^100(\.0)?$"))
+    assert tab.axe() == []
+    endpoint.patch(slo=None)
+    expect(objectives).to_have_count(0)

@@ -1,6 +1,7 @@
 """The playground of an endpoint: running, following and cancelling a job beside its input, and the history of runs."""
 
 import json
+import re
 
 from playwright.sync_api import expect
 
@@ -140,3 +141,71 @@ def test_only_a_key_that_runs_jobs_has_it(console, api):
     page = console().sign_in(key, path=f"/endpoints/{endpoint.id}/playground").page
     job = run(page, "{}")
     assert endpoint.status(job)["status"] == "IN_QUEUE"
+
+
+SCHEMA = {
+    "type": "object",
+    "required": ["prompt", "size"],
+    "properties": {
+        "prompt": {"type": "string", "title": "Prompt", "description": "What the picture shows."},
+        "size": {"$ref": "#/$defs/Size"},
+        "seed": {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}], "default": 7},
+        "strength": {"type": "number", "exclusiveMaximum": 1},
+        "tiled": {"type": "boolean", "default": True},
+        "picture": {"type": "string", "contentEncoding": "base64", "contentMediaType": "text/plain"},
+        "camera": {"type": "object", "title": "Camera", "properties": {"lens": {"type": "string", "maxLength": 5}}},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "__proto__": {"type": "string", "format": "hostname"},
+    },
+    "$defs": {"Size": {"enum": ["small", "large", 3], "title": "Size"}, "Loop": {"$ref": "#/$defs/Loop"}},
+}
+
+
+def test_an_input_is_filled_in_by_a_form_of_its_schema(console, api):
+    endpoint = api.external(name="With a form", inputSchema=SCHEMA, example={"input": {"prompt": "a quay", "scale": 1}})
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/playground")
+    page = tab.page
+    form = page.get_by_role("region", name="Input")
+    expect(form.get_by_label("Prompt")).to_have_value("a quay")
+    expect(form.get_by_text("1 member of the input has no field here")).to_be_visible()
+    expect(form.get_by_label("tiled")).to_be_checked()
+    assert tab.axe() == []
+    # What is missing or wrong is said, and nothing is sent.
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(form.get_by_role("alert")).to_have_text("Size needs a value.")
+    form.get_by_label("Size").select_option("3")
+    for name, text, sentence in (("seed", "-1", "seed is at least 0."), ("seed", "1.5", "seed takes a whole number."), ("strength", "1", "strength is less than 1."), ("lens", "fisheye", "lens has at most 5 characters."), ("tags", "[1,", "tags takes JSON")):
+        form.get_by_label(name).fill(text)
+        expect(form.get_by_role("alert")).to_contain_text(sentence)
+        page.keyboard.press("Control+Enter")
+        expect(form.get_by_role("alert").last).to_contain_text(sentence)
+        form.get_by_label(name).fill("")
+        expect(form.get_by_role("alert")).to_have_count(0)
+    assert endpoint.health()["jobs"]["inQueue"] == 0
+    form.get_by_label("seed").fill("9007199254740993123")
+    form.get_by_label("strength").fill("0.50")
+    form.get_by_label("tiled").uncheck()
+    form.get_by_label("lens").fill("35mm")
+    form.get_by_label("tags").fill('["dawn", 2]')
+    form.get_by_label("__proto__").fill("host")
+    form.get_by_label("picture").set_input_files({"name": "note.txt", "mimeType": "text/plain", "buffer": b"harbour"})
+    expect(form.get_by_text("note.txt")).to_be_visible()
+    # The JSON is a press away, and the way back.
+    form.get_by_role("button", name="JSON").click()
+    expect(page.get_by_label(INPUT)).to_have_value(re.compile("9007199254740993123"))
+    form.get_by_role("button", name="Form").press("Enter")
+    expect(form.get_by_label("lens")).to_have_value("35mm")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url(lambda url: "job=" in url)
+    job = page.url.rsplit("job=", 1)[1]
+    sent = endpoint.call("GET", f"/jobs/{job}/input").text
+    assert '"scale": 1,' in sent and '"seed": 9007199254740993123' in sent and '"strength": 0.50' in sent, sent
+    rest = {name: value for name, value in json.loads(sent).items() if name not in ("scale", "seed", "strength")}
+    assert rest == {"prompt": "a quay", "size": 3, "tiled": False, "camera": {"lens": "35mm"}, "tags": ["dawn", 2], "__proto__": "host", "picture": "aGFyYm91cg=="}
+
+
+def test_a_schema_alone_gives_the_first_input(console, api):
+    schema = {"type": "object", "properties": {"steps": {"type": "integer", "default": 4}, "voice": {"type": "string", "examples": ["ada"]}, "loop": {"$ref": "#/properties/loop"}}}
+    endpoint = api.external(name="Without an example", inputSchema=schema)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground?view=json").page
+    expect(page.get_by_label(INPUT)).to_have_value('{\n  "steps": 4,\n  "voice": "ada"\n}')

@@ -1,32 +1,19 @@
 """The console's pages about the server: webhooks, metrics, machines, usage and health."""
 
 import csv
-import os
 
 import pytest
 from playwright.sync_api import expect
 
 from harness.browser import key_for
 from harness.client import Api
+from harness.console_pages import GPUS
 from harness.receiver import Receiver
-from harness.server import QUICK, Server
+from harness.server import Server
 from harness.wait import until
 
-CONFIG = (
-    QUICK.replace('gpu_sharing = "off"', "")
-    + """
-webhook_retry_delay_ms = 100
-webhook_attempts_max = 2
-
-[[gpus]]
-type = "NVIDIA L4"
-count = 2
-memory_gib = 22
-
-[prices]
-"NVIDIA L4" = 3600.0
-"""
-)
+# A price at which seconds cost something.
+CONFIG = GPUS.replace("0.8", "3600.0")
 
 
 @pytest.fixture(scope="module")
@@ -45,34 +32,6 @@ def worked(api):
     total = f"/v1/endpoints/{endpoint.id}/history?last=900000"
     until(lambda: api.ok("GET", total)["total"]["completed"] == 2, "the jobs are in a step that is over", 30)
     return endpoint
-
-
-@pytest.fixture(params=["light", "dark"])
-def look(request, console):
-    """Opens a page at three widths in one theme, and checks it with axe at each."""
-
-    def check(path: str, heading: str):
-        for width in (1440, 1024, 390):
-            tab = console(width=width, color_scheme=request.param).sign_in(path=path)
-            expect(tab.page.get_by_role("heading", name=heading, level=1)).to_be_visible()
-            expect(tab.page.locator(".loading")).to_have_count(0)
-            assert tab.axe() == [] and tab.sideways() <= 0
-            if folder := os.environ.get("LONGSHORE_SHOTS"):
-                tab.page.screenshot(path=f"{folder}/{heading}-{width}-{request.param}.png", full_page=True)
-
-    return check
-
-
-@pytest.mark.parametrize(
-    "path, heading",
-    [("/machines", "Machines"), ("/usage", "Usage and cost"), ("/health", "Health"), ("/webhooks", "Webhooks")],
-)
-def test_pages_of_the_server_are_usable_at_every_width(look, worked, path, heading):
-    look(path, heading)
-
-
-def test_the_metrics_are_usable_at_every_width(look, worked):
-    look(f"/endpoints/{worked.id}/metrics?compare=1", "Worked")
 
 
 def test_metrics_show_every_chart_and_compare_with_the_range_before(console, worked):
@@ -151,7 +110,7 @@ def test_webhooks_of_all_endpoints_are_listed_and_delivered_again(console, api, 
         row.get_by_role("button", name="Show the attempts").click()
         expect(page.get_by_role("dialog")).to_contain_text("Attempt 2")
         page.get_by_role("dialog").get_by_role("button", name="Close").last.click()
-        row.get_by_role("button", name="again").click()
+        row.get_by_role("button", name="Deliver again").click()
         expect(row).to_contain_text("Delivered", timeout=40_000)
         assert len(receiver.wait_for(3)) == 3
     page.get_by_role("button", name="Pending").click()

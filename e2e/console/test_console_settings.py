@@ -3,6 +3,7 @@
 from playwright.sync_api import expect
 
 from harness.browser import PHONE, key_for
+from harness.wait import until
 
 
 def test_settings_are_reviewed_and_saved(console, api):
@@ -35,6 +36,43 @@ def test_settings_are_reviewed_and_saved(console, api):
     assert (record["retryOn"], record["gpuTypeIds"]) == (["workerLost", "handlerError"], ["L4", "H100"])
     versions = page.get_by_role("region", name="Versions")
     expect(versions.get_by_role("row").filter(has_text="workersMax")).to_contain_text("3 → 5")
+
+
+def test_objectives_example_and_schema_are_set_with_all_their_digits(console, api):
+    endpoint = api.external(name="Aimed", slo={"successTarget": 0.999})
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/settings")
+    page = tab.page
+    page.get_by_label("Starts within slo.delayMs").fill("5000")
+    page.get_by_label("Share of jobs that complete slo.successTarget").fill("99.95")
+    page.get_by_label("Messages of failures keepFailureTexts").select_option("not stored")
+    page.get_by_label("Models models").fill("llama-3-8b, embed")
+    page.get_by_label("Schema of the input inputSchema").fill('{"type": }')
+    expect(page.get_by_role("alert")).to_have_text("Schema of the input is not JSON: line 1, column 10 must have a value.")
+    page.get_by_label("Schema of the input inputSchema").fill('{"type": "object", "properties": {"seed": {"type": "integer"}}}')
+    page.get_by_label("Example example").fill('{"input": {"seed": 9007199254740993123}}')
+    expect(page.get_by_text("6 settings are changed.")).to_be_visible()
+    page.get_by_role("button", name="Review and save").click()
+    dialog = page.get_by_role("dialog", name="Save these changes?")
+    row = dialog.get_by_role("row").filter(has_text="slo.successTarget")
+    expect(row.get_by_role("cell")).to_have_text(["99.9 %", "99.95 %"])
+    expect(dialog.get_by_role("row").filter(has_text="Example")).to_contain_text("9007199254740993123")
+    assert tab.axe() == []
+    dialog.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("The settings are saved.")).to_be_visible()
+    answer = api.call("GET", f"/v1/endpoints/{endpoint.id}")
+    record = answer.json()
+    assert record["slo"] == {"delayMs": 5000, "delayTarget": 0.95, "successTarget": 0.9995, "windowDays": 30}, record["slo"]
+    assert (record["keepFailureTexts"], record["models"]) == (False, ["llama-3-8b", "embed"])
+    assert record["inputSchema"] == {"type": "object", "properties": {"seed": {"type": "integer"}}}
+    assert "9007199254740993123" in answer.text
+    expect(page.get_by_label("Example example")).to_have_value('{\n  "input": {\n    "seed": 9007199254740993123\n  }\n}')
+    # Without a member there are no objectives.
+    for name in ("Starts within", "Share of jobs that start in time", "Share of jobs that complete", "Window in days"):
+        page.get_by_label(name).fill("")
+    page.get_by_role("button", name="Review and save").click()
+    dialog.get_by_role("button", name="Save", exact=True).click()
+    expect(dialog).to_have_count(0)
+    assert api.ok("GET", f"/v1/endpoints/{endpoint.id}").get("slo") is None
 
 
 def test_a_change_by_another_is_shown_before_it_is_overwritten(console, api):
@@ -86,6 +124,53 @@ def test_an_earlier_version_comes_back(console, api):
     expect(page.get_by_text("Version 1 is back, as a new version.")).to_be_visible()
     expect(versions.get_by_text("version 3 is the present one")).to_be_visible()
     assert api.ok("GET", f"/v1/endpoints/{endpoint.id}")["version"] == 3
+
+
+def test_versions_say_how_they_ran_and_are_compared(console, api):
+    template = api.template("outcomes.py", env={"MODEL": "small"})
+    endpoint = api.endpoint(name="Compared", templateId=template["id"], workersMax=1)
+    for mood in ("text", "raise", "text", "raise"):
+        endpoint.wait_for(endpoint.run({"mood": mood}), timeout_s=60)
+
+    def counted():
+        total = api.ok("GET", f"/v1/endpoints/{endpoint.id}/history?last=900000&series=completed,failed")["total"]
+        assert (total["completed"], total["failed"]) == (2, 2), total
+        return total
+
+    # The history has the last 2 s when they have passed.
+    until(counted, "the history has the jobs", 30)
+    api.ok("PATCH", f"/v1/templates/{template['id']}", json={"env": {"MODEL": "large"}})
+    endpoint.patch(workersMax=2, idleTimeout=30)
+    endpoint.patch(workersMax=1)
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/settings")
+    versions = tab.page.get_by_role("region", name="Versions")
+    expect(versions.get_by_role("row").filter(has_text="created")).to_contain_text("50 %")
+    versions.get_by_role("button", name="Compare version 1").press("Enter")
+    dialog = tab.page.get_by_role("dialog", name="Compare two versions")
+    row = lambda name: dialog.get_by_role("row").filter(has=tab.page.get_by_role("rowheader", name=name, exact=True))  # noqa: E731
+    expect(row("Jobs that ended").get_by_role("cell").first).to_have_text("4")
+    expect(row("Failed of them").get_by_role("cell").first).to_have_text("50 %")
+    expect(row("env.MODEL")).to_contain_text("the values are not shown")
+    expect(row("idleTimeout").get_by_role("cell")).to_have_text(["60", "30"])
+    # It was changed, and changed back.
+    expect(row("workersMax")).to_have_count(0)
+    assert tab.axe() == []
+    dialog.get_by_label("Other").select_option("Version 1")
+    expect(dialog.get_by_text("This is the same version twice.")).to_be_visible()
+    tab.page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+
+
+def test_what_a_change_does_now_is_said_before_it_is_saved(console, api):
+    endpoint = api.endpoint("echo.py", name="Affected", workersMin=2, workersMax=2)
+    endpoint.wait_health("workers", "idle", 2, 60)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/settings").page
+    page.get_by_label("Fewest workers workersMin").fill("1")
+    page.get_by_label("GPUs of a worker gpuCount").fill("2")
+    page.get_by_role("button", name="Review and save").click()
+    dialog = page.get_by_role("dialog", name="Save these changes?")
+    expect(dialog).to_contain_text("1 idle worker ends once without a job for the idle timeout.")
+    expect(dialog).to_contain_text("Workers that run keep what they have; the next ones get the new hardware.")
 
 
 def test_an_endpoint_is_deleted_by_its_name(console, api):

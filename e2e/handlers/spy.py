@@ -28,7 +28,8 @@ def looks(pid):
 
 def handler(job):
     shim = parent(os.getpid())
-    while Path(f"/proc/{parent(shim)}/comm").read_text().strip().startswith("python"):
+    # Process 1 may be one of Python, too: a shim whose server was killed is its child.
+    while parent(shim) != 1 and Path(f"/proc/{parent(shim)}/comm").read_text().strip().startswith("python"):
         shim = parent(shim)
     return {"uid": os.getuid(), "pid": shim, "shim": looks(shim), "server": looks(job["input"]["server"])}
 

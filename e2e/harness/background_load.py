@@ -1,4 +1,4 @@
-"""Clients and workers of one endpoint that go on whatever they hear, and remember what was acknowledged."""
+"""Clients and workers of one endpoint that continue after every response, and remember what was acknowledged."""
 
 import itertools
 import random

@@ -7,12 +7,15 @@ from urllib.parse import urlsplit
 from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
 from .client import Api
+from .reverse_proxy import ReverseProxy
 from .server import ADMIN_KEY, Server
 
 AXE = Path(__file__).parent.parent / "node_modules/axe-core/axe.min.js"
 WIDE, PHONE = 1440, 390
 # A name that resolves to this computer without being local: browsers treat its pages as those of any plain HTTP host.
 LAN_NAME = "console.test"
+# Another site on this computer, for pages of people who mean harm.
+EVIL_NAME = "evil.test"
 
 WATCH = """
 window.violations = [];
@@ -34,7 +37,8 @@ class Browser:
         program = shutil.which("chromium")
         assert program, "install Debian's package chromium"
         self._playwright = sync_playwright().start()
-        arguments = ["--no-sandbox", f"--host-resolver-rules=MAP {LAN_NAME} 127.0.0.1"]
+        names = ", ".join(f"MAP {name} 127.0.0.1" for name in (LAN_NAME, EVIL_NAME))
+        arguments = ["--no-sandbox", f"--host-resolver-rules={names}"]
         self.chromium = self._playwright.chromium.launch(executable_path=program, args=arguments)
 
     def close(self) -> None:
@@ -45,9 +49,9 @@ class Browser:
 class Console:
     """One browser profile at the console of one server."""
 
-    def __init__(self, browser: Browser, server: Server, host: str = "127.0.0.1", **options):
+    def __init__(self, browser: Browser, server: Server | ReverseProxy, host: str = "127.0.0.1", **options):
         self.server = server
-        self.root = f"http://{host}:{server.port}/console"
+        self.root = f"{server.url.replace('127.0.0.1', host)}/console"
         width = options.pop("width", WIDE)
         options.setdefault("viewport", {"width": width, "height": 844 if width == PHONE else 900})
         self.context: BrowserContext = browser.chromium.new_context(locale="en-GB", **options)

@@ -51,23 +51,52 @@ def reason_not_to_run() -> str | None:
 class DockerDaemon:
     """A daemon with folders and a socket of its own, without networks: containers use the host's or none."""
 
-    def __init__(self):
+    def __init__(self, disk_mb: int | None = None):
+        """`disk_mb`: the size of the disk for images; None: that of this machine."""
         self.folder = Path(tempfile.mkdtemp(prefix="ls-docker-"))
+        self.disk = self.folder / "data-root"
+        self.has_disk = disk_mb is not None
+        if self.has_disk:
+            self.disk.mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk_mb}m", "tmpfs", str(self.disk)], check=True)
         self.socket = self.folder / "docker.sock"
         self.process: subprocess.Popen | None = None
 
     def start(self) -> "DockerDaemon":
+        self._launch()
+        until(self._answers, "the daemon answers", 20)
+        return self
+
+    def restart(self) -> None:
+        """Starts the daemon after a kill, again if it ends, as an init system does: on a busy machine it gives up waiting for its
+        own containerd."""
+        self._launch()
+
+        def answers() -> bool:
+            if self.process.poll() is not None:
+                self._launch()
+            return self._is_up()
+
+        until(answers, "the daemon answers again", 60)
+
+    def kill(self) -> None:
+        """Kills the daemon itself, with SIGKILL. Its containers go on until the next one starts."""
+        self.process.kill()
+        self.process.wait(20)
+
+    def _launch(self) -> None:
         folders = [f"--{name}={self.folder / name}" for name in ("data-root", "exec-root")]
         command = ["dockerd", f"--host=unix://{self.socket}", *folders, f"--pidfile={self.folder / 'pid'}"]
         command += ["--bridge=none", "--iptables=false", "--ip-forward=false"]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        until(self._answers, "the daemon answers", 20)
-        return self
 
     def _answers(self) -> bool:
         if self.process.poll() is not None:
             raise RuntimeError(f"dockerd ended: {(self.folder / 'log').read_text()[-3000:]}")
+        return self._is_up()
+
+    def _is_up(self) -> bool:
         return self.docker("version", check=False).returncode == 0
 
     def docker(self, *words: str, check: bool = True, **more) -> subprocess.CompletedProcess:
@@ -85,6 +114,8 @@ class DockerDaemon:
                 self.docker("rm", "--force", name, check=False)
             self.process.terminate()
             self.process.wait(60)
+        if self.has_disk:
+            subprocess.run(["umount", "--lazy", str(self.disk)], check=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def make_image(self, name: str, ballast: bytes = b"") -> None:
@@ -200,6 +231,9 @@ def root_filesystem(ballast: bytes = b"") -> bytes:
         for file in {python(), landmark, *listed, *libraries}:
             archive.add(os.path.realpath(file), inside(file), recursive=False)
         archive.add(os.path.realpath(programs[1]), "usr/bin/sh", recursive=False)
+        entry = tarfile.TarInfo("usr/bin/python3")
+        entry.type, entry.linkname = tarfile.SYMTYPE, python()
+        archive.addfile(entry)
         archive.add(WORKER, "worker.py", recursive=False)
         entry = tarfile.TarInfo("ballast")
         entry.size = len(ballast)

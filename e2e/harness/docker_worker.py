@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 import urllib.parse
 
 POD = os.environ["RUNPOD_POD_ID"]
@@ -13,6 +14,15 @@ KEY = os.environ["RUNPOD_AI_API_KEY"]
 
 
 def call(method: str, url: str, body: bytes | None = None) -> tuple[int, bytes]:
+    """The answer of the server. While it is away, the request is sent again, as by the SDK."""
+    while True:
+        try:
+            return call_once(method, url, body)
+        except (OSError, http.client.HTTPException):
+            time.sleep(0.2)
+
+
+def call_once(method: str, url: str, body: bytes | None = None) -> tuple[int, bytes]:
     parts = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=100)
     headers = {"Authorization": KEY, "Content-Type": "application/x-www-form-urlencoded"}
@@ -26,11 +36,20 @@ def handle(given: dict) -> object:
     match given.get("do"):
         case "crash":
             os._exit(7)
+        case "fork":
+            if os.fork() == 0:
+                os.setsid()
+                os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(3600)", given["mark"]])
         case "eat memory":
             return len(b"x" * given["bytes"])
         case "write":
             with open(given["path"], "w") as file:
                 file.write(given["text"])
+        case "append":
+            with open(given["path"], "a") as file:
+                file.write(given["text"])
+        case "list":
+            return sorted(os.listdir(given["path"]))
         case "wait":
             open(given["path"] + ".begun", "w").close()
             while not os.path.exists(given["path"]):

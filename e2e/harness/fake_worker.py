@@ -28,7 +28,7 @@ class FakeWorker:
         return self.session.get(f"{self.base}{path}", timeout=timeout_s, **more)
 
     def take_raw(self, slots: int = 1, busy: bool = False, timeout_s: float = 90) -> requests.Response:
-        """One poll, whatever it answers."""
+        """One poll, with any response."""
         rest = f"/{self.id}?gpu=none&job_in_progress={int(busy)}"
         if slots > 1:
             return self.get(f"/job-take-batch{rest}&batch_size={slots}", timeout_s, headers={"Content-Type": "application/json"})
@@ -42,7 +42,7 @@ class FakeWorker:
         return answer.json()
 
     def take_batch(self, slots: int, busy: bool = False) -> list[dict]:
-        """Up to `slots` jobs, as a list whatever shape the answer has."""
+        """Up to `slots` jobs, as a list for every shape of the response."""
         answer = self.take_raw(slots, busy)
         if answer.status_code == 204:
             return []

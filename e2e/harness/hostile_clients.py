@@ -18,7 +18,7 @@ PORTS_PER_ADDRESS = 20_000
 """Connections from one of our addresses to one port; the kernel has some 28 000 ports for them."""
 LONGEST_S = 15.0
 """What a good client may have to wait for a job that takes no time, while the server is besieged: with a debug build
-and two processors for everything, the attackers and whatever else runs there included."""
+and two processors for everything, including those for the attackers and other programs."""
 IP_BIND_ADDRESS_NO_PORT = 24
 """From `linux/in.h`; Python has no name for it."""
 

@@ -121,12 +121,19 @@ class Server:
         self.process.kill()
         self.process.wait(60)
 
+    def lose(self) -> None:
+        """SIGKILL for the server and for all that it started: as when the computer is lost."""
+        self.kill()
+        for pid in self._left():
+            processes.send(pid, signal.SIGKILL)
+        until(lambda: not self._left(), "the processes are gone", 10)
+
     def workers(self, endpoint: str | None = None) -> list[processes.WorkerProcess]:
         """The worker processes of this server, or of one of its endpoints."""
         return processes.workers(self.port, endpoint)
 
     def close(self) -> None:
-        """Deletes the endpoints, sees their workers end, stops the server; ends whatever is left and complains."""
+        """Deletes the endpoints, sees their workers end, stops the server; ends processes that are left, and fails if there were any."""
         left: dict[int, str] = {}
         try:
             if self.process is not None and self.process.poll() is None:

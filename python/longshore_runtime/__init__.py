@@ -16,7 +16,9 @@ def install():
     """Edits the SDK's modules that this process imports from now on. A second call changes nothing."""
     if os.environ.get(SWITCH, "").strip().lower() == "off":
         return
+    from . import imports
     from .finder import EditingFinder
 
+    imports.expect()
     if not any(isinstance(finder, EditingFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, EditingFinder())

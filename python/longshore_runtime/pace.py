@@ -6,6 +6,8 @@ without the runtime, and no longer.
 
 import asyncio
 
+from . import imports
+
 FALLBACK_S = 1.0
 """The limit in seconds of waits that have none in the SDK, or a shorter one that only served to look again."""
 
@@ -57,6 +59,7 @@ def job_taken():
 def job_ended():
     """Announces that a job is no longer in progress."""
     _room.announce()
+    imports.job_ended()
 
 
 def stopping():

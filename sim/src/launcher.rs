@@ -15,7 +15,7 @@ use longshore_launch::{
     WorkerSpec,
 };
 use longshore_model::{StopReason, WorkerId};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::faults::Fault;
@@ -26,6 +26,8 @@ use crate::world::World;
 
 /// Stop grace of a worker that the previous server was already stopping.
 const GRACE_LEFT: Duration = Duration::from_secs(3);
+/// The name of the computer.
+const MACHINE: &str = "sim";
 /// Longest time of a start on a fast computer, in ms.
 const START_MS_MAX: u64 = 50;
 /// Longest time of a start on a slow computer, in ms.
@@ -44,6 +46,10 @@ struct LauncherShared {
     foreign_jobs: ForeignJobs,
     /// Probability of a slow start.
     slowness: f64,
+    /// The longest time of a slow start, in ms.
+    slow_start_ms_max: u64,
+    /// Whether the computer is cut off from servers.
+    away: watch::Sender<bool>,
     state: Mutex<LauncherState>,
 }
 
@@ -68,11 +74,18 @@ impl WorkerMachine {
     /// Creates a computer without workers.
     pub fn new(world: &World, rng: &mut Rng) -> Self {
         let slowness = if rng.chance(0.5) { rng.range(0..=100) as f64 / 200.0 } else { 0.0 };
+        Self::with_slow_starts(world, rng, slowness, START_SLOW_MS_MAX)
+    }
+
+    /// Creates a computer without workers, where a start is slow with this probability and takes up to `slow_start_ms_max`.
+    fn with_slow_starts(world: &World, rng: &mut Rng, slowness: f64, slow_start_ms_max: u64) -> Self {
         let shared = LauncherShared {
             world: world.clone(),
             process: world.tasks.process(),
             foreign_jobs: ForeignJobs::default(),
             slowness,
+            slow_start_ms_max,
+            away: watch::Sender::new(false),
             state: Mutex::new(LauncherState { rng: rng.fork(), entries: BTreeMap::new(), adoptions: 0 }),
         };
         Self { shared: Arc::new(shared) }
@@ -150,7 +163,21 @@ struct ServerAttachment {
 }
 
 impl ServerAttachment {
-    fn adopt(&self) -> Vec<RunningWorker> {
+    /// Returns when the computer answers.
+    async fn present(&self) {
+        // The sender is in `self`, so there is no error.
+        let _ = self.machine.shared.away.subscribe().wait_for(|is_away| !is_away).await;
+    }
+
+    fn check_present(&self, what: &str) -> Result<(), LaunchError> {
+        if *self.machine.shared.away.borrow() {
+            return Err(LaunchError(format!("{what}: the machine {MACHINE} is away")));
+        }
+        Ok(())
+    }
+
+    fn adopt(&self) -> Result<Vec<RunningWorker>, LaunchError> {
+        self.check_present("no worker was adopted")?;
         let entries: Vec<WorkerEntry> = {
             let mut state = self.machine.state();
             state.adoptions += 1;
@@ -170,11 +197,12 @@ impl ServerAttachment {
             }
             present.push(entry.present);
         }
-        present
+        Ok(present)
     }
 
     async fn start(&self, spec: WorkerSpec) -> Result<(), LaunchError> {
         let id = spec.worker.clone();
+        self.check_present("the worker was not started")?;
         // A stop waits for the end of the start.
         let _start = self.starts.begin(&id);
         let shared = &self.machine.shared;
@@ -182,8 +210,8 @@ impl ServerAttachment {
         let calm = shared.world.faults.are_over();
         let (adoptions, takes) = {
             let mut state = self.machine.state();
-            let slow = !calm && state.rng.chance(shared.slowness);
-            let takes = state.rng.skewed(0..=if slow { START_SLOW_MS_MAX } else { START_MS_MAX });
+            let slow = !calm && state.rng.chance(shared.slowness) || shared.slowness >= 1.0;
+            let takes = state.rng.skewed(0..=if slow { shared.slow_start_ms_max } else { START_MS_MAX });
             (state.adoptions, Duration::from_millis(takes))
         };
         let (reply, started) = oneshot::channel();
@@ -199,6 +227,7 @@ impl ServerAttachment {
     }
 
     async fn stop(&self, id: &WorkerId, grace: Duration) {
+        self.present().await;
         self.starts.cancel(id).await;
         let worker = {
             let mut state = self.machine.state();
@@ -219,6 +248,7 @@ impl ServerAttachment {
         let attachment = self.clone();
         self.server.spawn(async move {
             worker.ended().await;
+            attachment.present().await;
             attachment.handle_end(&id);
         });
     }
@@ -247,7 +277,7 @@ impl ServerAttachment {
 
 impl Launcher for SimLauncher {
     fn adopt(&self, _installation: InstallationId) -> LaunchFuture<'_, Vec<RunningWorker>> {
-        Box::pin(async { Ok(self.attachment.adopt()) })
+        Box::pin(async { self.attachment.adopt() })
     }
 
     fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()> {

@@ -5,6 +5,7 @@
 //! checks the promises.
 
 pub mod auditor;
+pub mod balancing;
 pub mod blobs;
 pub mod campaign;
 pub mod clients;

@@ -105,6 +105,7 @@ fn parts(world: &World, machine: &ServerMachine, process: &Process, rng: &mut Rn
         settings: machine.settings.engine.clone(),
         webhooks: machine.settings.webhooks.clone(),
         workers: machine.settings.workers.clone(),
+        traces: None,
     }
 }
 

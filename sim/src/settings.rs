@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use longshore_engine::{BreakerSettings, EngineSettings, WebhookRetries, WebhookSettings, WorkerSettings};
+use longshore_engine::{
+    BreakerSettings, Capacity, EngineSettings, WebhookRetries, WebhookSettings, WorkerSettings,
+};
 use longshore_http::{HttpSettings, Limit, RateLimits, RateTable};
 
 use crate::auditor::{Rate, Rates, Rules};
@@ -62,6 +64,7 @@ impl ServerSettings {
             stop_grace_ms: 10_000,
             kill_grace_ms: 5_000,
             gpus: Vec::new(),
+            capacity: Capacity::default(),
         };
         let http = HttpSettings {
             rate_limits: rate_limits(rng),
@@ -140,6 +143,7 @@ fn rate_limits(rng: &mut Rng) -> RateLimits {
             openai: limit(20, 4),
             requests: limit(10, 2),
             webhooks: limit(20, 4),
+            lb: limit(20, 4),
         }),
     }
 }

@@ -20,6 +20,13 @@ const PEERS: &str = "--peers";
 /// The Python that runs workers of the official SDK.
 const PYTHON: &str = "--python";
 
+/// The Python with heavy packages, and the scenario that needs it.
+const HEAVY_PYTHON: &str = "--heavy-python";
+const COLD_START: &str = "cold-start";
+
+/// The scenario beside proxies of Debian.
+const LB: &str = "lb";
+
 /// Runs the bench with these options.
 pub fn run(options: &[&str]) -> Result<(), String> {
     let target = Metadata::read()?.target_directory;
@@ -39,6 +46,16 @@ pub fn run(options: &[&str]) -> Result<(), String> {
     if measures && !is_given(PYTHON) {
         bench.arg(PYTHON).arg(Tools::ensure_python()?);
     }
+    let runs_all = !is_given("--only");
+    if measures
+        && !is_given(HEAVY_PYTHON)
+        && (runs_all || options.iter().any(|only| only.contains(COLD_START)))
+    {
+        bench.arg(HEAVY_PYTHON).arg(Tools::ensure_heavy_python()?);
+    }
+    if measures && (runs_all || options.iter().any(|only| only.split(['=', ',']).any(|name| name == LB))) {
+        Tools::ensure_proxies()?;
+    }
     if options.contains(&PEERS) {
         let folder = target.join("peers");
         fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
@@ -55,6 +72,7 @@ pub fn run(options: &[&str]) -> Result<(), String> {
 /// about speed: neither program is built for it.
 pub fn smoke(server: &Path) -> Result<(), String> {
     let folder = Metadata::read()?.target_directory.join("bench-smoke");
+    Tools::ensure_proxies()?;
     // Left over from the run before.
     let _ = fs::remove_dir_all(&folder);
     let mut bench = Command::new(workspace::cargo());

@@ -82,9 +82,13 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
         })?;
     }
     let binary = report.step("build", build)?;
+    let no_docker = report.step("docker daemon", || docker::check(&tools))?;
+    let reason = no_docker.clone().unwrap_or_default();
+    report.not_run.extend(no_docker.map(|reason| format!("workers in containers: {reason}")));
     report.step("rust tests", || {
         let mut test = Command::new(workspace::cargo());
-        test.args(["test", "--workspace", "--quiet"]).args(filter);
+        // Without the search for code in the documents, which have none: it takes minutes.
+        test.args(["test", "--workspace", "--quiet", "--tests"]).args(filter).env(docker::REASON, &reason);
         if filter.is_none() {
             // The step `simulator` runs its tests, in a fraction of the time.
             test.args(["--exclude", SIMULATOR]);
@@ -108,9 +112,6 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
             report.step("worlds", || cargo(&long::worlds()))?;
         }
     }
-    let no_docker = report.step("docker daemon", || docker::check(&tools))?;
-    let reason = no_docker.clone().unwrap_or_default();
-    report.not_run.extend(no_docker.map(|reason| format!("workers in containers: {reason}")));
     report.step("black-box tests", || pytest(&tools, &binary, options, &reason))
 }
 
@@ -118,7 +119,17 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
 /// because mistakes can be planted in it. A test that plants none runs the code of the server as it is.
 fn simulator(options: &Options) -> Result<(), String> {
     let mut test = Command::new(workspace::cargo());
-    test.args(["test", "--profile", "sim", "--package", SIMULATOR, "--features", "planted", "--quiet"]);
+    test.args([
+        "test",
+        "--profile",
+        "sim",
+        "--package",
+        SIMULATOR,
+        "--features",
+        "planted",
+        "--quiet",
+        "--tests",
+    ]);
     if options.long {
         long::lengthen(&mut test);
     }

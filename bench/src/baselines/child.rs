@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::{durable, echo, loopback};
+use super::{durable, echo, http_worker, loopback};
 use crate::cores::Cores;
 
 /// A running baseline server. Stopped on drop.
@@ -47,6 +47,9 @@ impl Drop for Baseline {
 
 /// Runs the child's server until the parent exits.
 pub fn serve(which: &str) -> Result<(), String> {
+    if which == "http-worker" {
+        return http_worker::serve();
+    }
     // The writer starts before the port is known, so that no request waits for it.
     let writer = (which == "durable-echo").then(|| durable::start_writer(Path::new("."))).transpose()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;

@@ -61,7 +61,7 @@ fn span(ms: u64) -> Span {
 fn a_closed_loop_counts_what_is_answered() {
     for run in [EventLoop::run, EventLoop::run_awake] {
         let server = Server::start(Duration::ZERO);
-        let mut clients = ClosedLoop::new(server.address, Request::get("/").bare(), 3, span(50));
+        let mut clients = ClosedLoop::new(server.address, Request::get("/").bare(), 3, span(500));
         run(&mut [&mut clients]).unwrap();
         let (counted, answered) = (clients.times().count(), server.answered.load(Ordering::Relaxed));
         assert!(counted > 0 && clients.per_s() > 0.0);

@@ -9,14 +9,16 @@ use crate::bench::BenchArgs;
 use crate::console::{CONSOLE_EXAMPLES, ConsoleArgs};
 use crate::deploy::{CodeWorkerArgs, DeployArgs};
 use crate::doctor::DoctorArgs;
+use crate::gpus::GpusArgs;
 use crate::image::ImageArgs;
 use crate::init::InitArgs;
 use crate::jobs::{
-    ExplainArgs, HealthArgs, HistoryArgs, JobsArgs, PurgeArgs, RequestsArgs, RunArgs, RunsyncArgs,
-    StatusArgs, StreamArgs,
+    BulkArgs, ExplainArgs, FailuresArgs, HealthArgs, HistoryArgs, JobsArgs, PurgeArgs, RequestsArgs, RunArgs,
+    RunsyncArgs, StatusArgs, StreamArgs,
 };
 use crate::login::LoginArgs;
 use crate::logs::LogsArgs;
+use crate::nodes::NodesArgs;
 use crate::observability::ObservabilityArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::rehearse::RehearseArgs;
@@ -116,6 +118,16 @@ Examples:
   longshore explain hello 019a2b3c-4d5e-7f60-8123-456789abcdef
   longshore explain 019a2b3c-4d5e-7f60-8123-456789abcdef
   longshore explain hello -o json | jq .cause.code";
+
+const BULK_EXAMPLES: &str = "\
+Examples:
+  longshore bulk retry hello --last 1h --dry-run
+  longshore bulk retry hello --status TIMED_OUT
+  longshore bulk cancel hello --text customer-17 --yes
+  longshore bulk delete hello --status COMPLETED --no-wait
+
+cancel is for queued and running jobs, retry for failed and timed-out ones,
+delete for ended ones. Ctrl-C ends the wait, not the task.";
 
 const STREAM_EXAMPLES: &str = "\
 Examples:
@@ -224,6 +236,9 @@ pub enum Command {
     /// Queue failed or timed-out jobs again
     #[command(after_help = "Examples:\n  longshore retry hello 019a2b3c-4d5e-7f60-8123-456789abcdef")]
     Retry(JobsArgs),
+    /// Cancel, retry or delete all jobs that match
+    #[command(after_help = BULK_EXAMPLES)]
+    Bulk(BulkArgs),
     /// Cancel all queued jobs
     #[command(after_help = "Examples:\n  longshore purge hello\n  longshore purge hello --yes")]
     Purge(PurgeArgs),
@@ -240,6 +255,11 @@ pub enum Command {
         after_help = "Examples:\n  longshore history hello\n  longshore history hello --last 30d --step 1d\n  longshore history hello --last 15m -o json | jq .total"
     )]
     History(HistoryArgs),
+    /// Show why jobs of an endpoint failed, in groups
+    #[command(
+        after_help = "Examples:\n  longshore failures hello\n  longshore failures hello --last 30d -o json | jq '.[0].message'"
+    )]
+    Failures(FailuresArgs),
     /// Try other scaling settings on jobs of the past
     #[command(
         after_help = "Examples:\n  longshore rehearse hello\n  longshore rehearse hello --last 30d --set workersMax=4 --set idleTimeout=30\n  longshore rehearse hello --set scalerType=IDLE_GAPS\n  longshore rehearse hello --trace jobs.csv --start 40s --price 2.5"
@@ -274,6 +294,12 @@ pub enum Command {
         after_help = "Examples:\n  longshore top\n  longshore top --once\n  longshore top --interval 10s -o jsonl"
     )]
     Top(TopArgs),
+    /// List the GPUs, their workers, and what is wrong with them
+    #[command(after_help = "Examples:\n  longshore gpus\n  longshore gpus -o json")]
+    Gpus(GpusArgs),
+    /// List the servers that share the database
+    #[command(after_help = "Examples:\n  longshore nodes\n  longshore nodes -o json")]
+    Nodes(NodesArgs),
     /// Show the server: its version, its state and its workers
     #[command(after_help = "Examples:\n  longshore server\n  longshore server -o json | jq -r .state")]
     Server(ShowServerArgs),

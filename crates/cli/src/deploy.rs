@@ -5,7 +5,10 @@
 //! immediately and busy ones when their jobs end. `--to VERSION` brings an earlier version of the endpoint back.
 
 mod archive;
+mod build;
+mod dockerignore;
 mod env;
+mod fetch;
 mod versions;
 mod worker;
 
@@ -14,11 +17,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use longshore_client::{ClientError, CodeOwner, CodeVersion, Endpoint};
-use longshore_model::{EndpointId, EnvValue, SecretName};
+use longshore_model::{EndpointId, EndpointType, EnvValue, Provider, SecretName};
 
 use crate::dev::deploy::{self, Deployment};
+use crate::dev::forwarded;
 use crate::dev::project::{Program, Project};
 use crate::dev::sample::{self, Sample, SampleResult};
 use crate::exit::{CommandError, CommandExit, CommandResult};
@@ -29,7 +33,7 @@ use crate::output::OutputFormat;
 use crate::remote::{Connection, ServerArgs};
 
 pub(crate) use env::EnvArgs;
-pub use worker::{CodeWorkerArgs, code_worker};
+pub use worker::{CodeWorkerArgs, code_command, code_worker};
 
 /// Environment variable that holds the version of the code that a worker runs.
 const VERSION_ENV: &str = "LONGSHORE_CODE_VERSION";
@@ -39,7 +43,7 @@ const HASH_CHARS: usize = 12;
 const LAST_LINES: u32 = 20;
 
 /// Options that only a new version can have.
-const NOT_OF_A_RETURN: [&str; 5] = ["env", "secret", "gpu", "volume", "registry_auth"];
+const NOT_OF_A_RETURN: [&str; 6] = ["env", "secret", "gpu", "volume", "registry_auth", "provider"];
 
 /// Arguments of `longshore deploy`.
 #[derive(Debug, Args)]
@@ -55,6 +59,9 @@ pub struct DeployArgs {
     /// List the versions of the endpoint, newest first
     #[arg(long, group = "what", conflicts_with_all = NOT_OF_A_RETURN, conflicts_with = "no_sample")]
     list: bool,
+    /// Run the folder in a `process`, or in `docker`
+    #[arg(long, value_name = "PROVIDER", conflicts_with = "image", hide_possible_values = true)]
+    provider: Option<FolderProvider>,
     /// Do not run the sample job, `test_input.json`
     #[arg(long)]
     no_sample: bool,
@@ -62,6 +69,15 @@ pub struct DeployArgs {
     env: EnvArgs,
     #[command(flatten)]
     remote: ServerArgs,
+}
+
+/// Where the workers of a deployed folder can run.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FolderProvider {
+    // Processes of the server's computer, with the packages of `requirements.txt`.
+    Process,
+    // Containers of an image that the server builds of the folder's Dockerfile; without one, of the server's base image.
+    Docker,
 }
 
 /// Uploads the directory and updates the endpoint, or brings a version of it back.
@@ -76,9 +92,15 @@ pub(crate) async fn deploy(args: &DeployArgs) -> CommandResult {
         deploy::present(&session.client, &project).await.map_err(|error| not_for_key(error, &project))?;
     let done = match &args.to {
         Some(wanted) => bring_back(&session, &project, present, wanted, &words(args, &project)).await?,
-        None => match &args.image.image {
-            Some(_) => new_image(&session, &project, present.as_ref(), &args.image).await,
-            None => new_version(&session, &project, present.as_ref()).await,
+        None => {
+            if let Program::Dockerfile(command) = &project.program {
+                let image = build::build(&session, &project).await?;
+                project.program = Program::Image(image, command.clone());
+            }
+            match &project.program {
+                Program::Image(..) => new_image(&session, &project, present.as_ref(), &args.image).await,
+                _ => new_version(&session, &project, present.as_ref()).await,
+            }
         }
         .map_err(|error| not_with_secrets(error, &project))?,
     };
@@ -91,6 +113,11 @@ pub(crate) async fn deploy(args: &DeployArgs) -> CommandResult {
     match (session.output.format, project.sample()) {
         (OutputFormat::Table, Some(path)) if !args.no_sample => {
             try_sample(&session, &project, &path, &words(args, &project)).await
+        }
+        (OutputFormat::Table, _) if project.endpoint_type() == EndpointType::Lb => {
+            let address = forwarded::address(session.client.base_url(), &project.slug);
+            session.screen.line(&format!("    {address}"));
+            Ok(CommandExit::Success)
         }
         (OutputFormat::Table, _) => {
             session.screen.line(&format!("    longshore run {} '{{}}' --wait", project.slug));
@@ -109,9 +136,20 @@ pub(crate) async fn deploy(args: &DeployArgs) -> CommandResult {
 fn load(args: &DeployArgs) -> CommandResult<Project> {
     let dir = args.dir.as_deref().unwrap_or(Path::new("."));
     Ok(match (&args.image.image, &args.image.name) {
-        (Some(image), _) => Project::of_image(dir, &args.image, image)?,
+        (Some(_), _) => Project::to_run(dir, &args.image)?,
         (None, Some(name)) => Project::named(dir, name),
-        (None, None) => Project::load(dir)?,
+        (None, None) => {
+            let wanted = args.provider.map(|provider| match provider {
+                FolderProvider::Process => Provider::Process,
+                FolderProvider::Docker => Provider::Docker,
+            });
+            if let Some(project) = Project::of_dockerfile(dir, wanted)? {
+                return Ok(project);
+            }
+            let mut project = Project::to_run(dir, &args.image)?;
+            project.endpoint.provider = wanted.or(project.endpoint.provider);
+            project
+        }
     })
 }
 

@@ -7,6 +7,7 @@
 pub(crate) mod deploy;
 pub(crate) mod dev_dir;
 pub(crate) mod error;
+pub(crate) mod forwarded;
 mod install;
 pub(crate) mod logs;
 mod manifest_error;
@@ -71,10 +72,7 @@ pub async fn dev(args: &DevArgs, host: &dyn ServerHost) -> ExitCode {
 
 /// Prepares the environment and starts the server.
 async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Result<DevSession, DevError> {
-    let project = match &args.image.image {
-        Some(name) => Project::of_image(&args.dir, &args.image, name)?,
-        None => Project::load(&args.dir)?,
-    };
+    let project = Project::to_run(&args.dir, &args.image)?;
     if args.once && project.sample().is_none() {
         return Err(DevError::new(format!(
             "--once runs test_input.json, which is missing in {}; create it, for example:",

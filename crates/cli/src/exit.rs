@@ -144,7 +144,16 @@ const OTHER_KEY: &str =
 
 /// Adds to a refusal of the key which scopes the request needs.
 pub(crate) fn needing(scopes: &str, endpoint: &str) -> impl FnOnce(ClientError) -> CommandError {
-    let step = format!("this needs a key with {scopes} for `{endpoint}`; {OTHER_KEY}");
+    needing_at(scopes, &format!("`{endpoint}`"))
+}
+
+/// As [`needing`], for a request that is about no single endpoint.
+pub(crate) fn needing_for_all(scopes: &str) -> impl FnOnce(ClientError) -> CommandError {
+    needing_at(scopes, "all endpoints")
+}
+
+fn needing_at(scopes: &str, place: &str) -> impl FnOnce(ClientError) -> CommandError + use<> {
+    let step = format!("this needs a key with {scopes} for {place}; {OTHER_KEY}");
     move |error| {
         let is_refused = matches!(error, ClientError::Refused { status: 401, .. });
         let error = CommandError::from(error);
@@ -238,6 +247,8 @@ mod tests {
         let failure = needing("`jobs` or `read`", "gen")(refused(401, "unauthorized"));
         assert_eq!(failure.exit, CommandExit::Unauthorized);
         assert!(failure.next.unwrap().starts_with("this needs a key with `jobs` or `read` for `gen`; "));
+        let failure = needing_for_all("`manage`")(refused(401, "unauthorized"));
+        assert!(failure.next.unwrap().starts_with("this needs a key with `manage` for all endpoints; "));
         let failure = needing("`jobs`", "gen")(refused(404, "endpoint_not_found"));
         assert!(failure.next.unwrap().contains("endpoint list"));
         let failure = CommandError::from(refused(400, "bad_field"));

@@ -1,20 +1,23 @@
 //! `longshore init`: makes a folder from one of the examples, which are part of the program.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command};
 
+use crate::dev::project::slug_of_dir;
 use crate::exit::{CommandError, CommandExit, CommandResult, cannot};
 use crate::output::{Output, OutputFormat};
 
 /// Arguments of `longshore init`.
 #[derive(Debug, Args)]
 pub struct InitArgs {
-    /// hello, stream, concurrent or openai; without it, list them
-    #[arg(value_name = "TEMPLATE", value_parser = names(), hide_possible_values = true)]
+    /// The name of a template; without it, list them
+    #[arg(value_name = "TEMPLATE", value_parser = TemplateName, hide_possible_values = true)]
     template: Option<String>,
     /// The folder to make [default: the template's name]
     #[arg(value_name = "DIR")]
@@ -61,11 +64,38 @@ const TEMPLATES: &[Template] = &[
         "a fake chat model with the OpenAI API",
         ["handler.py", "requirements.txt", "test_input.json", "longshore.toml", "README.md"]
     ),
+    template!(
+        "fastapi",
+        "a web application: requests are forwarded to it, without a queue",
+        ["app.py", "requirements.txt", "longshore.toml", "README.md"]
+    ),
+    template!(
+        "websocket",
+        "a web application with WebSockets",
+        ["app.py", "requirements.txt", "longshore.toml", "README.md"]
+    ),
 ];
 
-/// Accepts the names of the templates.
-fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(TEMPLATES.iter().map(|known| known.name))
+/// Accepts the names of the templates. Clap's own parser would offer the most similar name, however different it is.
+#[derive(Clone)]
+struct TemplateName;
+
+impl TypedValueParser for TemplateName {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        let known = TEMPLATES.iter().find(|known| value == known.name);
+        known.map(|known| known.name.to_owned()).ok_or_else(|| {
+            let names: Vec<&str> = TEMPLATES.iter().map(|known| known.name).collect();
+            let (value, names) = (value.display(), names.join(", "));
+            let text = format!("no template is named `{value}`; the templates are {names}\n");
+            clap::Error::raw(ErrorKind::InvalidValue, text).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(TEMPLATES.iter().map(|known| PossibleValue::new(known.name))))
+    }
 }
 
 /// Makes a folder from a template, or lists the templates.
@@ -96,12 +126,24 @@ impl Template {
                 .next(format!("name a new folder: longshore init {} {}", self.name, unused(dir).display())));
         }
         fs::create_dir_all(dir).map_err(|error| cannot(format_args!("make the folder {shown}"), error))?;
+        // The current folder, `.`, has its name in its full path only.
+        let endpoint = slug_of_dir(&dir.canonicalize().unwrap_or_else(|_| dir.to_owned()));
         for (name, text) in self.files {
             let path = dir.join(name);
+            let text = if *name == "README.md" { self.readme(text, &endpoint) } else { (*text).to_owned() };
             fs::write(&path, text)
                 .map_err(|error| cannot(format_args!("write {}", path.display()), error))?;
         }
         Ok(())
+    }
+
+    /// The template's README for an endpoint with this slug: the commands in it name the endpoint.
+    fn readme(&self, text: &str, endpoint: &str) -> String {
+        let name = self.name;
+        let text = text.replace(&format!("/v2/{name}/"), &format!("/v2/{endpoint}/"));
+        let text = text.replace(&format!("/lb/{name}/"), &format!("/lb/{endpoint}/"));
+        let text = text.replace(&format!("/v2/{name}\n"), &format!("/v2/{endpoint}\n"));
+        text.replace(&format!("longshore run {name} "), &format!("longshore run {endpoint} "))
     }
 }
 
@@ -120,7 +162,7 @@ fn is_empty(dir: &Path) -> io::Result<bool> {
             let names = entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
             Ok(names.iter().all(|name| name == ".git"))
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error),
     }
 }
@@ -130,6 +172,21 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: InitArgs,
+    }
+
+    #[test]
+    fn an_unknown_template_is_told_the_known_ones() {
+        let parsed = |line: &str| <Line as clap::Parser>::try_parse_from(line.split(' '));
+        let error = parsed("init nope").err().unwrap().to_string();
+        assert!(!error.contains("similar"), "{error}");
+        assert!(error.contains("no template is named `nope`; the templates are hello, stream, "), "{error}");
+        assert_eq!(parsed("init hello").unwrap().args.template.as_deref(), Some("hello"));
+    }
 
     /// Names and contents of the files in a folder, without what a run of the example leaves there.
     fn files(dir: &Path) -> BTreeMap<String, String> {
@@ -154,6 +211,21 @@ mod tests {
             let dir = home.path().join("new").join(template.name);
             template.write_to(&dir).unwrap();
             assert_eq!(files(&dir), files(&examples.join(template.name)), "{}", template.name);
+        }
+    }
+
+    #[test]
+    fn the_readme_names_the_endpoint_of_its_folder() {
+        let home = tempfile::tempdir().unwrap();
+        for template in TEMPLATES {
+            let dir = home.path().join(format!("My {}", template.name));
+            template.write_to(&dir).unwrap();
+            let text = fs::read_to_string(dir.join("README.md")).unwrap();
+            let (endpoint, name) = (format!("my-{}", template.name), template.name);
+            let has = |part: &str| text.contains(part);
+            assert!(has(&format!("/v2/{endpoint}")) || has(&format!("/lb/{endpoint}/")), "{text}");
+            let old = [format!("/v2/{name}"), format!("/lb/{name}"), format!("run {name} ")];
+            assert!(!old.iter().any(|old| has(old)), "{text}");
         }
     }
 

@@ -1,8 +1,10 @@
 //! Commands that submit, show and end jobs.
 
+mod bulk;
 mod chunks;
 mod control;
 mod explain;
+mod failures;
 mod follow;
 mod history;
 mod request;
@@ -19,9 +21,13 @@ use longshore_model::JobId;
 use crate::input::whole;
 use crate::remote::ServerArgs;
 
+pub use bulk::BulkArgs;
+pub(crate) use bulk::bulk;
 pub(crate) use control::{cancel, purge, retry};
 pub use explain::ExplainArgs;
 pub(crate) use explain::explain;
+pub use failures::FailuresArgs;
+pub(crate) use failures::failures;
 pub(crate) use follow::title;
 pub use history::HistoryArgs;
 pub(crate) use history::history;

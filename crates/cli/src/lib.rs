@@ -12,6 +12,7 @@ mod deploy;
 pub mod dev;
 mod doctor;
 mod exit;
+mod gpus;
 mod hidden_input;
 mod human;
 mod image;
@@ -22,6 +23,7 @@ mod login;
 mod logs;
 mod members;
 mod metrics;
+mod nodes;
 mod observability;
 mod output;
 mod pages;
@@ -44,7 +46,7 @@ use std::process::ExitCode;
 
 pub use args::{Arguments, Command, DevArgs, LogFormat, NewKeyArgs, OnOff, RotateArgs, ServeArgs, ShimArgs};
 pub use backup::{BackupArgs, RestoreArgs};
-pub use deploy::{CodeWorkerArgs, code_worker};
+pub use deploy::{CodeWorkerArgs, code_command, code_worker};
 pub use doctor::{DoctorArgs, ServerPlan};
 pub use human::{count, size};
 pub use resources::SecretCommand;
@@ -71,10 +73,12 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Stream(args) => jobs::stream(args).await,
         Command::Cancel(args) => jobs::cancel(args).await,
         Command::Retry(args) => jobs::retry(args).await,
+        Command::Bulk(args) => jobs::bulk(args).await,
         Command::Purge(args) => jobs::purge(args).await,
         Command::Health(args) => jobs::health(args).await,
         Command::Explain(args) => jobs::explain(args).await,
         Command::History(args) => jobs::history(args).await,
+        Command::Failures(args) => jobs::failures(args).await,
         Command::Rehearse(args) => rehearse::rehearse(args).await,
         Command::Requests(args) => jobs::requests(args).await,
         Command::Endpoint(command) => command.run().await,
@@ -88,6 +92,8 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Deploy(args) => deploy::deploy(args).await,
         Command::CodeWorker(args) => return code_worker(args).await,
         Command::Top(args) => top::top(args).await,
+        Command::Gpus(args) => gpus::gpus(args).await,
+        Command::Nodes(args) => nodes::nodes(args).await,
         Command::Console(args) => console::console(args).await,
         Command::Bench(args) => bench::bench(args).await,
         Command::Observability(args) => observability::observability(args),

@@ -8,7 +8,9 @@ pub(crate) struct EndpointNumbers {
     pub(crate) name: String,
     pub(crate) queued: f64,
     pub(crate) running: f64,
+    /// Jobs that completed; requests that a worker answered without a status 5xx.
     pub(crate) completed: f64,
+    /// Jobs that failed; requests with a status 5xx, and refused ones.
     pub(crate) failed: f64,
     /// Sum of all queue delays in seconds, and the number of jobs in that sum.
     pub(crate) delay_sum_s: f64,
@@ -33,10 +35,18 @@ pub(crate) fn endpoints(page: &str) -> BTreeMap<String, EndpointNumbers> {
             }
             ("longshore_jobs", "queued") => one.queued = value,
             ("longshore_jobs", "running") => one.running = value,
-            ("longshore_jobs_finished_total", "completed") => one.completed = value,
+            ("longshore_jobs_finished_total", "completed") => one.completed += value,
             ("longshore_jobs_finished_total", "failed" | "timed_out") => one.failed += value,
-            ("longshore_job_delay_seconds_sum", ..) => one.delay_sum_s = value,
-            ("longshore_job_delay_seconds_count", ..) => one.delay_count = value,
+            ("longshore_job_delay_seconds_sum" | "longshore_lb_queue_wait_seconds_sum", ..) => {
+                one.delay_sum_s += value;
+            }
+            ("longshore_job_delay_seconds_count" | "longshore_lb_queue_wait_seconds_count", ..) => {
+                one.delay_count += value;
+            }
+            ("longshore_lb_requests_total", ..) => match label("answer") {
+                "5xx" | "refused" => one.failed += value,
+                _ => one.completed += value,
+            },
             ("longshore_workers", ..) => {
                 one.workers.insert(label("condition").to_owned(), value);
             }
@@ -104,6 +114,12 @@ mod tests {
             longshore_workers{endpoint=\"e1\",condition=\"idle\"} 2\n\
             longshore_worker_gpus{endpoint=\"e1\",type=\"L4\"} 1\n\
             longshore_worker_gpus{endpoint=\"e1\",type=\"H100\"} 4\n\
+            longshore_endpoint_info{endpoint=\"e2\",name=\"web\",slug=\"web\"} 1\n\
+            longshore_lb_requests_total{endpoint=\"e2\",answer=\"2xx\"} 7\n\
+            longshore_lb_requests_total{endpoint=\"e2\",answer=\"4xx\"} 1\n\
+            longshore_lb_requests_total{endpoint=\"e2\",answer=\"5xx\"} 2\n\
+            longshore_lb_requests_total{endpoint=\"e2\",answer=\"refused\"} 3\n\
+            longshore_lb_queue_wait_seconds_sum{endpoint=\"e2\"} 0.25\n\
             process_resident_memory_bytes 5\nnonsense{\nno value\n";
         assert_eq!(
             (taken_at_s(page), taken_at_s("longshore_metrics_time_seconds 7.25\n")),
@@ -112,6 +128,8 @@ mod tests {
         let all = endpoints(page);
         let one = &all["e1"];
         assert_eq!((one.name.as_str(), one.queued, one.completed), ("a \"b\", c", 4.0, 1_000.0));
-        assert_eq!((one.delay_sum_s, one.workers["idle"], one.gpus, all.len()), (0.5, 2.0, 5.0, 1));
+        assert_eq!((one.delay_sum_s, one.workers["idle"], one.gpus, all.len()), (0.5, 2.0, 5.0, 2));
+        let forwarded = &all["e2"];
+        assert_eq!((forwarded.completed, forwarded.failed, forwarded.delay_sum_s), (8.0, 5.0, 0.25));
     }
 }

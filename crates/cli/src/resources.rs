@@ -10,7 +10,7 @@ use longshore_client::Collection;
 use serde_json::value::RawValue;
 
 use crate::confirm::confirm;
-use crate::exit::{CommandError, CommandExit, CommandResult};
+use crate::exit::{CommandError, CommandExit, CommandResult, needing_for_all};
 use crate::jobs::endpoint_name;
 use crate::members::Members;
 use crate::remote::{Connection, ServerArgs};
@@ -68,7 +68,7 @@ async fn get(remote: &ServerArgs, of: Collection, id: &str, query: &str) -> Comm
 
 async fn create(remote: &ServerArgs, of: Collection, members: &Members) -> CommandResult {
     let session = remote.connect()?;
-    let record = session.client.create(of, members.body()?).await?;
+    let record = session.client.create(of, members.body()?).await.map_err(needing_for_all("`manage`"))?;
     session.output.record(&record)?;
     Ok(CommandExit::Success)
 }
@@ -107,8 +107,13 @@ async fn delete(args: &DeleteArgs, of: Collection, drain: bool, also: &str) -> C
     Ok(CommandExit::Success)
 }
 
-/// Adds the command that lists the kind of a missing resource.
+/// Adds the command that lists the kind of a missing resource, and what a key lacks that may not read or change keys.
 fn named(failure: CommandError, of: Collection) -> CommandError {
+    if failure.exit == CommandExit::Unauthorized && of == Collection::Keys {
+        return failure.next(
+            "keys are listed by a key with `read` or `manage` for all endpoints, and changed by one with `manage`",
+        );
+    }
     if failure.exit != CommandExit::NotFound || failure.next.is_some() {
         return failure;
     }

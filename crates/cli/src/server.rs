@@ -1,5 +1,7 @@
 //! `longshore server` and `longshore drain`.
 
+mod record;
+
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -7,7 +9,7 @@ use longshore_client::ClientError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::exit::{CommandError, CommandExit, CommandResult, cannot};
+use crate::exit::{CommandError, CommandExit, CommandResult, cannot, needing_for_all};
 use crate::human::count;
 use crate::jobs::span;
 use crate::output::OutputFormat;
@@ -19,6 +21,10 @@ use crate::stop::StopRequest;
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long the server may be unreachable before the wait for its drain fails.
 const OUTAGE_MAX: Duration = Duration::from_secs(30);
+
+/// The scopes of keys that may read the server's state, and of those that may drain it.
+const READERS: &str = "`read` or `manage`";
+const CHANGERS: &str = "`manage`";
 
 /// Arguments of `longshore server`.
 #[derive(Debug, Args)]
@@ -75,8 +81,12 @@ impl DrainState {
 /// Prints the version of the server, and whether it does all of its work.
 pub(crate) async fn show(args: &ShowServerArgs) -> CommandResult {
     let session = args.remote.connect()?;
-    let record = session.client.server().await?;
-    session.output.record(&record)?;
+    let record = session.client.server().await.map_err(needing_for_all(READERS))?;
+    if session.output.format == OutputFormat::Table {
+        session.output.text(&record::shown(&record, session.output.styles)?)?;
+    } else {
+        session.output.record(&record)?;
+    }
     Ok(CommandExit::Success)
 }
 
@@ -86,7 +96,7 @@ pub(crate) async fn drain(args: &DrainArgs) -> CommandResult {
     if args.end {
         return end(&session).await;
     }
-    let record = session.client.drain_server().await?;
+    let record = session.client.drain_server().await.map_err(needing_for_all(CHANGERS))?;
     let state = DrainState::of(&record)?;
     if args.wait {
         return wait(&session, record, args.timeout).await;
@@ -103,8 +113,9 @@ pub(crate) async fn drain(args: &DrainArgs) -> CommandResult {
 
 /// Ends the drain, if there is one.
 async fn end(session: &Connection) -> CommandResult {
-    let before = DrainState::of(&session.client.server().await?)?;
-    session.client.end_server_drain().await?;
+    let before = session.client.server().await.map_err(needing_for_all(CHANGERS))?;
+    let before = DrainState::of(&before)?;
+    session.client.end_server_drain().await.map_err(needing_for_all(CHANGERS))?;
     session.output.say(match before.draining_since {
         Some(_) => "the drain ended: jobs are handed out",
         None => "the server was not draining: jobs are handed out",

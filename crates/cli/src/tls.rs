@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use longshore_client::Roots;
 
 use self::files::PairFiles;
 use self::pair::Pair;
@@ -24,8 +25,10 @@ Examples:
 
 The default names: this computer's host name, localhost, 127.0.0.1 and ::1.
 Creates ca.pem, server.pem and server.key, valid for 10 years, and prints how to
-use them. Clients that trust ca.pem accept the server's certificate. The key of
-ca.pem is not stored: for other names, create a new pair in another directory.";
+use them. Clients that trust ca.pem accept the server's certificate. Python
+reads one file only: authorities.pem has ca.pem and the authorities of this
+computer. The key of ca.pem is not stored: for other names, create a new pair in
+another directory.";
 
 /// Subcommands of `longshore tls`.
 #[derive(Debug, Subcommand)]
@@ -52,7 +55,7 @@ pub(crate) fn run(command: &TlsCommand) -> CommandResult {
     let names = if args.names.is_empty() { names::of_this_computer() } else { names::checked(&args.names)? };
     let pair = Pair::create(&names).map_err(|error| cannot("create the certificates", error))?;
     let out = std::path::absolute(&args.out).map_err(|error| cannot("find the directory", error))?;
-    let files = PairFiles::create(&out, &pair)?;
+    let files = PairFiles::create(&out, &pair, &Roots::system_pem().unwrap_or_default())?;
     let text = explanation(&files, &names, &pair.not_after);
     let written = std::io::stdout().write_all(text.as_bytes());
     written.map_err(|error| cannot("write to standard output", error))?;
@@ -61,26 +64,28 @@ pub(crate) fn run(command: &TlsCommand) -> CommandResult {
 
 /// Returns what was created, and the commands that use it.
 fn explanation(files: &PairFiles, names: &[String], not_after: &str) -> String {
-    let [authority, certificate, key] =
-        [&files.authority, &files.certificate, &files.key].map(|path| quoted(path));
+    let [authority, authorities, certificate, key] =
+        [&files.authority, &files.authorities, &files.certificate, &files.key].map(|path| quoted(path));
     let host = names.first().map_or("localhost", String::as_str);
     let host = if host.contains(':') { format!("[{host}]") } else { host.replacen("*.", "gpu.", 1) };
     let url = format!("https://{host}:8080");
     format!(
         "certificate for {}, valid until {not_after}\n  \
          {authority}  the authority, for clients\n  \
+         {authorities}  the authority and those of this computer, for Python\n  \
          {certificate}  the server's certificate\n  \
          {key}  its key, which only you can read\n\
          \n\
-         start the server:\n  \
+         start the server; its managed workers get the two variables for Python, too:\n  \
+         export SSL_CERT_FILE={authorities}\n  \
+         export REQUESTS_CA_BUNDLE={authorities}\n  \
          LONGSHORE_SERVER_URL={url} longshore serve --listen 0.0.0.0:8080 \\\n    \
          --tls-cert {certificate} \\\n    \
          --tls-key {key}\n\
-         use it, on each computer with a copy of ca.pem:\n  \
+         use it, on each computer with a copy of ca.pem and authorities.pem:\n  \
          longshore login --url {url} --ca-file {authority}\n  \
          curl --cacert {authority} {url}/healthz\n  \
-         SSL_CERT_FILE={authority} REQUESTS_CA_BUNDLE={authority} python3 client.py\n\
-         managed workers are Python clients, too: set both variables in the template's `env`\n",
+         SSL_CERT_FILE={authorities} REQUESTS_CA_BUNDLE={authorities} python3 client.py\n",
         names.join(", "),
     )
 }

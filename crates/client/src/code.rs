@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::Method;
 use longshore_model::EndpointId;
+use longshore_model::limits::CODE_BODY_BYTES_MAX;
 use serde::Deserialize;
 
 use crate::transport::RequestBuilder;
@@ -14,6 +15,9 @@ use crate::{Client, ClientError};
 
 /// Time to upload the largest archive over a slow line.
 const UPLOAD_TIME_MAX: Duration = Duration::from_hours(1);
+
+/// Longest time between two pieces of an archive.
+const PIECE_TIME_MAX: Duration = Duration::from_mins(1);
 
 /// One deployed version of a folder.
 #[derive(Clone, Debug, Deserialize)]
@@ -56,5 +60,27 @@ impl Client {
         self.transport
             .json(RequestBuilder { body, sent: Some(sent), content_type: "application/gzip", ..call })
             .await
+    }
+
+    /// Returns the archive of deployed code at the whole address `url`. The key is a worker token.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached, sends nothing for 60 s, or sends more bytes than
+    /// code may have.
+    pub async fn code_archive(&self, url: &str) -> Result<Bytes, ClientError> {
+        let mut pieces = self.transport.pieces(RequestBuilder::get(url)).await?;
+        let mut archive = BytesMut::new();
+        loop {
+            let next = tokio::time::timeout(PIECE_TIME_MAX, pieces.next()).await;
+            let seconds = PIECE_TIME_MAX.as_secs();
+            let next = next.map_err(|_| ClientError::TimedOut { url: url.to_owned(), seconds })??;
+            let Some(piece) = next else { return Ok(archive.freeze()) };
+            archive.extend_from_slice(&piece);
+            if archive.len() > CODE_BODY_BYTES_MAX {
+                let cause = format!("the archive has more than {CODE_BODY_BYTES_MAX} bytes");
+                return Err(ClientError::Unexpected { url: url.to_owned(), cause });
+            }
+        }
     }
 }

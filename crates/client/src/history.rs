@@ -1,4 +1,4 @@
-//! What endpoints did over time (`/v1/endpoints/{endpoint}/history`).
+//! What endpoints did over time, and why their jobs failed.
 
 use serde_json::value::RawValue;
 
@@ -15,6 +15,20 @@ impl Client {
     /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn history_text(&self, endpoint: &str, query: &str) -> Result<Box<RawValue>, ClientError> {
         let path = format!("/v1/endpoints/{}/history?{query}", segment(endpoint));
+        self.transport.json(RequestBuilder::get(&path)).await
+    }
+
+    /// Returns the groups of failures of the endpoint with this id or slug since a time in RFC 3339, as JSON texts.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
+    pub async fn failure_texts(
+        &self,
+        endpoint: &str,
+        since: &str,
+    ) -> Result<Vec<Box<RawValue>>, ClientError> {
+        let path = format!("/v1/endpoints/{}/failures?since={since}", segment(endpoint));
         self.transport.json(RequestBuilder::get(&path)).await
     }
 }

@@ -3,12 +3,14 @@
 //! Payloads stay JSON text ([`serde_json::value::RawValue`]): numbers keep their digits on the way through.
 
 mod authorities;
+mod bulk;
 mod code;
 mod console;
 mod error;
 mod explain;
 mod external;
 mod history;
+mod images;
 mod jobs;
 mod logs;
 mod management;
@@ -20,14 +22,16 @@ mod upload_body;
 mod versions;
 mod wire;
 
+pub use bulk::BulkTask;
 pub use code::{CodeOwner, CodeVersion};
 pub use console::ConsoleCode;
 pub use error::ClientError;
 pub use explain::{Explanation, WaitAction, WaitCause, WaitEstimate};
 pub use external::{ExternalWorker, TakenJob};
+pub use images::{Build, BuildNews};
 pub use jobs::{Chunk, Health, HealthJobs, HealthReasons, HealthWorkers, Job, JobPage, Purged, StreamPage};
 pub use logs::LogLines;
-pub use longshore_trust::TlsProblem;
+pub use longshore_trust::{Roots, TlsProblem};
 pub use management::{Endpoint, EndpointSpec, Template, TemplateSpec};
 pub use resources::Collection;
 pub use segment::segment;

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::Method;
 use longshore_model::{
-    ComputeType, Durability, EndpointId, EnvValue, PausedFrom, Provider, RetryOn, ScalerType, StreamShape,
-    TemplateId, WebhookEvent,
+    ComputeType, Durability, EndpointId, EndpointType, EnvValue, Objectives, PausedFrom, Provider, RetryOn,
+    ScalerType, StreamShape, TemplateId, WebhookEvent,
 };
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::segment::segment;
 use crate::transport::RequestBuilder;
@@ -68,6 +69,9 @@ pub struct Endpoint {
     /// The second address under `/v2`.
     #[serde(default)]
     pub slug: Option<String>,
+    /// How work reaches the workers.
+    #[serde(default, rename = "type")]
+    pub endpoint_type: EndpointType,
     /// The template of the workers.
     pub template_id: TemplateId,
     /// The number of changes that replaced workers.
@@ -98,6 +102,12 @@ pub struct EndpointSpec {
     /// A second address under `/v2`, unique.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slug: Option<String>,
+    /// How work reaches the workers. Only for an endpoint to make.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub endpoint_type: Option<EndpointType>,
+    /// How requests are forwarded to the workers of an endpoint of the type `LB`. The server checks the fields.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lb: Option<serde_json::Map<String, serde_json::Value>>,
     /// The template of the workers. Not read from `longshore.toml`.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub template_id: Option<TemplateId>,
@@ -170,6 +180,18 @@ pub struct EndpointSpec {
     /// The events that webhooks are called for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook_events: Option<Vec<WebhookEvent>>,
+    /// Whether messages of errors are stored with the groups of failures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_failure_texts: Option<bool>,
+    /// An example of a request's body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<Value>,
+    /// The JSON Schema of a request's `input`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+    /// How fast jobs are to start, and how many are to complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slo: Option<Objectives>,
     /// Accepted for compatibility; has no effect here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flashboot: Option<bool>,

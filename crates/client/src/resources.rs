@@ -64,6 +64,24 @@ impl Client {
         self.transport.json(RequestBuilder::get(of.path())).await
     }
 
+    /// Returns the computers that run workers, each as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
+    pub async fn machines(&self) -> Result<Vec<Box<RawValue>>, ClientError> {
+        self.transport.json(RequestBuilder::get("/v1/machines")).await
+    }
+
+    /// Returns the servers that share the database, each as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
+    pub async fn nodes(&self) -> Result<Vec<Box<RawValue>>, ClientError> {
+        self.transport.json(RequestBuilder::get("/v1/nodes")).await
+    }
+
     /// Returns one resource; `query` is empty or selects what else to show.
     ///
     /// # Errors

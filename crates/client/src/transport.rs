@@ -129,10 +129,11 @@ impl Transport {
     /// Sends a call and returns the response's body as a stream of pieces.
     pub(crate) async fn pieces(&self, call: RequestBuilder<'_>) -> Result<ResponseStream, ClientError> {
         let url = self.url(&call);
+        let limit = call.wait + ANSWER_TIMEOUT;
         let sent = self.http.request(self.request(call)?);
-        let response = tokio::time::timeout(ANSWER_TIMEOUT, sent)
+        let response = tokio::time::timeout(limit, sent)
             .await
-            .map_err(|_| ClientError::TimedOut { url: url.clone(), seconds: ANSWER_TIMEOUT.as_secs() })?
+            .map_err(|_| ClientError::TimedOut { url: url.clone(), seconds: limit.as_secs() })?
             .map_err(|error| unreachable(&url, &error))?;
         let (status, body) = (response.status(), response.into_body());
         if status.is_success() {

@@ -88,20 +88,24 @@ async function send(method, path, { body, rawBody, signal, headers = {} } = {}) 
  */
 async function failure(answer, path) {
   const text = await answer.text();
-  let fields = /** @type {{error?: string, code?: string}} */ ({});
+  let fields = /** @type {{error?: unknown, code?: string}} */ ({});
   try {
     fields = JSON.parse(text);
   } catch {
     // A proxy between the browser and the server can answer with text.
   }
   if (answer.status === 401 && !path.startsWith("/console/session") && csrf) void checkSession();
-  const message = fields.error ? sentence(fields.error) : `The server answered ${answer.status}.`;
+  const said = messageOf(fields.error);
+  const message = said ? sentence(said) : `The server answered ${answer.status}.`;
   return new ApiError(message, {
     status: answer.status,
     code: fields.code,
     requestId: answer.headers.get("x-request-id"),
   });
 }
+
+/** The text of an error: the routes of OpenAI's clients have it in an object. @param {any} error @returns {string} */
+const messageOf = (error) => (typeof error === "string" ? error : typeof error?.message === "string" ? error.message : "");
 
 /** A 401 can mean that the key may not do this one thing, or that the session ended: the session itself knows. */
 export async function checkSession() {
@@ -165,7 +169,7 @@ export async function json(method, path, options) {
 /**
  * A response of events that stays open, beside the places of other requests.
  * @param {string} path
- * @param {{signal: AbortSignal, headers?: Record<string, string>}} options
+ * @param {{signal: AbortSignal, headers?: Record<string, string>, method?: string, body?: unknown}} options
  */
-export const open = (path, { signal, headers }) =>
-  send("GET", path, { signal, headers: { Accept: "text/event-stream", ...headers } });
+export const open = (path, { signal, headers, method = "GET", body }) =>
+  send(method, path, { signal, body, headers: { Accept: "text/event-stream", ...headers } });

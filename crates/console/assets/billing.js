@@ -1,4 +1,5 @@
 // What the server metered of workers, as the page of usage shows it: time ranges, groups, and sums of records.
+import { csvOf } from "./csv.js";
 import { duration } from "./format.js";
 
 /** @typedef {{time: string, timeBilledMs: number, amount: number, endpointId?: string, gpuTypeId?: string, podId?: string, owner?: string, key?: string, jobs?: number}} BillingRecord */
@@ -73,12 +74,5 @@ export const workerTime = (ms) => (ms >= 10 * HOUR_MS ? `${(ms / HOUR_MS).toFixe
 
 /** The records as CSV, with a row for each group and bucket. @param {BillingRecord[]} records */
 export function csv(records) {
-  const names = /** @type {const} */ (["time", "endpointId", "gpuTypeId", "podId", "owner", "key", "jobs", "timeBilledMs", "amount"]);
-  const cell = (/** @type {unknown} */ value) => {
-    const text = String(value ?? "");
-    // A spreadsheet takes a text with one of these at its start for a formula.
-    const safe = /^[=+\-@\t\r]/.test(text) && typeof value === "string" ? `'${text}` : text;
-    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-  };
-  return [names.join(","), ...records.map((record) => names.map((name) => cell(record[name])).join(","))].map((line) => `${line}\r\n`).join("");
+  return csvOf(["time", "endpointId", "gpuTypeId", "podId", "owner", "key", "jobs", "timeBilledMs", "amount"], records);
 }

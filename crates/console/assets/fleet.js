@@ -1,4 +1,5 @@
 // The endpoints with the figures that pages show of them: counts, rates, and times of the newest jobs.
+import { useMemo } from "./dom.js";
 import { rates } from "./history.js";
 import { may, me } from "./session.js";
 import { useRead, useReads } from "./store.js";
@@ -8,6 +9,8 @@ const COUNTS_MS = 2000;
 /** With more endpoints, each is asked less often: 50 requests a second are too many for one page. */
 const COUNTS_MS_EACH = 60;
 const NEWEST_MS = 10000;
+const PAST_PATH = "/v1/history?by=endpoint&last=1800000&step=30000&series=completed,oldestMs";
+const PAST_MS = 30000;
 /** The newest jobs of an endpoint, from which its times are taken. */
 export const NEWEST = 50;
 
@@ -41,8 +44,9 @@ export function useEndpointList(everyMs = LIST_MS) {
 export function useFleet({ withTimes = false } = {}) {
   const list = useEndpointList();
   const endpoints = /** @type {any[]} */ (list.data ?? []);
-  const health = useReads(endpoints.map(({ id }) => healthPath(id)), Math.max(COUNTS_MS, endpoints.length * COUNTS_MS_EACH));
-  const shown = withTimes ? endpoints.slice(0, NEWEST) : [];
+  const counted = endpoints.filter(({ id }) => may.requests(id));
+  const health = useReads(counted.map(({ id }) => healthPath(id)), Math.max(COUNTS_MS, endpoints.length * COUNTS_MS_EACH));
+  const shown = withTimes ? counted.slice(0, NEWEST) : [];
   const newest = useReads(shown.map(({ id }) => newestPath(id)), NEWEST_MS);
   const rows = endpoints.map((endpoint) => ({
     endpoint,
@@ -55,6 +59,16 @@ export function useFleet({ withTimes = false } = {}) {
 }
 
 /**
+ * What each endpoint did in the last half hour, by its id: the jobs that completed in each step, and how long the oldest
+ * waiting job had waited at the end of the last step, in ms.
+ * @returns {Map<string, {completed: (number | null)[], oldestMs: number | null}>}
+ */
+export function useLastHalfHour() {
+  const { data } = useRead(may.readsAny.value ? PAST_PATH : null, PAST_MS);
+  return useMemo(() => new Map((data?.endpoints ?? []).map((/** @type {any} */ { id, series }) => [id, { completed: series.completed, oldestMs: series.oldestMs.at(-1) ?? null }])), [data]);
+}
+
+/**
  * One endpoint with its figures. A key with `jobs` alone sees no settings: its record is the id.
  * @param {string} name its id or slug
  */
@@ -62,7 +76,7 @@ export function useEndpoint(name) {
   const isAsked = may.readsAny.value;
   const record = useRead(isAsked ? `/v1/endpoints/${encodeURIComponent(name)}` : null, LIST_MS);
   const endpoint = record.data ?? (record.error?.status === 401 || !isAsked ? { id: name, name } : null);
-  const health = useRead(endpoint && healthPath(endpoint.id), COUNTS_MS);
+  const health = useRead(endpoint && (may.requests(endpoint.id) || record.data === undefined) ? healthPath(endpoint.id) : null, COUNTS_MS);
   return { endpoint, isReadable: record.data !== undefined, error: record.error?.status === 401 ? null : record.error, health: health.data, healthError: health.error, rate: endpoint && rates(endpoint.id) };
 }
 

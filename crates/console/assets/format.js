@@ -105,7 +105,7 @@ export function timeOfId(id) {
 
 /** Control and bidirectional characters as symbols, so that text cannot disguise itself. @param {string} text */
 export const visible = (text) =>
-  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (character) => {
+  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (character) => {
     const code = character.charCodeAt(0);
     if (code < 0x20) return String.fromCharCode(0x2400 + code);
     return code === 0x7f ? "\u2421" : "\ufffd";

@@ -1,10 +1,11 @@
-// What this browser saw of each endpoint's counts since the page was opened: the numbers behind rates and charts.
+// What this browser saw of each endpoint's counts since the page was opened: the numbers behind rates.
 import { signal } from "./dom.js";
 import * as store from "./store.js";
 
-/** @typedef {{at: number, queued: number, running: number, completed: number, failed: number}} Sample */
+/** @typedef {{at: number, completed: number, failed: number}} Sample */
 
-const SAMPLES_MAX = 900;
+/** They reach back farther than a rate. */
+const SAMPLES_MAX = 10;
 const SAMPLE_MS = 2000;
 /** A rate is the mean over this time. */
 const RATE_MS = 10000;
@@ -15,13 +16,10 @@ const samples = new Map();
 /** Changes when a sample was added. */
 export const sampled = signal(0);
 
-/** Since when samples are taken. */
-export const since = Date.now();
-
 /** What was read or told of each endpoint last. @type {Map<string, any>} */
 const latest = new Map();
 
-/** Takes a sample of each endpoint every 2 s: also while nothing happens, a chart goes on. */
+/** Takes a sample of each endpoint every 2 s: also while nothing happens, a rate goes down. */
 export function start() {
   store.whenRead((path, data) => {
     const found = path.match(/^\/v2\/([^/]+)\/health$/);
@@ -39,17 +37,23 @@ export function start() {
 function add(endpoint, health) {
   const list = samples.get(endpoint) ?? [];
   samples.set(endpoint, list);
-  const { inQueue, inProgress, completed, failed } = health.jobs;
-  list.push({ at: Date.now(), queued: inQueue, running: inProgress, completed, failed });
+  const { completed, failed } = health.lb ? ofRequests(health.lb.requests) : health.jobs;
+  list.push({ at: Date.now(), completed, failed });
   if (list.length > SAMPLES_MAX) list.shift();
   sampled.value += 1;
 }
 
+/** Forwarded requests: a status 5xx and a refusal of the server are failures. @param {Record<string, number>} requests */
+const ofRequests = (requests) => ({
+  completed: requests["1xx"] + requests["2xx"] + requests["3xx"] + requests["4xx"],
+  failed: requests["5xx"] + requests.refused,
+});
+
 /** @param {string} endpoint */
-export const samplesOf = (endpoint) => samples.get(endpoint) ?? [];
+const samplesOf = (endpoint) => samples.get(endpoint) ?? [];
 
 /**
- * Jobs that ended in a second, over the last 10 s; null before there are two samples.
+ * Jobs, or forwarded requests, that ended in a second, over the last 10 s; null before there are two samples.
  * @param {string} endpoint
  * @returns {{completed: number, failed: number} | null}
  */
@@ -64,60 +68,4 @@ export function rates(endpoint) {
     completed: Math.max(0, last.completed - first.completed) / seconds,
     failed: Math.max(0, last.failed - first.failed) / seconds,
   };
-}
-
-/**
- * Columns for a chart: times in seconds, then the sum over endpoints of each series. Null where an endpoint has no sample.
- * @param {string[]} endpoints
- * @param {number} stepMs
- */
-export function columns(endpoints, stepMs) {
-  void sampled.value;
-  const lists = endpoints.map(samplesOf).filter((list) => list.length > 0);
-  const first = Math.min(...lists.map((list) => list[0].at));
-  const last = Math.max(...lists.map((list) => list.at(-1)?.at ?? 0));
-  const begin = Math.ceil(first / stepMs) * stepMs;
-  /** @type {number[]} */
-  const t = [];
-  for (let at = begin; at <= last + stepMs; at += stepMs) t.push(at);
-  const each = lists.map((list) => resampled(list, t));
-  const sum = (/** @type {(row: Row) => number} */ of) =>
-    t.map((_, at) => {
-      const rows = each.map((rows) => rows[at]).filter((row) => row !== null);
-      return rows.length === 0 ? null : rows.reduce((total, row) => total + of(row), 0);
-    });
-  return {
-    t: t.map((at) => at / 1000),
-    queued: sum((row) => row.queued),
-    running: sum((row) => row.running),
-    completed: sum((row) => row.completed),
-    failed: sum((row) => row.failed),
-  };
-}
-
-/** @typedef {{queued: number, running: number, completed: number, failed: number}} Row */
-
-/**
- * The last sample before each time, with the rates since the step before.
- * @param {Sample[]} list
- * @param {number[]} times
- * @returns {(Row | null)[]}
- */
-function resampled(list, times) {
-  let next = 0;
-  let previous = /** @type {{sample: Sample, time: number} | null} */ (null);
-  return times.map((time) => {
-    while (next < list.length && list[next].at <= time) next += 1;
-    const sample = list[next - 1];
-    if (!sample) return null;
-    const since = previous?.sample ?? sample;
-    const seconds = Math.max(0.001, (time - (previous?.time ?? time - 1000)) / 1000);
-    previous = { sample, time };
-    return {
-      queued: sample.queued,
-      running: sample.running,
-      completed: Math.max(0, sample.completed - since.completed) / seconds,
-      failed: Math.max(0, sample.failed - since.failed) / seconds,
-    };
-  });
 }

@@ -3,6 +3,8 @@ import * as api from "./api.js";
 
 /** The jobs of one page. */
 export const PAGE = 200;
+/** A text is searched in the jobs of this number of endpoints: each has a request of its own. */
+export const SEARCHED_MAX = 20;
 
 /** The jobs of one address, from the newest on. */
 export class JobSource {
@@ -15,21 +17,24 @@ export class JobSource {
     this.buffer = [];
     /** @type {string | null} */
     this.cursor = "";
-    /** The jobs that the server compared with the search, of so many. */
+    /** The number of jobs that the server compared with the search, and of all that it has. */
     this.searched = 0;
     this.of = 0;
     /** The endpoints that did not answer when the last page was read. */
     this.unanswered = 0;
   }
 
-  /** @param {number} limit @param {string} cursor @param {AbortSignal} stop @param {boolean} isFiltered whether only jobs in the wanted state are listed */
-  async page(limit, cursor, stop, isFiltered = true) {
+  /** @param {number} limit @param {string} cursor @param {boolean} isFiltered whether only jobs in the wanted state are listed */
+  address(limit, cursor, isFiltered = true) {
     const query = new URLSearchParams(this.query);
     if (!isFiltered) query.delete("status");
     query.set("limit", String(limit));
     if (cursor) query.set("cursor", cursor);
-    return api.json("GET", `${this.path}?${query}`, { signal: stop });
+    return `${this.path}?${query}`;
   }
+
+  /** @param {number} limit @param {string} cursor @param {AbortSignal} stop @param {boolean} isFiltered */
+  page = (limit, cursor, stop, isFiltered = true) => api.json("GET", this.address(limit, cursor, isFiltered), { signal: stop });
 
   /** Fills an empty buffer. @param {AbortSignal} stop @param {() => void} onProgress called after each page */
   async fill(stop, onProgress) {
@@ -44,3 +49,21 @@ export class JobSource {
     }
   }
 }
+
+/**
+ * The sources of a list.
+ * @param {any[]} endpoints
+ * @param {URLSearchParams} query
+ * @param {boolean} isOneList whether one request lists the jobs of all endpoints; otherwise each endpoint is asked, and SEARCHED_MAX at most
+ */
+export function jobSources(endpoints, query, isOneList) {
+  if (isOneList) {
+    const byId = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]));
+    return [new JobSource("/v1/requests", query, (job) => byId.get(job.endpointId))];
+  }
+  const asked = endpoints.slice(0, SEARCHED_MAX);
+  return asked.map((endpoint) => new JobSource(`/v2/${encodeURIComponent(endpoint.id)}/requests`, query, () => endpoint));
+}
+
+/** A number of each source, in total. @param {JobSource[]} sources @param {(source: JobSource) => number} of */
+export const sumOf = (sources, of) => sources.reduce((total, source) => total + of(source), 0);

@@ -94,6 +94,14 @@ export function write(node, indent = "") {
   return node.text;
 }
 
+/** JSON text of a value, on one line. @param {Node} node @returns {string} */
+export function writeLine(node) {
+  if (node.kind === "string") return JSON.stringify(node.text);
+  if (node.kind === "array") return `[${node.items.map(writeLine).join(",")}]`;
+  if (node.kind === "object") return `{${node.entries.map(([name, value]) => `${JSON.stringify(name)}:${writeLine(value)}`).join(",")}}`;
+  return node.text;
+}
+
 /** All strings of a value, at most `max`. @param {Node} node @param {number} max */
 export function strings(node, max) {
   /** @type {string[]} */

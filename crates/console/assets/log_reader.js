@@ -27,6 +27,7 @@ export class LogReader {
     /** Where older lines begin; null when all were read. @type {string | null} */
     this.cursor = null;
     this.scanned = 0;
+    /** Whether a page was read: without lines, there are none. */
     this.isBegun = false;
     this.stop = new AbortController();
     this.timer = 0;
@@ -34,7 +35,6 @@ export class LogReader {
 
   async begin() {
     await this.older();
-    this.isBegun = !this.error;
     this.follow();
   }
 
@@ -66,6 +66,7 @@ export class LogReader {
       this.lines = [...this.wanted(page.lines).reverse(), ...this.lines].slice(-LINES_MAX);
       this.cursor = page.cursor;
       this.scanned += page.scannedBytes;
+      this.isBegun = true;
       this.error = null;
     } catch (error) {
       if (!this.stop.signal.aborted) this.error = /** @type {api.ApiError} */ (error);
@@ -99,7 +100,7 @@ export class LogReader {
   }
 
   async news() {
-    if (!this.isBegun) return this.older().then(() => void (this.isBegun = !this.error));
+    if (!this.isBegun) return this.older();
     const since = this.lines.at(-1)?.at;
     try {
       const fresh = await this.since(since ? { since } : {});

@@ -1,5 +1,6 @@
-// The last runs of the playground in this browser, for each endpoint of each server. It never holds a key.
+// What an endpoint is tried with: its example, and the last runs of the playground in this browser, for each endpoint of each server. It never holds a key.
 import { base } from "./router.js";
+import { sampleOf } from "./input_schema.js";
 
 /**
  * @typedef {{at: number, job: string, input: string, timeoutS: string, ttlS: string, isLow: boolean}} Run
@@ -48,3 +49,6 @@ export function keepRun(endpoint, run) {
 
 /** @param {string} endpoint */
 export const clearRuns = (endpoint) => localStorage.removeItem(nameOf(endpoint));
+
+/** The input that an endpoint is tried with first, as JSON text. @param {any} endpoint */
+export const exampleOf = (endpoint) => JSON.stringify(endpoint.example?.input ?? endpoint.example ?? sampleOf(endpoint.inputSchema) ?? (endpoint.inputSchema ? {} : { prompt: "a harbour at dawn" }), null, 2);

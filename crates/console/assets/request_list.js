@@ -1,9 +1,10 @@
 // The rows of the list of requests, newest first, over one endpoint or all: loaded as one scrolls, changed in place.
 import { signal } from "./dom.js";
-import { conditions, matches } from "./filter.js";
+import { conditions, isForServer, matches } from "./filter.js";
 import { ENDED } from "./icons.js";
-import { JobSource, PAGE } from "./job_source.js";
+import { PAGE, jobSources, sumOf } from "./job_source.js";
 import { connection, whenTold } from "./live.js";
+import { Selection } from "./selection.js";
 import { changedJob } from "./told.js";
 
 /** @typedef {{job: any, endpoint: any, isFresh: boolean, at: number, hasLeft?: boolean}} Row `at`: when the job was read or told of, in ms · `hasLeft`: it no longer matches the filter */
@@ -23,24 +24,26 @@ const NEWS_MS = 2000;
 /** Without events, news is read this often. */
 const WITHOUT_EVENTS_MS = 5000;
 export const ROWS_MAX = 400000;
-/** A text is searched in the jobs of this number of endpoints: each has a request of its own. */
-export const SEARCHED_MAX = 20;
 
 /** What the list shows, and how it grows. */
 export class RequestList {
-  /** @param {any[]} endpoints @param {import("./filter.js").Token[]} tokens @param {string | null} status @param {boolean} isOfAll whether these are all endpoints */
-  constructor(endpoints, tokens, status, isOfAll) {
+  /**
+   * @param {any[]} endpoints
+   * @param {import("./filter.js").Token[]} tokens
+   * @param {string | null} status
+   * @param {boolean} isOfAll whether these are all endpoints
+   * @param {string[]} columns the further columns that are shown
+   */
+  constructor(endpoints, tokens, status, isOfAll, columns) {
     this.endpoints = endpoints;
     this.tokens = tokens;
     this.status = status;
-    // The server has compared the words with all of a job; the browser has a part of it.
-    this.compared = tokens.filter(({ name }) => name !== "");
+    /** Whether events say too little of a job to decide about it, or to show it. */
+    this.isForServer = isForServer(tokens) || columns.length > 0;
     const query = conditions(tokens, status, Date.now());
-    const byId = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]));
-    // Only an endpoint's own list searches payloads.
-    this.sources = isOfAll && !query.has("q")
-      ? [new JobSource("/v1/requests", query, (job) => byId.get(job.endpointId))]
-      : endpoints.slice(0, SEARCHED_MAX).map((endpoint) => new JobSource(`/v2/${encodeURIComponent(endpoint.id)}/requests`, query, () => endpoint));
+    if (columns.includes("webhook")) query.set("webhooks", "true");
+    // Only an endpoint's own list has versions and searches payloads.
+    this.sources = jobSources(endpoints, query, isOfAll && !isForServer(tokens));
     /** @type {Row[]} */
     this.rows = [];
     /** @type {Map<string, Row>} */
@@ -48,10 +51,14 @@ export class RequestList {
     /** Rows that are newer than the first, and wait until one wants them. @type {Row[]} */
     this.news = [];
     this.isLoading = false;
+    /** The search is to end where it is. */
+    this.isHalted = false;
     this.isComplete = false;
     /** @type {import("./api.js").ApiError | null} */
     this.error = null;
     this.isAtTop = true;
+    /** The rows that are chosen. */
+    this.selection = new Selection();
     this.stop = new AbortController();
     this.timer = 0;
     this.newsAt = 0;
@@ -87,12 +94,12 @@ export class RequestList {
   /** Loads older rows. */
   async more() {
     if (this.isLoading || this.isComplete || this.rows.length >= ROWS_MAX) return;
-    this.isLoading = true;
+    [this.isLoading, this.isHalted] = [true, false];
     const wanted = this.rows.length + FIRST;
     try {
       // A search with few hits goes on by itself until there are some, or nothing is left.
       do await this.examine();
-      while (!this.isComplete && this.rows.length < wanted && !this.stop.signal.aborted);
+      while (!this.isComplete && !this.isHalted && this.rows.length < wanted && !this.stop.signal.aborted);
       this.error = null;
     } catch (error) {
       if (!this.stop.signal.aborted) this.error = /** @type {import("./api.js").ApiError} */ (error);
@@ -123,7 +130,7 @@ export class RequestList {
 
   /** @param {{job: any, endpoint: any}} found */
   add({ job, endpoint }) {
-    if (!endpoint || this.byId.has(job.id) || !matches(job, this.compared, this.status, Date.now())) return;
+    if (!endpoint || this.byId.has(job.id) || !matches(job, this.tokens, this.status, Date.now())) return;
     const row = { job, endpoint, isFresh: false, at: Date.now() };
     this.byId.set(job.id, row);
     this.rows.push(row);
@@ -156,8 +163,8 @@ export class RequestList {
       this.unsureAt = Date.now();
       this.readSoon();
     }
-    // Words are looked for in inputs, outputs and errors, which events do not have.
-    else if (this.hasWords() && told.changed.some((/** @type {any} */ job) => !job.deleted)) this.readSoon();
+    // Inputs, outputs, errors, versions and sizes are not in events.
+    else if (this.isForServer && told.changed.some((/** @type {any} */ job) => !job.deleted)) this.readSoon();
     this.merge(told.changed.filter((/** @type {any} */ job) => !job.deleted).map((/** @type {any} */ job) => changedJob(this.byId.get(job.id)?.job, job)), () => endpoint, false);
     for (const { id, deleted } of told.changed) {
       const row = deleted && this.byId.get(id);
@@ -168,10 +175,6 @@ export class RequestList {
       this.frame = 0;
       this.settle();
     });
-  }
-
-  hasWords() {
-    return this.tokens.some(({ name }) => name === "");
   }
 
   /** Reads the news, but not more often than every 2 s. */
@@ -231,7 +234,7 @@ export class RequestList {
     if (!row) return false;
     row.job = job;
     row.at = Date.now();
-    row.hasLeft = !matches(job, this.compared, this.status, Date.now());
+    row.hasLeft = !matches(job, this.tokens, this.status, Date.now());
     return true;
   }
 
@@ -242,18 +245,15 @@ export class RequestList {
   }
 
   /** How many endpoints did not answer, so that their jobs are not listed. */
-  unanswered = () => this.sources.reduce((total, source) => total + source.unanswered, 0);
+  unanswered = () => sumOf(this.sources, (source) => source.unanswered);
 
-  /** How far the search went: of so many jobs, so many were compared. */
-  progress() {
-    const sum = (/** @type {(source: JobSource) => number} */ of) => this.sources.reduce((total, source) => total + of(source), 0);
-    return { searched: sum((source) => source.searched), of: sum((source) => source.of) };
-  }
+  /** How far the search went: the number of compared jobs, and of all jobs. */
+  progress = () => ({ searched: sumOf(this.sources, (source) => source.searched), of: sumOf(this.sources, (source) => source.of) });
 
-  /** @param {any[]} jobs the newest ones @param {(job: any) => any} endpointOf @param {boolean} isFound whether the server found the words in them */
+  /** @param {any[]} jobs the newest ones @param {(job: any) => any} endpointOf @param {boolean} isFound whether the server decided about them */
   merge(jobs, endpointOf, isFound) {
     for (const job of jobs) {
-      if (!this.update(job) && endpointOf(job) && (isFound || !this.hasWords()) && matches(job, this.compared, this.status, Date.now()) && this.isNewer(job)) {
+      if (!this.update(job) && endpointOf(job) && (isFound || !isForServer(this.tokens)) && matches(job, this.tokens, this.status, Date.now()) && this.isNewer(job)) {
         if (this.news.length >= NEWS_MAX) {
           this.hasTooManyNews = true;
           return;

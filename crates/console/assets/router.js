@@ -13,6 +13,7 @@ const ROUTES = [
   ["/", "overview"],
   ["/sign-in", "sign_in"],
   ["/endpoints", "endpoints"],
+  ["/new-endpoint", "new_endpoint"],
   ["/endpoints/:endpoint", "endpoint"],
   ["/endpoints/:endpoint/requests", "requests"],
   ["/endpoints/:endpoint/requests/:job", "request"],

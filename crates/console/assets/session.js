@@ -33,6 +33,8 @@ export const may = {
   change: (id) => has(me.value?.may.endpoints, id),
   /** Submits, cancels and retries jobs of an endpoint. @param {string} id */
   jobs: (id) => has(me.value?.may.jobs, id),
+  /** Reads jobs and their counts of an endpoint. @param {string} id */
+  requests: (id) => has(me.value?.may.requests, id),
   /** Reads settings, workers and logs of an endpoint. @param {string} id */
   read: (id) => has(me.value?.may.read, id),
 };

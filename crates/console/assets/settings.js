@@ -1,13 +1,17 @@
 // The settings of an endpoint: what each means, its default, and how it is written and read in a form.
 import { count, duration, size } from "./format.js";
+import { firstFault } from "./json_fault.js";
+import { member, parse, write, writeLine } from "./json_text.js";
 
 /**
- * @typedef {"text" | "number" | "ms" | "seconds" | "bytes" | "word" | "words" | "texts"} Kind
+ * @typedef {"text" | "number" | "ms" | "seconds" | "bytes" | "share" | "flag" | "word" | "words" | "texts" | "json"} Kind
  * @typedef {{name: string, title: string, kind: Kind, text: string, words?: string[], orNone?: string, isWorkers?: boolean}} Setting
- *   `text` says what it means · `orNone` says what no value means; without it there has to be one
+ *   `text` says what it means · `orNone` says what no value means; without it there has to be one. A name with a point is a member of an object
  */
 
 const SCALERS = ["QUEUE_DELAY", "REQUEST_COUNT", "IDLE_GAPS"];
+/** So much of a JSON text is in the table of changes. */
+const JSON_SHOWN = 400;
 const EVENTS = ["completed", "failed", "cancelled", "timed_out", "progress"];
 
 /** @type {{title: string, settings: Setting[]}[]} */
@@ -57,20 +61,86 @@ export const GROUPS = [
     ],
   },
   {
+    title: "Objectives",
+    settings: [
+      { name: "slo.delayMs", title: "Starts within", kind: "ms", text: "A job that waits longer started late.", orNone: "no objective for the delay" },
+      { name: "slo.delayTarget", title: "Share of jobs that start in time", kind: "share", text: "In percent.", orNone: "95 % if another objective is set" },
+      { name: "slo.successTarget", title: "Share of jobs that complete", kind: "share", text: "In percent, of those that end. Cancelled ones do not count.", orNone: "99 % if another objective is set" },
+      { name: "slo.windowDays", title: "Window in days", kind: "number", text: "At most 30.", orNone: "30 if another objective is set" },
+    ],
+  },
+  {
+    title: "Models and examples",
+    settings: [
+      { name: "models", title: "Models", kind: "texts", text: "The names that openai clients send, between commas." },
+      { name: "keepFailureTexts", title: "Messages of failures", kind: "flag", words: ["stored", "not stored"], text: "A message can have a part of a job's input. Types and places are always stored." },
+      { name: "example", title: "Example", kind: "json", text: "A request to try the endpoint with, such as {\"input\": {\"prompt\": \"a harbour\"}}.", orNone: "none" },
+      { name: "inputSchema", title: "Schema of the input", kind: "json", text: "The JSON Schema that the playground makes a form of. Requests are not checked against it.", orNone: "none" },
+    ],
+  },
+  {
     title: "Names",
     settings: [
       { name: "name", title: "Name", kind: "text", text: "For people." },
       { name: "slug", title: "Slug", kind: "text", text: "A second address. A change breaks clients that use it.", orNone: "none" },
-      { name: "models", title: "Models", kind: "texts", text: "The names that openai clients send, between commas." },
     ],
   },
 ];
 
 export const SETTINGS = GROUPS.flatMap(({ settings }) => settings);
 
+/**
+ * An endpoint as its settings are: members of objects by their path, and JSON as text, in which numbers keep their digits.
+ * @param {string} text the endpoint as the server answered it
+ * @returns {Record<string, any>}
+ */
+export function readRecord(text) {
+  const record = JSON.parse(text);
+  const node = parse(text);
+  for (const { name, kind } of SETTINGS) {
+    const [outer, inner] = name.split(".");
+    if (inner) record[name] = record[outer]?.[inner] ?? null;
+    const value = kind === "json" ? member(node, name) : null;
+    if (value) record[name] = writeLine(value);
+  }
+  return record;
+}
+
+/**
+ * The body of a change, as JSON text. An object is sent whole, and null when it has no member.
+ * @param {Record<string, any>} record as `readRecord` gives it
+ * @param {Record<string, any>} changes
+ */
+export function patchOf(record, changes) {
+  /** @type {Record<string, string>} */
+  const members = {};
+  for (const { name, kind } of SETTINGS) {
+    if (!(name in changes)) continue;
+    const [outer, inner] = name.split(".");
+    members[outer] = inner ? objectOf(outer, record, changes) : kind === "json" && changes[name] !== null ? changes[name] : JSON.stringify(changes[name]);
+  }
+  return `{${Object.entries(members).map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
+}
+
+/** @param {string} outer @param {Record<string, any>} record @param {Record<string, any>} changes */
+function objectOf(outer, record, changes) {
+  const names = SETTINGS.map(({ name }) => name).filter((name) => name.startsWith(`${outer}.`));
+  const members = names.map((name) => [name.slice(outer.length + 1), name in changes ? changes[name] : record[name]]).filter(([, value]) => value !== null);
+  return members.length > 0 ? JSON.stringify(Object.fromEntries(members)) : "null";
+}
+
+/** A share with all digits that matter, in percent. @param {number} ratio */
+const percents = (ratio) => Number((ratio * 100).toFixed(6));
+
 /** The value as the text of a field. @param {Setting} setting @param {any} value */
 export function written(setting, value) {
   if (value === null || value === undefined) return "";
+  if (setting.kind === "share") return String(percents(value));
+  if (setting.kind === "flag") return /** @type {string[]} */ (setting.words)[value ? 0 : 1];
+  if (setting.kind === "json") {
+    const node = parse(value);
+    return node ? write(node) : value;
+  }
   return setting.kind === "texts" ? value.join(", ") : String(value);
 }
 
@@ -85,8 +155,24 @@ export function parsed(setting, text) {
   if (setting.kind === "texts") return { value: trimmed ? trimmed.split(",").map((part) => part.trim()).filter(Boolean) : [] };
   if (trimmed === "") return setting.orNone ? { value: null } : { fault: `${setting.title} needs a value.` };
   if (setting.kind === "text" || setting.kind === "word") return { value: trimmed };
+  if (setting.kind === "flag") return { value: trimmed === /** @type {string[]} */ (setting.words)[0] };
+  if (setting.kind === "json") return json(setting, trimmed);
   const number = Number(trimmed);
-  return Number.isFinite(number) ? { value: number } : { fault: `${setting.title} takes a number.` };
+  if (!Number.isFinite(number)) return { fault: `${setting.title} takes a number.` };
+  return { value: setting.kind === "share" ? Number((number / 100).toFixed(8)) : number };
+}
+
+/** @param {Setting} setting @param {string} text @returns {{value?: string, fault?: string}} */
+function json(setting, text) {
+  try {
+    JSON.parse(text);
+    const node = parse(text);
+    return { value: node ? writeLine(node) : text };
+  } catch {
+    const { at, wanted } = firstFault(text);
+    const before = text.slice(0, at).split("\n");
+    return { fault: `${setting.title} is not JSON: line ${before.length}, column ${before[before.length - 1].length + 1} must have ${wanted}.` };
+  }
 }
 
 /** A value for people. @param {Setting} setting @param {any} value */
@@ -100,6 +186,12 @@ export function shown(setting, value) {
       return duration(value * 1000);
     case "bytes":
       return size(value);
+    case "share":
+      return `${percents(value)} %`;
+    case "flag":
+      return written(setting, value);
+    case "json":
+      return value.length > JSON_SHOWN ? `${value.slice(0, JSON_SHOWN)}… (${size(value.length)})` : value;
     case "number":
       return Number.isInteger(value) ? count(value) : String(value);
     default:
@@ -109,6 +201,8 @@ export function shown(setting, value) {
 
 /** Whether two values of a setting are the same. @param {any} a @param {any} b */
 export const isSame = (a, b) => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
+
+const HARDWARE = ["computeType", "gpuCount", "gpuTypeIds", "memoryBytes", "vcpus"];
 
 /**
  * What a change does at this moment, in sentences.
@@ -124,9 +218,17 @@ export function effects(endpoint, changes, health) {
   const workersOf = (/** @type {number} */ number) => `${count(number)} ${number === 1 ? "worker" : "workers"}`;
   if (most === 0 && endpoint.workersMax > 0) sentences.push("The endpoint is paused: running jobs finish, others wait.");
   else if (workers > most) sentences.push(`${workersOf(workers - most)} more than now allowed: they end after their jobs.`);
-  if (most > 0 && fewest > workers) sentences.push(`${workersOf(fewest - workers)} start now.`);
+  if (most > 0 && endpoint.workersMax === 0 && health?.jobs.inQueue > 0) sentences.push(`The endpoint runs again: ${count(health.jobs.inQueue)} jobs wait for workers.`);
+  if (most > 0 && fewest > workers) sentences.push(`${fewest - workers === 1 ? "1 worker starts" : `${count(fewest - workers)} workers start`} now.`);
+  const idle = Math.min(health?.workers.idle ?? 0, Math.max(0, workers - fewest));
+  if (most > 0 && changes.workersMin !== undefined && fewest < endpoint.workersMin && idle > 0) sentences.push(`${idle === 1 ? "1 idle worker ends" : `${count(idle)} idle workers end`} once without a job for the idle timeout.`);
+  if (changes.idleTimeout < endpoint.idleTimeout && idle > 0) sentences.push(`${idle === 1 ? "1 idle worker ends" : `${count(idle)} idle workers end`} after ${duration(changes.idleTimeout * 1000)} without a job, instead of ${duration(endpoint.idleTimeout * 1000)}.`);
+  if (changes.maxQueueLength && health?.jobs.inQueue >= changes.maxQueueLength) sentences.push(`${count(health.jobs.inQueue)} jobs wait: new ones are refused until fewer than ${count(changes.maxQueueLength)} do.`);
+  if (HARDWARE.some((name) => name in changes) && workers > 0) sentences.push("Workers that run keep what they have; the next ones get the new hardware.");
   if (fewest > most) sentences.push("The fewest workers are more than the most: the server refuses that.");
   if (changes.slug !== undefined && endpoint.slug) sentences.push(`Clients that use “${endpoint.slug}” get 404.`);
+  if (changes.inputSchema !== undefined) sentences.push(changes.inputSchema === null ? "The playground has no form any more." : "The playground has a form of this schema.");
+  if (changes.keepFailureTexts === false) sentences.push("Messages of failures that are already stored stay until they are 30 days old.");
   if (changes.durability === "buffered") sentences.push("Jobs are acknowledged before they are on disk.");
   return sentences;
 }

@@ -7,6 +7,11 @@ export const AGAIN = Symbol("again");
 
 const isOf = (/** @type {any} */ told, /** @type {string} */ name) => told.endpoint === name || told.slug === name;
 
+const hasFailed = (/** @type {any} */ { status }) => status === "FAILED" || status === "TIMED_OUT";
+
+/** The counts of workers in `stats`. */
+const WORKERS = ["idle", "starting", "ready", "busy", "throttled", "unhealthy"];
+
 /** @type {Rule[]} */
 const RULES = [
   {
@@ -26,6 +31,16 @@ const RULES = [
     },
   },
   {
+    topics: ["jobs"],
+    path: /^\/v2\/([^/?]+)\/requests\?limit=1&counts=true$/,
+    apply: (data, _, told, [, name]) => (isOf(told, decodeURIComponent(name)) ? { ...data, counts: told.states } : data),
+  },
+  {
+    topics: ["bulk"],
+    path: /^\/v2\/([^/?]+)\/bulk$/,
+    apply: (data, _, told, [, name]) => (isOf(told, decodeURIComponent(name)) ? withItem(data, told) : data),
+  },
+  {
     topics: ["jobs", "stats", "worker"],
     path: /^\/v2\/([^/?]+)\/explain(\/[^/]+)?$/,
     apply: (data, _, told, [, name]) => (isOf(told, decodeURIComponent(name)) || told.endpointId === decodeURIComponent(name) ? AGAIN : data),
@@ -34,6 +49,11 @@ const RULES = [
     topics: ["jobs"],
     path: /^\/v2\/([^/?]+)\/jobs\/([^/]+)$/,
     apply: (data, _, told, [, name, job]) => (isOf(told, decodeURIComponent(name)) && (told.more > 0 || told.changed.some((/** @type {any} */ one) => one.id === job)) ? AGAIN : data),
+  },
+  {
+    topics: ["jobs"],
+    path: /^\/v1\/endpoints\/([^/]+)\/failures$/,
+    apply: (data, _, told, [, name]) => (isOf(told, decodeURIComponent(name)) && (told.more > 0 || told.changed.some(hasFailed)) ? AGAIN : data),
   },
   {
     topics: ["endpoint"],
@@ -48,9 +68,10 @@ const RULES = [
     apply: (data, _, told, [, name]) => (told.endpointId === decodeURIComponent(name) ? withItem(data, told) : data),
   },
   {
-    topics: ["worker"],
+    // A worker that ended within 2 s of its start was never told of: only the counts and the problem show that it was there.
+    topics: ["worker", "stats", "attention"],
     path: /^\/v1\/endpoints\/([^/]+)\/workers\?ended=true$/,
-    apply: (data, _, told, [, name]) => (told.endpointId === decodeURIComponent(name) ? AGAIN : data),
+    apply: (data, event, told, [, name]) => ((told.endpointId ?? told.endpoint) === decodeURIComponent(name) && (event !== "stats" || WORKERS.some((one) => told[one] !== undefined)) ? AGAIN : data),
   },
   { topics: ["audit"], path: /^\/v1\/(apikeys|sessions|templates|networkvolumes|containerregistryauth)$/, apply: () => AGAIN },
   { topics: ["audit"], path: /^\/v1\/audit\?/, apply: () => AGAIN },
@@ -108,6 +129,10 @@ function withStats(health, stats) {
     next[group][member] = stats[name];
     isSame = false;
   }
+  if (stats.lb !== undefined) {
+    next.lb = stats.lb;
+    isSame = false;
+  }
   return isSame ? health : next;
 }
 
@@ -118,7 +143,10 @@ function withStats(health, stats) {
  */
 export function changedJob(before, { at: _, worker, ...told }) {
   const job = worker === undefined ? told : { ...told, workerId: worker };
-  return before?.status === job.status ? { ...before, ...job } : job;
+  if (before?.status === job.status) return { ...before, ...job };
+  // What a job came with stays in every state.
+  const { key, owner, inputBytes } = before ?? {};
+  return before ? { key, owner, inputBytes, ...job } : job;
 }
 
 /** The newest jobs with those that changed. @param {any[]} jobs @param {any[]} changed @param {number} limit */

@@ -62,18 +62,22 @@ impl DockerLauncher {
             }
         }
         self.shared.folders.clear_unknown(&known);
+        self.look_for_orphans(&connection);
         Ok(present)
     }
 }
 
 /// The containers that carry the label of this installation. One with damaged labels is no worker and stays.
 async fn list(daemon: &Daemon, owner: &Owner) -> Result<Vec<Found>, LaunchError> {
+    Ok(listed(daemon, owner).await?.into_iter().filter_map(found).collect())
+}
+
+/// The containers that carry the label of this installation, as the daemon lists them.
+pub(crate) async fn listed(daemon: &Daemon, owner: &Owner) -> Result<Vec<ContainerSummary>, LaunchError> {
     let filters = HashMap::from([("label", vec![format!("{INSTALLATION}={}", owner.label)])]);
     let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
     let listed = daemon.docker.list_containers(Some(options)).await;
-    let listed =
-        listed.map_err(|error| LaunchError(format!("cannot list the containers: {}", reason(&error))))?;
-    Ok(listed.into_iter().filter_map(found).collect())
+    listed.map_err(|error| LaunchError(format!("cannot list the containers: {}", reason(&error))))
 }
 
 fn found(summary: ContainerSummary) -> Option<Found> {

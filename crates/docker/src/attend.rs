@@ -123,7 +123,9 @@ async fn report(shared: &Arc<Shared>, attended: &Attended, state: Option<Contain
         if let Err(error) = dir.write_exit(&ExitNote { code, signal, ran_ms, because }) {
             tracing::warn!(worker = %exited.worker, %error, "the end of a worker is not noted");
         }
-        folders.put_away(&dir, &exited.endpoint, &exited.worker);
+        let kept = folders.put_away(&dir, &exited.endpoint, &exited.worker);
+        // The current folder of deployed code.
+        let _ = std::fs::remove_dir_all(kept.path().join("cwd"));
         exited
     });
     if let Ok(exited) = exited.await {

@@ -1,9 +1,11 @@
 //! The connection to the daemon, and what the daemon says about itself.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
 use bollard::errors::Error;
+use bollard::models::DeviceInfo;
 use bollard::{API_DEFAULT_VERSION, Docker};
 use longshore_launch::LaunchError;
 use tokio::time::timeout;
@@ -27,6 +29,10 @@ pub(crate) struct Daemon {
     pub(crate) has_nvidia: bool,
     /// Whether the daemon enforces limits of memory, and of processors.
     pub(crate) enforces: (bool, bool),
+    /// Whether the daemon's storage may be able to limit the disk of a container. The creation of one shows whether it is.
+    pub(crate) may_limit_disk: bool,
+    /// The devices that the daemon can give by the Container Device Interface, such as `nvidia.com/gpu=GPU-1`.
+    pub(crate) cdi_devices: HashSet<String>,
 }
 
 impl Daemon {
@@ -61,8 +67,26 @@ impl Daemon {
             has_init: !init.is_empty() && init != "N/A",
             has_nvidia: facts.runtimes.is_some_and(|runtimes| runtimes.contains_key("nvidia")),
             enforces: (facts.memory_limit.unwrap_or_default(), facts.cpu_cfs_quota.unwrap_or_default()),
+            may_limit_disk: may_limit_disk(
+                facts.driver.as_deref().unwrap_or_default(),
+                &facts.driver_status.unwrap_or_default(),
+            ),
+            cdi_devices: cdi_devices(facts.discovered_devices.unwrap_or_default()),
         })
     }
+}
+
+/// The devices of the Container Device Interface among all that the daemon has found.
+fn cdi_devices(found: Vec<DeviceInfo>) -> HashSet<String> {
+    let cdi = found.into_iter().filter(|device| device.source.as_deref() == Some("cdi"));
+    cdi.filter_map(|device| device.id).collect()
+}
+
+/// Whether a storage driver can limit the disk of a container. The one with overlays can on XFS alone, and there only with a
+/// mount option that the daemon does not tell.
+fn may_limit_disk(driver: &str, facts: &[Vec<String>]) -> bool {
+    let is_xfs = || facts.iter().any(|fact| fact.iter().eq(["Backing Filesystem", "xfs"]));
+    matches!(driver, "btrfs" | "zfs") || driver == "overlay2" && is_xfs()
 }
 
 /// The text of an error and of its causes: the client names only the outermost one.
@@ -105,5 +129,28 @@ fn image_architecture(kernel: &str) -> &str {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_can_be_limited_by_few_storage_drivers() {
+        let fact = |name: &str, value: &str| vec![name.to_owned(), value.to_owned()];
+        let on = |filesystem| [fact("Supports d_type", "true"), fact("Backing Filesystem", filesystem)];
+        assert!(may_limit_disk("overlay2", &on("xfs")) && may_limit_disk("zfs", &[]));
+        assert!(!may_limit_disk("overlay2", &on("extfs")) && !may_limit_disk("vfs", &on("xfs")));
+    }
+
+    #[test]
+    fn devices_of_other_sources_are_not_requested() {
+        let device = |source: &str| DeviceInfo {
+            source: Some(source.to_owned()),
+            id: Some("nvidia.com/gpu=GPU-1".to_owned()),
+        };
+        assert_eq!(cdi_devices(vec![device("x"), device("cdi")]).len(), 1);
+        assert!(cdi_devices(vec![device("x")]).is_empty());
     }
 }

@@ -3,11 +3,22 @@
 use longshore_launch::{LaunchError, WorkerSpec};
 use longshore_model::StartStage;
 
+use crate::build;
 use crate::daemon::{Daemon, reason, status};
+use crate::image_record::ImageRecord;
 use crate::pulls::Pulls;
 use crate::settings::{DockerSettings, PullPolicy};
 
-/// Returns the id of the image of `spec`. A tag that moves afterwards does not change the container.
+/// An image that the daemon has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Image {
+    /// The name of its content. A tag that moves afterwards does not change a container of this id.
+    pub(crate) id: String,
+    /// The folders that its own environment adds to Python's; `None` without any.
+    pub(crate) python_path: Option<String>,
+}
+
+/// Returns the image `name` for a worker.
 ///
 /// # Errors
 ///
@@ -15,28 +26,42 @@ use crate::settings::{DockerSettings, PullPolicy};
 pub(crate) async fn ensure(
     daemon: &Daemon,
     pulls: &Pulls,
+    record: &ImageRecord,
     settings: &DockerSettings,
     spec: &WorkerSpec,
     report: impl FnMut(StartStage),
-) -> Result<String, LaunchError> {
+) -> Result<Image, LaunchError> {
     let image = spec.image.as_str();
     if image.is_empty() {
         return Err(LaunchError("the template names no image; set its `imageName`".to_owned()));
     }
-    if settings.pull == PullPolicy::Missing
-        && let Some(id) = find(daemon, image).await?
+    let is_built = build::is_built(image);
+    if (is_built || settings.pull == PullPolicy::Missing)
+        && let Some(found) = find(daemon, image).await?
     {
-        return Ok(id);
+        record.note_used(image);
+        return Ok(found);
     }
+    if is_built {
+        return Err(LaunchError(format!(
+            "the image {image} was built by a deploy, and the daemon no longer has it; deploy its folder again"
+        )));
+    }
+    let was_here = settings.pull == PullPolicy::Always && find(daemon, image).await?.is_some();
     let login = spec.registry_login.as_ref();
     pulls.pull(&daemon.docker, image, login, settings.pull_stall, report).await?;
+    if was_here {
+        record.note_used(image);
+    } else {
+        record.note_pulled(image);
+    }
     find(daemon, image)
         .await?
         .ok_or_else(|| LaunchError(format!("the image {image} was removed right after its pull; try again")))
 }
 
-/// The id of an image that the daemon has; `None` if it does not have it.
-async fn find(daemon: &Daemon, image: &str) -> Result<Option<String>, LaunchError> {
+/// An image, if the daemon has it.
+async fn find(daemon: &Daemon, image: &str) -> Result<Option<Image>, LaunchError> {
     let found = match daemon.docker.inspect_image(image).await {
         Ok(found) => found,
         Err(error) if status(&error) == Some(404) => return Ok(None),
@@ -51,6 +76,10 @@ async fn find(daemon: &Daemon, image: &str) -> Result<Option<String>, LaunchErro
         Some(other) if other != *here && !here.is_empty() => Err(LaunchError(format!(
             "the image {image} is for {other} processors, and this computer has {here}; build it for {here}"
         ))),
-        _ => Ok(found.id),
+        _ => {
+            let env = found.config.and_then(|config| config.env).unwrap_or_default();
+            let python_path = env.iter().find_map(|it| it.strip_prefix("PYTHONPATH=")).map(str::to_owned);
+            Ok(found.id.map(|id| Image { id, python_path }))
+        }
     }
 }

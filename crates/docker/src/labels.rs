@@ -25,7 +25,8 @@ pub(crate) struct Owner {
 impl Owner {
     pub(crate) fn new(installation: InstallationId, folder: u64) -> Self {
         let InstallationId(id) = installation;
-        let short = (id ^ u128::from(folder).rotate_left(64)) >> 96;
+        // The low bits of the folder's number are those that differ between two folders.
+        let short = (id ^ u128::from(folder).rotate_left(96)) >> 96;
         Self { label: format!("{id:032x}-{folder:x}"), prefix: format!("ls-{short:08x}") }
     }
 

@@ -1,29 +1,38 @@
 //! The launcher: starts and stops the containers of workers.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bollard::errors::Error;
 use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, StartContainerOptions, StopContainerOptionsBuilder,
+    CreateContainerOptionsBuilder, InspectContainerOptions, StartContainerOptions,
+    StopContainerOptionsBuilder,
 };
 use longshore_launch::{
-    InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, Limits, RunningWorker, StartInProgress,
-    Starts, Volumes, WorkerFolders, WorkerLog, WorkerSpec, unenforced,
+    CodeFolders, InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, Limits, RunningWorker,
+    StartInProgress, Starts, Volumes, WorkerFolders, WorkerLog, WorkerSpec, unenforced,
 };
-use longshore_model::{EndedWorker, EndpointId, Served, StartStage, StopReason, WorkerId};
-use tokio::sync::{mpsc, watch};
+use longshore_model::{
+    CodeHash, EndedWorker, EndpointId, Served, StartStage, StopReason, VolumeId, WorkerId,
+};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::attend::{Attended, attend, remove};
+use crate::code::{CodeCommand, DeployedCode};
+use crate::container::Contents;
 use crate::daemon::{Daemon, reason};
+use crate::image::Image;
+use crate::image_record::ImageRecord;
 use crate::labels::Owner;
 use crate::pulls::Pulls;
 use crate::settings::DockerSettings;
-use crate::{container, image, refusals};
+use crate::{build, container, image, orphans, refusals};
 
 /// The stop grace of a worker that an earlier server was stopping.
 const GRACE_LEFT: Duration = Duration::from_secs(3);
@@ -40,6 +49,12 @@ pub struct DockerLauncher {
     starts: Starts,
     pulls: Pulls,
     volumes: Volumes,
+    code: Option<DeployedCode>,
+    worker_runtime: Option<PathBuf>,
+    /// One build at a time: each holds the files of a folder in memory.
+    builds: Semaphore,
+    /// Whether the daemon limits the disk of a container, as far as its answers tell.
+    limits_disk: AtomicBool,
     events: Mutex<Option<mpsc::UnboundedReceiver<LaunchEvent>>>,
     /// One task per container; the tasks end with the launcher.
     tasks: Mutex<JoinSet<()>>,
@@ -55,6 +70,7 @@ pub(crate) struct Connection {
 pub(crate) struct Shared {
     pub(crate) settings: DockerSettings,
     pub(crate) folders: WorkerFolders,
+    pub(crate) images: Arc<ImageRecord>,
     pub(crate) events: mpsc::UnboundedSender<LaunchEvent>,
     /// `None` before the adoption.
     connection: Mutex<Option<Arc<Connection>>>,
@@ -77,6 +93,7 @@ impl DockerLauncher {
         let shared = Shared {
             settings,
             folders: WorkerFolders::at(dir),
+            images: Arc::new(ImageRecord::at(dir.join("images.json"))),
             events: sender,
             connection: Mutex::default(),
             running: Mutex::default(),
@@ -86,9 +103,29 @@ impl DockerLauncher {
             starts: Starts::default(),
             pulls: Pulls::default(),
             volumes: Volumes::at(volumes.to_owned()),
+            code: None,
+            worker_runtime: None,
+            builds: Semaphore::new(1),
+            limits_disk: AtomicBool::new(true),
             events: Mutex::new(Some(events)),
             tasks: Mutex::default(),
         }
+    }
+
+    /// Sets the folders of deployed code, and what runs the code in one of them. Containers see the folder as
+    /// `/longshore/code`, and have a current folder with the same entries.
+    #[must_use]
+    pub fn with_code(mut self, folders: CodeFolders, command: Arc<CodeCommand>) -> Self {
+        self.code = Some(DeployedCode { folders, command });
+        self
+    }
+
+    /// Mounts the folder of the worker runtime into containers, at the front of their `PYTHONPATH`, except where their
+    /// environment has `LONGSHORE_RUNTIME=off`.
+    #[must_use]
+    pub fn with_worker_runtime(mut self, folder: PathBuf) -> Self {
+        self.worker_runtime = Some(std::path::absolute(&folder).unwrap_or(folder));
+        self
     }
 
     /// Refuses an address of the server that containers cannot reach.
@@ -107,22 +144,28 @@ impl DockerLauncher {
         )))
     }
 
-    async fn start_one(&self, spec: WorkerSpec) -> Result<(), LaunchError> {
+    async fn start_one(&self, mut spec: WorkerSpec) -> Result<(), LaunchError> {
         let start = self.starts.begin(&spec.worker);
         let connection = self.shared.connection()?;
         if let Some(code) = &spec.code {
-            return Err(LaunchError(refusals::of_code(code)));
+            let base = self.shared.settings.base_image.clone();
+            spec.image = base.ok_or_else(|| LaunchError(refusals::of_code(code)))?;
         }
-        let report = |stage| self.shared.report(&spec, stage);
+        let _needed = self.shared.images.need(&spec.image);
         let (daemon, settings) = (&connection.daemon, &self.shared.settings);
+        let report = |stage| self.shared.report(&spec, stage);
         let image = tokio::select! {
-            image = image::ensure(daemon, &self.pulls, settings, &spec, report) => image?,
+            image = image::ensure(daemon, &self.pulls, &self.shared.images, settings, &spec, report) => image?,
             () = start.cancelled() => return Err(start.error()),
         };
-        report(StartStage::Creating);
+        self.shared.report(&spec, StartStage::Creating);
         self.shared.note(&running(&spec))?;
         let name = connection.owner.container(spec.worker.as_str());
-        match self.run_container(&connection, &spec, image, &name, &start).await {
+        let run = async {
+            let contents = self.contents(&mut spec, image, daemon)?;
+            self.run_container(&connection, &spec, contents, &name, &start).await
+        };
+        match run.await {
             Ok(attended) => {
                 self.attend(&connection, attended);
                 Ok(())
@@ -136,21 +179,64 @@ impl DockerLauncher {
         }
     }
 
+    /// What is put into the container of a worker. Sets the command of a `spec` with deployed code.
+    fn contents(
+        &self,
+        spec: &mut WorkerSpec,
+        image: Image,
+        daemon: &Daemon,
+    ) -> Result<Contents, LaunchError> {
+        let dir = self.shared.folders.live(&spec.worker);
+        let code = match (&spec.code, &self.code) {
+            (None, _) => None,
+            (Some(_), Some(code)) => Some(code.resolve(spec, &dir)?),
+            (Some(code), None) => return Err(LaunchError(refusals::of_code(code))),
+        };
+        let limits_disk = daemon.may_limit_disk && self.limits_disk.load(Ordering::Relaxed);
+        let disk_bytes = spec.disk_bytes.filter(|_| limits_disk);
+        Ok(Contents { image, code, worker_runtime: self.worker_runtime.clone(), disk_bytes })
+    }
+
+    /// Creates a container, and returns its id. Creates it without a limit of its disk if the daemon cannot limit it.
+    async fn create(
+        &self,
+        connection: &Connection,
+        spec: &WorkerSpec,
+        mut contents: Contents,
+        name: &str,
+    ) -> Result<String, Error> {
+        let Connection { daemon, owner } = connection;
+        loop {
+            let body = container::body(spec, &contents, owner, daemon, &self.shared.settings, &self.volumes);
+            let options = CreateContainerOptionsBuilder::new().name(name).build();
+            match daemon.docker.create_container(Some(options), body).await {
+                Err(error) if contents.disk_bytes.is_some() && reason(&error).contains("storage-opt") => {
+                    let error = reason(&error);
+                    tracing::warn!(
+                        error,
+                        "the Docker daemon does not limit disks, `containerDiskInGb` has no effect"
+                    );
+                    self.limits_disk.store(false, Ordering::Relaxed);
+                    contents.disk_bytes = None;
+                }
+                created => return created.map(|created| created.id),
+            }
+        }
+    }
+
     /// Creates and starts the container. After an error it may exist.
     async fn run_container(
         &self,
         connection: &Connection,
         spec: &WorkerSpec,
-        image: String,
+        contents: Contents,
         name: &str,
         start: &StartInProgress,
     ) -> Result<Attended, LaunchError> {
-        let Connection { daemon, owner } = connection;
+        let Connection { daemon, .. } = connection;
         let refused = |stage, error: &_| LaunchError(refusals::of_start(&spec.image, stage, &reason(error)));
-        let body = container::body(spec, image, owner, daemon, &self.shared.settings, &self.volumes);
-        let options = CreateContainerOptionsBuilder::new().name(name).build();
-        let created = daemon.docker.create_container(Some(options), body).await;
-        let id = created.map_err(|error| refused(StartStage::Creating, &error))?.id;
+        let created = self.create(connection, spec, contents, name).await;
+        let id = created.map_err(|error| refused(StartStage::Creating, &error))?;
         if start.is_cancelled() {
             return Err(start.error());
         }
@@ -182,6 +268,12 @@ impl DockerLauncher {
         });
     }
 
+    /// Looks for containers that no server attends to, in the background, until the launcher is dropped.
+    pub(crate) fn look_for_orphans(&self, connection: &Arc<Connection>) {
+        let (shared, starts) = (Arc::clone(&self.shared), self.starts.clone());
+        locked(&self.tasks).spawn(orphans::look_at_intervals(shared, starts, Arc::clone(connection)));
+    }
+
     /// Stops a worker that an earlier server was stopping.
     pub(crate) fn finish_stopping(&self, worker: &WorkerId) {
         let (shared, worker) = (Arc::clone(&self.shared), worker.clone());
@@ -202,6 +294,11 @@ impl Shared {
 
     pub(crate) fn set_connection(&self, connection: Arc<Connection>) {
         *locked(&self.connection) = Some(connection);
+    }
+
+    /// Whether a container of this worker is attended to.
+    pub(crate) fn attends(&self, worker: &WorkerId) -> bool {
+        locked(&self.running).contains_key(worker)
     }
 
     /// Makes the folder of a worker, with the note of what it is.
@@ -246,6 +343,21 @@ impl Shared {
 }
 
 impl Launcher for DockerLauncher {
+    fn build_image<'a>(
+        &'a self,
+        image: &'a str,
+        context: Vec<u8>,
+        print: mpsc::Sender<String>,
+    ) -> LaunchFuture<'a, String> {
+        Box::pin(async move {
+            let _turn = self.builds.acquire().await;
+            let (connection, name) = (self.shared.connection()?, build::name_of(image));
+            let network = &self.shared.settings.network;
+            build::run(&connection, &name, network, context, &print).await?;
+            Ok(name)
+        })
+    }
+
     fn adopt(&self, installation: InstallationId) -> LaunchFuture<'_, Vec<RunningWorker>> {
         Box::pin(self.adopt_all(installation))
     }
@@ -259,6 +371,28 @@ impl Launcher for DockerLauncher {
         let why =
             |enforced: bool| (!enforced).then_some("the Docker daemon cannot limit it on this computer");
         unenforced(limits, why(memory), why(cpu))
+    }
+
+    fn shares_ports(&self) -> bool {
+        self.shared.settings.is_host_network()
+    }
+
+    fn host_of(&self, worker: &WorkerId) -> LaunchFuture<'_, Option<IpAddr>> {
+        let worker = worker.clone();
+        Box::pin(async move {
+            if self.shared.settings.is_host_network() {
+                return Ok(Some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+            }
+            let id = locked(&self.shared.running).get(&worker).map(|container| container.id.clone());
+            let Some(id) = id else { return Ok(None) };
+            let docker = self.shared.connection()?.daemon.docker.clone();
+            let found = docker.inspect_container(&id, None::<InspectContainerOptions>).await;
+            let found = found.map_err(|error| {
+                LaunchError(format!("cannot read the address of worker {worker}: {}", reason(&error)))
+            })?;
+            let networks = found.network_settings.and_then(|settings| settings.networks).unwrap_or_default();
+            Ok(networks.into_values().find_map(|network| network.ip_address?.parse().ok()))
+        })
     }
 
     fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()> {
@@ -293,6 +427,18 @@ impl Launcher for DockerLauncher {
             let removed = spawn_blocking(move || folders.remove_ended(&endpoint)).await;
             removed.map_err(|error| LaunchError(error.to_string()))?
         })
+    }
+
+    fn make_volume(&self, volume: &VolumeId) -> LaunchFuture<'_, ()> {
+        let (volumes, volume) = (self.volumes.clone(), *volume);
+        Box::pin(async move {
+            let made = spawn_blocking(move || volumes.make(&volume)).await;
+            made.map_err(|error| LaunchError(error.to_string()))?
+        })
+    }
+
+    fn finds_code(&self, code: &CodeHash) -> bool {
+        self.code.as_ref().is_some_and(|here| here.folders.find(code).is_some())
     }
 
     fn worker_log(&self, endpoint: &EndpointId, worker: &WorkerId) -> Option<WorkerLog> {

@@ -6,16 +6,21 @@
 
 mod adopt;
 mod attend;
+mod build;
+mod code;
 mod container;
 mod daemon;
 mod image;
+mod image_record;
 mod labels;
 mod launcher;
+mod orphans;
 mod output;
 mod progress;
 mod pulls;
 mod refusals;
 mod settings;
 
+pub use code::CodeCommand;
 pub use launcher::DockerLauncher;
 pub use settings::{DockerSettings, PullPolicy};

@@ -49,8 +49,8 @@ pub(crate) fn of_start(image: &str, stage: StartStage, reason: &str) -> String {
 /// Why deployed code does not run here.
 pub(crate) fn of_code(code: &CodeHash) -> String {
     format!(
-        "the template runs deployed code ({code}), and containers run images alone; build the code into an image and set \
-         `imageName`, or use the provider `process`"
+        "the template runs deployed code ({code}), and the server has no image for it; set `base_image` in [docker] to an \
+         image with Python and the packages, or use the provider `process`"
     )
 }
 

@@ -27,6 +27,13 @@ pub struct DockerSettings {
     pub pull_stall: Duration,
     /// The capabilities that containers do not get.
     pub cap_drop: Vec<String>,
+    /// The image in which deployed code runs; `None`: deployed code is refused.
+    pub base_image: Option<String>,
+    /// The size of all images that this server has pulled, in bytes, from which the least recently used ones are removed;
+    /// `None`: none is removed.
+    pub images_bytes_max: Option<u64>,
+    /// How often containers are looked for that no server attends to.
+    pub orphan_interval: Duration,
 }
 
 impl DockerSettings {

@@ -11,6 +11,7 @@ mod broken;
 mod handlers;
 pub(crate) mod held_reply;
 mod input_budget;
+mod job_traces;
 pub(crate) mod mailbox;
 mod parked_takes;
 pub(crate) mod post_commit;
@@ -34,7 +35,9 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::committer::{CommitProgress, CommitRequest, CommitSender};
 use crate::endpoint_shared::EndpointShared;
+use crate::failures::VerbErrors;
 use crate::job_feed::JobCounts;
+use crate::traces::AttemptMarks;
 use held_reply::HeldReply;
 use mailbox::{Admitted, Mailbox};
 use parked_takes::ParkedTakes;
@@ -75,6 +78,8 @@ pub(crate) struct Actor {
     /// The name of each job's output file, if the output was written since the queue was loaded. A new output replaces and
     /// deletes the file.
     outputs: BTreeMap<JobId, String>,
+    /// What happened during running attempts, for their spans; empty without traces. After a reload it begins anew.
+    marks: BTreeMap<JobId, AttemptMarks>,
     /// The server stops or the endpoint is deleted: takes and waits are answered immediately.
     releasing: bool,
     /// Present while the jobs are deleted; gets the reply when all deletions are durable.
@@ -86,6 +91,8 @@ pub(crate) struct Actor {
 
     /// The buffers for the effects of a verb, reused; empty between two verbs.
     effects: Effects,
+    /// The errors that the present verb stores; empty between two verbs.
+    errors: VerbErrors,
     // The results of this round, until `flush`.
     writes: Vec<Write>,
     held: Vec<HeldReply>,
@@ -127,11 +134,13 @@ impl Actor {
             streams,
             blobs,
             outputs: BTreeMap::new(),
+            marks: BTreeMap::new(),
             releasing: false,
             deleting: None,
             budget_wait: None,
             input_permit: None,
             effects: Effects::default(),
+            errors: VerbErrors::default(),
             writes: Vec::new(),
             held: Vec::new(),
             post_commit: PostCommit::default(),
@@ -290,8 +299,10 @@ impl Actor {
     /// Publishes the load of the endpoint after this round.
     fn publish(&self) {
         let (load, shared) = (self.queue.load(), &self.shared);
-        shared.running_workers.store(self.queue.running_workers(), Ordering::Relaxed);
-        shared.known_workers.store(self.queue.known_workers(), Ordering::Relaxed);
+        if shared.balancer.is_none() {
+            shared.running_workers.store(self.queue.running_workers(), Ordering::Relaxed);
+            shared.known_workers.store(self.queue.known_workers(), Ordering::Relaxed);
+        }
         shared.metrics.activity.publish_load(load.queued, load.running, load.first_normal_since);
     }
 
@@ -307,6 +318,7 @@ impl Actor {
                 failed: counters.failed,
                 cancelled: counters.cancelled,
                 retried: counters.retried,
+                states: self.queue.state_counts(),
             };
         }
     }

@@ -2,12 +2,14 @@
 
 use bytes::Bytes;
 use longshore_model::{
-    Counters, Idempotency, JobId, JobRow, JobState, Millis, Submitter, WorkerCounts, WorkerId, WorkerPhase,
+    Counters, Idempotency, JobId, JobRow, JobState, Millis, Submitter, TraceContext, WorkerCounts, WorkerId,
+    WorkerPhase,
 };
-use longshore_queue::{JobConditions, Refusal};
+use longshore_queue::{JobConditions, Refusal, StateCounts};
 use longshore_store::StoreError;
 
 use crate::BudgetPermit;
+use crate::balancer::HealthNote;
 use crate::chunk::StreamChunk;
 
 /// Why an operation of [`Jobs`](crate::Jobs) or [`Workers`](crate::Workers) failed. Nothing was acknowledged; what a
@@ -98,6 +100,8 @@ pub struct Submission {
     pub idempotency: Option<Box<Idempotency>>,
     /// The key of the request, and the key's owner.
     pub submitter: Submitter,
+    /// From the `traceparent` header; `None` without one. Kept only by a server with traces.
+    pub trace: Option<Box<TraceContext>>,
 }
 
 /// The job of a submit.
@@ -118,6 +122,8 @@ pub struct JobSnapshot {
     pub now: Millis,
     /// The output, or the last progress value of a running job, as JSON text.
     pub output: Option<Bytes>,
+    /// The size of the stored output or progress value, in bytes, also of one that is left out of a list; `None` without one.
+    pub output_bytes: Option<u64>,
     /// The error of the job as plain text.
     pub error: Option<String>,
     /// The memory that output and error take in this process. Hold it until they are sent.
@@ -131,7 +137,7 @@ pub struct JobFilter {
     pub conditions: JobConditions,
     /// The limit of the number of jobs in the page.
     pub limit: usize,
-    /// The cursor of the page before; only jobs that were created earlier than this job. `None` for the first page.
+    /// The cursor of the page before; only jobs that come after this job in the list. `None` for the first page.
     pub before: Option<JobId>,
 }
 
@@ -157,6 +163,8 @@ pub struct Health {
     pub in_queue: u64,
     /// The number of running jobs.
     pub in_progress: u64,
+    /// The numbers of stored jobs by state.
+    pub states: StateCounts,
     /// The numbers of workers by condition.
     pub workers: WorkerCounts,
 }
@@ -179,6 +187,8 @@ pub struct TakenJob {
     pub row: JobRow,
     /// The members of the job's JSON object, with `s3Config` decrypted.
     pub members: Bytes,
+    /// The place of the attempt in the job's trace; `None` if the server sends no traces.
+    pub trace: Option<TraceContext>,
     /// The memory that all jobs of one take have together in this process. Hold it until they are sent.
     pub room: BudgetPermit,
 }
@@ -254,4 +264,6 @@ pub struct WorkerView {
     pub jobs_done: u64,
     /// The time of the worker's last request, or of its registration.
     pub last_contact: Millis,
+    /// The health by its checks; `None` for a worker that takes jobs.
+    pub health: Option<HealthNote>,
 }

@@ -5,7 +5,7 @@ pub(crate) mod requests;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use longshore_blobs::BlobError;
@@ -16,15 +16,17 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::mailbox::MailboxSender;
 use crate::admitted_workers::AdmittedWorkers;
+use crate::balancer::Balancer;
 use crate::job_feed::JobFeed;
 use crate::owner_use::{Use, UseBySubmitter};
 use crate::payload_budget::BudgetPermit;
 use crate::services::Services;
 use crate::stop_signals::StopSignals;
 use crate::supervisor::{FleetEvent, FleetStatus};
+use crate::traces::{Fact, JobFact, Measured, StartedWorker};
 use crate::webhooks::PendingCall;
 use crate::webhooks::signing::Secrets;
-use crate::{EndpointError, EndpointMetrics, Jobs};
+use crate::{EndpointError, EndpointMetrics, Exemplar, Jobs};
 
 /// The state that the handles and the actor of one endpoint share. One per endpoint; exists while a handle exists, also
 /// after the endpoint is deleted.
@@ -60,14 +62,25 @@ pub(crate) struct EndpointShared {
     /// A [`FleetEvent::Demand`] was sent that the supervisor has not handled.
     load_notified: AtomicBool,
     fleet_status: Mutex<Option<watch::Receiver<FleetStatus>>>,
+    /// Forwards requests to the workers; `None` for an endpoint with a queue.
+    pub(crate) balancer: Option<Arc<Balancer>>,
     /// The managed workers whose tokens are valid.
     pub(crate) admitted: AdmittedWorkers,
 }
 
 impl EndpointShared {
-    /// Returns the shared state of an endpoint whose actor receives `requests`. It has no supervisor and no webhook secrets.
-    pub(crate) fn new(services: Arc<Services>, record: Endpoint, requests: MailboxSender) -> Self {
+    /// Returns the shared state of an endpoint whose actor receives `requests`. It has no supervisor and no webhook secrets. `this` refers to the returned value.
+    pub(crate) fn new(
+        services: Arc<Services>,
+        record: Endpoint,
+        requests: MailboxSender,
+        this: &Weak<Self>,
+    ) -> Self {
+        let balancer = record
+            .balances()
+            .map(|_| Arc::new(Balancer::new(Weak::clone(this), Arc::clone(&services), &record)));
         Self {
+            balancer,
             services,
             requests,
             stop_signals: StopSignals::default(),
@@ -156,6 +169,34 @@ impl EndpointShared {
     /// The statuses of the supervisor as it publishes them; `None` if there is no supervisor.
     pub(crate) fn fleet_statuses(&self) -> Option<watch::Receiver<FleetStatus>> {
         self.fleet_status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Hands parts of traced jobs' lives over, which ended in a durable round.
+    pub(crate) fn trace(&self, facts: Vec<JobFact>) {
+        let Some(traces) = &self.services.traces else { return };
+        let status = self.fleet_status();
+        for fact in facts {
+            self.exemplify(traces.id(&fact.row), &fact);
+            let id = fact.row.worker.as_ref().filter(|_| fact.has_worker());
+            let place = id.and_then(|id| status.workers.iter().position(|worker| worker.id == *id));
+            let worker = place.map(|place| StartedWorker {
+                placement: status.workers[place].placement.clone(),
+                is_ready: status.facts.workers.get(place).is_some_and(|worker| worker.is_ready),
+                ready_at: status.workers[place].ready_at,
+            });
+            traces.add(Fact::Job { endpoint: self.record(), worker, fact });
+        }
+    }
+
+    /// Notes the times of a traced job as examples of the histograms that counted them.
+    fn exemplify(&self, trace: [u8; 16], fact: &JobFact) {
+        let JobFact { row, until, .. } = fact;
+        let (histogram, value) = match fact.measured() {
+            Some(Measured::Delay) => (&self.metrics.delay_ms, row.delay_ms()),
+            Some(Measured::Execution) => (&self.metrics.execution_ms, row.execution_ms(*until)),
+            None => return,
+        };
+        histogram.exemplify(Exemplar { trace, value, at: *until });
     }
 
     /// Adds the submitted and ended jobs of a durable round to the use of their owners, and the ended ones to that of their

@@ -6,9 +6,10 @@ mod endpoints;
 mod explain;
 mod fleets;
 mod start;
+mod traces;
 pub(crate) mod worker_tokens;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,6 +24,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::actor::request::Request;
+use crate::bulk::BulkTasks;
 use crate::committer::CommitSender;
 use crate::gpu_pool::{GpuPool, GpuStatus};
 use crate::metering::Meter;
@@ -31,8 +33,8 @@ use crate::runtime::{BoxTask, Runtime};
 use crate::services::Services;
 use crate::supervisor::FleetEvent;
 use crate::{
-    Catalog, EndpointHandle, EngineMetrics, EngineSettings, Keys, PausedReceiver, Sessions, WebhookLog,
-    WebhookSettings, WebhookTransport, WorkerSettings,
+    Catalog, EndpointHandle, EngineMetrics, EngineSettings, Keys, PausedReceiver, Sessions, TraceExport,
+    WebhookLog, WebhookSettings, WebhookTransport, WorkerSettings,
 };
 
 /// How long [`Engine::close`] waits for the store.
@@ -61,6 +63,8 @@ pub struct EngineParts {
     pub webhooks: WebhookSettings,
     /// The operator's settings of managed workers.
     pub workers: WorkerSettings,
+    /// The collector of traces; `None` for a server without traces.
+    pub traces: Option<TraceExport>,
 }
 
 /// The engine of one server. A clone is another handle of the same engine.
@@ -80,6 +84,7 @@ struct EngineInner {
     catalog: Catalog,
     keys: Keys,
     sessions: Sessions,
+    bulk: BulkTasks,
     launchers: Launchers,
     workers: WorkerSettings,
     /// Whether the workers of an earlier server that do not say for which address they were started were started for another
@@ -130,6 +135,11 @@ impl Engine {
         &self.inner.sessions
     }
 
+    /// The bulk tasks of all endpoints.
+    pub fn bulk(&self) -> &BulkTasks {
+        &self.inner.bulk
+    }
+
     /// Generates a job id. `sync` marks it as submitted to `/runsync`. Later ids of this engine are larger, so that
     /// lists keep the order of submission.
     pub fn mint_job(&self, sync: bool) -> JobId {
@@ -162,6 +172,11 @@ impl Engine {
     /// A reply to a query that is sent after this call has every change that was not collected.
     pub fn watch_jobs(&self, is_watched: bool) {
         self.inner.services.feeds.set(is_watched);
+    }
+
+    /// Returns the endpoints whose webhook calls were tried since the last call of this method. There is one caller.
+    pub fn take_webhook_changes(&self) -> BTreeSet<EndpointId> {
+        self.inner.services.webhook_log.take_changed()
     }
 
     /// Whether the server stops: [`Engine::release_waits`] was called.
@@ -208,6 +223,11 @@ impl Engine {
     /// The receivers of webhooks with an open circuit breaker: their last calls had no response.
     pub fn paused_receivers(&self) -> Vec<PausedReceiver> {
         self.inner.services.webhooks.paused_receivers(self.now())
+    }
+
+    /// The number of webhook calls that are neither accepted nor given up.
+    pub fn pending_webhooks(&self) -> usize {
+        self.inner.services.webhooks.pending()
     }
 
     /// The memory for payloads that are in flight to clients.
@@ -257,8 +277,11 @@ impl Engine {
     }
 
     /// Gives up the shards, so that later commits of this engine fail. Call it after [`Engine::release_waits`], when no
-    /// request is in progress. Waits at most 2 s for the store; a failure is logged.
+    /// request is in progress. Waits at most 2 s for the collector of traces, and 2 s for the store; a failure is logged.
     pub async fn close(&self) {
+        if let Some(traces) = &self.inner.services.traces {
+            traces.flush(CLOSE_TIMEOUT).await;
+        }
         let epochs = self.inner.epochs.clone();
         let released = tokio::time::timeout(CLOSE_TIMEOUT, self.inner.services.store.release_shards(epochs));
         match released.await {
@@ -272,6 +295,11 @@ impl Engine {
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         let task: BoxTask = Box::pin(task);
         self.inner.services.runtime.spawn(task)
+    }
+
+    /// What all endpoints share.
+    pub(crate) fn services(&self) -> &Services {
+        &self.inner.services
     }
 
     /// Counts the time of workers and the use of jobs.

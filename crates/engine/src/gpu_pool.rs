@@ -1,17 +1,23 @@
-//! Assigns the computer's GPUs to the workers of all endpoints.
+//! Assigns the computer's GPUs, and its room, to the workers of all endpoints.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longshore_fleet::{GpuInventory, GpuNeed, PlacementError, Shortage};
+use longshore_launch::{GpuReading, Limits, WorkerExit};
 use longshore_model::{Endpoint, EndpointId, Gpu, Millis, WorkerId};
 use tokio::sync::Notify;
 
-/// The computer's GPUs, their workers, and the endpoints that wait for GPUs. A pool without GPUs places every worker,
-/// with no GPU. Volatile; one per server.
+use crate::capacity::{Capacity, CapacityUse};
+use crate::supervisor::environment::limits;
+
+/// The computer's GPUs, their workers, and the endpoints that wait for GPUs; and what else all workers share. A pool without
+/// GPUs places every worker, with no GPU. Volatile; one per server.
 #[derive(Debug, Default)]
 pub(crate) struct GpuPool {
     state: Mutex<PoolState>,
+    /// Whether a worker with a GPU has ended by itself since the driver was asked for that reason.
+    ended: Notify,
 }
 
 /// The GPUs that workers can get, their holders, and the endpoints that wait for them.
@@ -30,6 +36,10 @@ pub struct PooledGpu {
     pub gpu: Gpu,
     /// The worker that has it, and the worker's endpoint; `None` while it is free.
     pub holder: Option<(WorkerId, EndpointId)>,
+    /// Why no worker gets it; `None` while workers can get it.
+    pub fault: Option<String>,
+    /// What the driver said last; `None` for a GPU of the settings.
+    pub reading: Option<GpuReading>,
 }
 
 /// Why a worker of an endpoint gets no GPUs.
@@ -51,12 +61,47 @@ struct PoolState {
     owners: BTreeMap<WorkerId, EndpointId>,
     /// Wakes the supervisors of the waiting endpoints.
     notifies: BTreeMap<EndpointId, Arc<Notify>>,
+    /// What the driver said last of each device.
+    readings: BTreeMap<String, GpuReading>,
+    /// The memory, the processors and the number of all workers.
+    used: CapacityUse,
 }
 
 impl GpuPool {
-    /// Returns a pool with these GPUs, all free.
-    pub(crate) fn new(gpus: Vec<Gpu>) -> Self {
-        Self { state: Mutex::new(PoolState { inventory: GpuInventory::new(gpus), ..PoolState::default() }) }
+    /// Returns a pool with these GPUs and this capacity, all free.
+    pub(crate) fn new(gpus: Vec<Gpu>, capacity: Capacity) -> Self {
+        let (inventory, used) = (GpuInventory::new(gpus), CapacityUse::new(capacity));
+        let state = Mutex::new(PoolState { inventory, used, ..PoolState::default() });
+        Self { state, ended: Notify::new() }
+    }
+
+    /// Why there is no room for a worker with these limits, its GPUs left aside; `None` if there is.
+    pub(crate) fn no_room(&self, limits: &Limits) -> Option<String> {
+        self.state().used.shortage(limits)
+    }
+
+    /// Notes what the driver says of the GPUs now. Does nothing in a pool without GPUs: its workers start without regard to
+    /// them. Returns the workers that hold a GPU that has become sick, each with its endpoint and the reason.
+    pub(crate) fn note_readings(&self, readings: Vec<GpuReading>) -> Vec<(WorkerId, EndpointId, String)> {
+        let mut state = self.state();
+        if state.inventory.gpus().next().is_none() {
+            return Vec::new();
+        }
+        let listed: Vec<_> = readings.iter().map(|it| (it.gpu.clone(), it.fault.clone())).collect();
+        let sick = state.inventory.update(&listed);
+        state.readings = readings.into_iter().map(|it| (it.gpu.device.clone(), it)).collect();
+        // A GPU may be there again.
+        state.notify_waiters();
+        let owned = sick.into_iter().filter_map(|(worker, reason)| {
+            let endpoint = *state.owners.get(&worker)?;
+            Some((worker, endpoint, reason))
+        });
+        owned.collect()
+    }
+
+    /// Notes that the driver does not answer. No worker gets a GPU until it does.
+    pub(crate) fn note_unreadable(&self, reason: &str) {
+        self.state().inventory.set_unreadable(reason.to_owned());
     }
 
     /// Assigns GPUs to an adopted worker of this endpoint.
@@ -84,10 +129,23 @@ impl GpuPool {
         })
     }
 
-    /// Frees the GPUs of a worker that exited, and wakes the waiting supervisors if it had any.
+    /// Notes that a worker ended by itself. Its GPU may be the cause.
+    pub(crate) fn note_end(&self, exited: &WorkerExit) {
+        if !exited.expected && !exited.placement.gpus.is_empty() {
+            self.ended.notify_one();
+        }
+    }
+
+    /// Returns when a worker with a GPU has ended by itself since the last call.
+    pub(crate) async fn ended(&self) {
+        self.ended.notified().await;
+    }
+
+    /// Frees the GPUs and the room of a worker that exited, and wakes the supervisors that wait for them.
     pub(crate) fn free(&self, worker: &WorkerId) {
         let mut state = self.state();
         state.owners.remove(worker);
+        state.used.free(worker);
         if state.inventory.free(worker) {
             state.notify_waiters();
         }
@@ -99,6 +157,8 @@ impl GpuPool {
         let gpus = state.inventory.gpus().map(|(gpu, worker)| PooledGpu {
             gpu: gpu.clone(),
             holder: worker.and_then(|worker| Some((worker.clone(), *state.owners.get(worker)?))),
+            fault: state.inventory.fault(&gpu.device).map(str::to_owned),
+            reading: state.readings.get(&gpu.device).cloned(),
         });
         GpuStatus { gpus: gpus.collect(), line: state.inventory.waiters().copied().collect() }
     }
@@ -127,7 +187,7 @@ impl PoolState {
     }
 }
 
-/// The access of one endpoint to the pool. While no GPUs are free for its next worker, the endpoint is a waiter;
+/// The access of one endpoint to the pool. While no GPUs or no room are free for its next worker, the endpoint is a waiter;
 /// dropping this value ends that.
 #[derive(Debug)]
 pub(crate) struct GpuWaiter {
@@ -142,23 +202,42 @@ impl GpuWaiter {
         Self { gpus, endpoint, notify: Arc::default() }
     }
 
-    /// Assigns GPUs to a worker and returns them. Empty if the worker needs none, or the pool has none.
+    /// Promises a worker the memory and the processors of its endpoint's limits, assigns GPUs to it and returns them. Empty if
+    /// the worker needs none, or the pool has none.
     ///
     /// # Errors
     ///
-    /// [`PlacementError::InUse`] if not enough GPUs are free: the endpoint is a waiter from now on.
-    /// [`PlacementError::NeverFits`] if the computer does not have such GPUs.
+    /// What is not free, as text. The worker has nothing then, and the endpoint waits until that may have become free. It does
+    /// not wait for GPUs that the computer does not have.
     pub(crate) fn place(
         &self,
         now: Millis,
         resource: &Endpoint,
         worker: &WorkerId,
-    ) -> Result<Vec<Gpu>, PlacementError> {
+    ) -> Result<Vec<Gpu>, String> {
         let mut state = self.gpus.state();
-        let Some(need) = GpuNeed::of(resource).filter(|_| state.inventory.gpus().next().is_some()) else {
-            return Ok(Vec::new());
+        let limits = limits(resource);
+        if let Some(reason) = state.used.shortage(&limits) {
+            state.used.wait(self.endpoint, &self.notify);
+            return Err(reason);
+        }
+        let need = GpuNeed::of(resource).filter(|_| state.inventory.gpus().next().is_some());
+        let gpus = match need {
+            Some(need) => self.place_gpus(&mut state, now, worker, &need)?,
+            None => Vec::new(),
         };
-        let placed = state.inventory.place(now, self.endpoint, worker, &need);
+        state.used.hold(worker, &limits);
+        Ok(gpus)
+    }
+
+    fn place_gpus(
+        &self,
+        state: &mut PoolState,
+        now: Millis,
+        worker: &WorkerId,
+        need: &GpuNeed,
+    ) -> Result<Vec<Gpu>, String> {
+        let placed = state.inventory.place(now, self.endpoint, worker, need);
         match &placed {
             Ok(_) => drop(state.owners.insert(worker.clone(), self.endpoint)),
             Err(PlacementError::InUse(_)) => {
@@ -166,20 +245,27 @@ impl GpuWaiter {
             }
             Err(PlacementError::NeverFits(_)) => {}
         }
-        placed
+        placed.map_err(|shortage| shortage.reason().to_owned())
     }
 
-    /// Frees the GPUs of a worker that was not started.
+    /// Notes the memory and the processors of an adopted worker.
+    pub(crate) fn hold_room(&self, worker: &WorkerId, limits: &Limits) {
+        self.gpus.state().used.hold(worker, limits);
+    }
+
+    /// Frees what a worker has that was not started.
     pub(crate) fn free(&self, worker: &WorkerId) {
         self.gpus.free(worker);
     }
 
     /// Ends the wait of the endpoint.
     pub(crate) fn leave(&self) {
-        self.gpus.state().leave(&self.endpoint);
+        let mut state = self.gpus.state();
+        state.used.leave(&self.endpoint);
+        state.leave(&self.endpoint);
     }
 
-    /// Waits until GPUs may have become free for the endpoint.
+    /// Waits until GPUs or room may have become free for the endpoint.
     pub(crate) async fn changed(&self) {
         self.notify.notified().await;
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use longshore_model::{Endpoint, EndpointId, EndpointNo};
 
 use crate::actor::request::Request;
+use crate::balancer::Balancer;
 use crate::endpoint_shared::EndpointShared;
 use crate::supervisor::FleetEvent;
 use crate::{EndpointMetrics, JobChanges, Jobs, Workers};
@@ -40,6 +41,11 @@ impl EndpointHandle {
     /// The operations of workers and of their supervisor.
     pub fn workers(&self) -> &Workers {
         &self.interfaces.workers
+    }
+
+    /// What forwards requests to the workers; `None` for an endpoint with a queue.
+    pub fn balancer(&self) -> Option<&Arc<Balancer>> {
+        self.shared().balancer.as_ref()
     }
 
     /// The endpoint's id, which never changes.
@@ -79,6 +85,9 @@ impl EndpointHandle {
         shared.set_record(Arc::new(record.clone()));
         // An actor that has ended needs no settings.
         let _ = shared.requests.send(Request::Configure(Box::new(record)));
+        if let Some(balancer) = &shared.balancer {
+            balancer.configure(&shared.record());
+        }
         shared.notify_fleet(FleetEvent::Configured);
     }
 

@@ -10,6 +10,7 @@ impl Engine {
     /// Adds what the endpoints did since the last call to their history; to be called when a step of 2 s is over. Reads what
     /// actors and supervisors published, and asks none of them. Returns whether there is a minute to write.
     pub fn sample_history(&self, history: &History) -> bool {
+        self.note_failures(history);
         let handles = self.endpoints();
         history.sample(self.now(), handles.iter().map(observed))
     }

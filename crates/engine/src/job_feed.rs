@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use longshore_model::{JobId, JobRow, JobState, Millis, WorkerId};
+use longshore_queue::StateCounts;
 
 /// The largest number of jobs in one [`JobChanges`].
 pub(crate) const CHANGED_MAX: usize = 100;
@@ -55,6 +56,8 @@ pub struct JobCounts {
     pub cancelled: u64,
     /// Automatic retries and client retries since the endpoint was created.
     pub retried: u64,
+    /// The jobs that are there now, by state.
+    pub states: StateCounts,
 }
 
 /// The changes of one endpoint's jobs between two calls of

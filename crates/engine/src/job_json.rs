@@ -76,6 +76,7 @@ mod tests {
             row,
             now: Millis(1300),
             output: None,
+            output_bytes: None,
             error: None,
             room: crate::BudgetPermit::default(),
         }

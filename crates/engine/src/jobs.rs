@@ -71,7 +71,7 @@ impl Jobs {
     /// # Errors
     ///
     /// [`EndpointError::Refused`] with [`Refusal::NoSuchJob`] if the view has no such job.
-    async fn row(&self, job: JobId, view: View) -> Result<JobRow, EndpointError> {
+    pub(crate) async fn row(&self, job: JobId, view: View) -> Result<JobRow, EndpointError> {
         let row = self.shared.query(|reply| Query::Job { job, view, reply }).await?;
         row.map(|row| *row).ok_or(EndpointError::Refused(Refusal::NoSuchJob))
     }
@@ -137,13 +137,27 @@ impl Jobs {
     ///
     /// Only those of every method of [`Jobs`].
     pub async fn health(&self) -> Result<Health, EndpointError> {
-        let QueueHealth { counters, load, workers } =
+        let QueueHealth { counters, load, states, workers } =
             *self.shared.query(|reply| Query::Health { reply }).await?;
+        let status = self.shared.fleet_status();
+        if let Some(balancer) = &self.shared.balancer {
+            let view = balancer.fleet_view();
+            let workers: Vec<_> = view.workers.iter().map(|worker| (worker.phase, worker.running)).collect();
+            return Ok(Health {
+                counters,
+                in_queue: view.queued,
+                in_progress: view.running,
+                states,
+                workers: count_workers(&workers, &status),
+            });
+        }
+        let workers: Vec<_> = workers.iter().map(|worker| (worker.phase, worker.running)).collect();
         Ok(Health {
             counters,
             in_queue: load.queued,
             in_progress: load.running,
-            workers: count_workers(&workers, &self.shared.fleet_status()),
+            states,
+            workers: count_workers(&workers, &status),
         })
     }
 
@@ -167,7 +181,7 @@ impl Jobs {
     }
 
     /// Returns one page of the rows of jobs that match the filter, newest first.
-    async fn rows(&self, filter: JobFilter) -> Result<Page, EndpointError> {
+    pub(crate) async fn rows(&self, filter: JobFilter) -> Result<Page, EndpointError> {
         let filter = Box::new(filter);
         self.shared.query(|reply| Query::Jobs { filter, reply }).await.map(|page| *page)
     }

@@ -10,6 +10,7 @@
 //! | [`Engine`] | start, shutdown, and the list of endpoints |
 //! | [`EndpointHandle`] | identity and settings of one endpoint |
 //! | [`Jobs`] | what clients do with the jobs of one endpoint |
+//! | [`Balancer`] | what clients and workers of a load-balancing endpoint do, in place of jobs |
 //! | [`Workers`] | what workers and their supervisor do at one endpoint |
 //! | [`Catalog`] | templates, network volumes, registry credentials, webhook secrets |
 //! | [`Keys`] | API keys and their owners |
@@ -18,6 +19,9 @@
 mod actor;
 mod admitted_workers;
 mod api;
+mod balancer;
+mod bulk;
+mod capacity;
 mod catalog;
 mod chunk;
 mod code_paths;
@@ -25,6 +29,7 @@ mod committer;
 mod drain;
 mod endpoint_shared;
 mod engine;
+mod failures;
 mod gpu_pool;
 mod handle;
 mod history;
@@ -48,6 +53,7 @@ mod stop_signals;
 mod store_health;
 mod stream_tail;
 mod supervisor;
+mod traces;
 mod tracked_key;
 mod webhooks;
 mod workers;
@@ -58,6 +64,12 @@ pub use api::{
     Accepted, CatalogError, EndpointError, FleetView, Health, JobFilter, JobPage, JobSnapshot, Outcome,
     StreamFrom, StreamPage, Submission, TakeRequest, TakenJob, WorkerView,
 };
+pub use balancer::{
+    BalancedServer, Balancer, BalancerMetrics, BalancerOutcome, HealthNote, Link, Links, NotAdmitted,
+    RequestBody, RequestSlot,
+};
+pub use bulk::{BULK_IDS_MAX, BulkAction, BulkSelection, BulkState, BulkTask, BulkTasks};
+pub use capacity::Capacity;
 pub use catalog::Catalog;
 pub use catalog::versions::{EndpointVersion, FieldChange, VERSIONS_MAX, VersionContent, VersionEntry};
 pub use catalog::webhook_secrets::NewWebhookSecret;
@@ -71,16 +83,19 @@ pub use job_feed::{ChangedJob, JobChanges, JobCounts};
 pub use job_json::{write_json_string, write_record, write_record_members};
 pub use jobs::Jobs;
 pub use jobs::follow::{FollowEvent, Follower};
+pub use jobs::search::JobSearch;
 pub use jobs::webhooks::DeliveryFilter;
 pub use keys::Keys;
 pub use longshore_fleet::{
-    CauseCode, CauseDetail, Explanation, Severity, WaitAction, WaitCause, WaitEstimate, problem,
+    CauseCode, CauseDetail, Explanation, Severity, WaitAction, WaitCause, WaitEstimate, may_send_again,
+    problem,
 };
 pub use longshore_launch::WorkerUsage;
-pub use longshore_queue::{JobConditions, Refusal};
+pub use longshore_queue::{JobConditions, Refusal, StateCounts};
 pub use metering::{JobUsage, Usage, UsageKind, UsageSheet};
 pub use metrics::{
-    EndpointMetrics, EngineMetrics, EventCounts, ExitKind, Histogram, HistogramSnapshot, WebhookOutcome,
+    EndpointMetrics, EngineMetrics, EventCounts, Exemplar, ExitKind, Histogram, HistogramSnapshot,
+    SubmitRefusal, WebhookOutcome,
 };
 pub use owner_use::{BUSIEST_OWNERS, Use};
 pub use payload_budget::{BudgetPermit, PayloadBudget};
@@ -89,6 +104,7 @@ pub use secrets::{Resealed, reseal};
 pub use sessions::{OpenSession, SessionLimits, Sessions};
 pub use settings::EngineSettings;
 pub use supervisor::{FleetStatus, WorkerSettings, WorkerStatus};
+pub use traces::{ForwardedSpan, RequestPlace, RequestSpan, Sampling, TraceExport, TraceSettings};
 pub use tracked_key::{ClientAddress, TrackedKey};
 pub use webhooks::log::{
     Delivery, DeliveryAttempt, DeliveryState, DirWebhookLog, LogFuture, MemoryWebhookLog, WebhookLog,

@@ -8,11 +8,13 @@ mod finishes;
 mod run_times;
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use longshore_history::Activity;
+use longshore_model::Millis;
 
-pub use events::{EventCounts, ExitKind, WebhookOutcome};
+pub use events::{EventCounts, ExitKind, SubmitRefusal, WebhookOutcome};
 pub(crate) use finishes::Finishes;
 pub(crate) use run_times::RecentRuns;
 
@@ -23,6 +25,19 @@ pub struct Histogram {
     /// The values of each bucket; the last bucket has the values above all bounds.
     counts: Box<[AtomicU64]>,
     sum: AtomicU64,
+    /// The newest example of each bucket; empty until the first one is noted.
+    exemplars: Mutex<Vec<Option<Exemplar>>>,
+}
+
+/// A value of a histogram whose trace can be looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exemplar {
+    /// The id of the trace.
+    pub trace: [u8; 16],
+    /// The value, in the unit of the histogram.
+    pub value: u64,
+    /// When the value was counted.
+    pub at: Millis,
 }
 
 /// A copy of a histogram's counts.
@@ -34,6 +49,8 @@ pub struct HistogramSnapshot {
     pub cumulative: Vec<u64>,
     /// The sum of all values, in their unit.
     pub sum: u64,
+    /// The newest example of each bucket, in the order of `cumulative`; empty without any.
+    pub exemplars: Vec<Option<Exemplar>>,
 }
 
 impl HistogramSnapshot {
@@ -55,14 +72,26 @@ impl Histogram {
             bounds,
             counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
             sum: AtomicU64::new(0),
+            exemplars: Mutex::default(),
         }
     }
 
     /// Counts a value, in the unit of the bounds.
     pub fn record(&self, value: u64) {
-        let bucket = self.bounds.partition_point(|bound| *bound < value);
-        self.counts[bucket].fetch_add(1, Ordering::Relaxed);
+        self.counts[self.bucket(value)].fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(value, Ordering::Relaxed);
+    }
+
+    /// Notes a counted value as the example of its bucket. The first one allocates the places of all buckets.
+    pub fn exemplify(&self, exemplar: Exemplar) {
+        let mut exemplars = self.exemplars.lock().unwrap_or_else(PoisonError::into_inner);
+        exemplars.resize(self.counts.len(), None);
+        exemplars[self.bucket(exemplar.value)] = Some(exemplar);
+    }
+
+    /// The place of a value's bucket.
+    fn bucket(&self, value: u64) -> usize {
+        self.bounds.partition_point(|bound| *bound < value)
     }
 
     /// Returns a copy of the counts so far.
@@ -75,6 +104,7 @@ impl Histogram {
             bounds: self.bounds,
             cumulative: cumulative.collect(),
             sum: self.sum.load(Ordering::Relaxed),
+            exemplars: self.exemplars.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }
@@ -86,6 +116,8 @@ pub struct EndpointMetrics {
     pub delay_ms: Histogram,
     /// The time that the last attempt of an ended job ran, in ms. Cancelled jobs do not count.
     pub execution_ms: Histogram,
+    /// The time from a job's submit to its first chunk, in ms. Chunks after a retry do not count.
+    pub first_chunk_ms: Histogram,
     /// What the actor counts and publishes; the history is made of it.
     pub activity: Activity,
     /// What happened to the workers and the webhook calls.
@@ -102,11 +134,15 @@ const JOB_MS_BOUNDS: [u64; 20] = [
     900_000, 1_800_000, 3_600_000,
 ];
 
+/// Bounds of the time until the first chunk, in ms: 25 ms to 1 min.
+const FIRST_CHUNK_MS_BOUNDS: [u64; 11] = [25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000];
+
 impl Default for EndpointMetrics {
     fn default() -> Self {
         Self {
             delay_ms: Histogram::new(&JOB_MS_BOUNDS),
             execution_ms: Histogram::new(&JOB_MS_BOUNDS),
+            first_chunk_ms: Histogram::new(&FIRST_CHUNK_MS_BOUNDS),
             activity: Activity::default(),
             events: EventCounts::default(),
             finishes: Finishes::default(),
@@ -181,8 +217,20 @@ mod tests {
         for value in [0, 1, 2, 10, 11, 1_000] {
             histogram.record(value);
         }
-        let HistogramSnapshot { bounds, cumulative, sum } = histogram.snapshot();
+        let HistogramSnapshot { bounds, cumulative, sum, exemplars } = histogram.snapshot();
         assert_eq!((bounds, cumulative, sum), (&[1, 10][..], vec![2, 4, 6], 1_024));
+        assert_eq!(exemplars, []);
+    }
+
+    #[test]
+    fn the_newest_example_of_each_bucket_is_kept() {
+        let histogram = Histogram::new(&[1, 10]);
+        let example = |value| Exemplar { trace: [7; 16], value, at: Millis(value) };
+        for value in [2, 10, 11, 12] {
+            histogram.exemplify(example(value));
+        }
+        assert_eq!(histogram.snapshot().exemplars, [None, Some(example(10)), Some(example(12))]);
+        assert_eq!(histogram.snapshot().cumulative, [0, 0, 0], "an example is no count");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use longshore_store::Store;
 use longshore_vault::Keyring;
 
 use crate::drain::Drain;
+use crate::failures::FailureInbox;
 use crate::job_feed::FeedSwitch;
 use crate::owner_use::OwnerUse;
 use crate::payload_budget::PayloadBudget;
@@ -17,7 +18,9 @@ use crate::read_faults::ReadFaults;
 use crate::runtime::{Clock, Runtime};
 use crate::space::Shortage;
 use crate::store_health::StoreHealth;
-use crate::webhooks::{WebhookHandle, WebhookLog};
+use crate::traces::Traces;
+use crate::webhooks::WebhookHandle;
+use crate::webhooks::log::watched::WatchedLog;
 use crate::{EngineMetrics, EngineSettings, Jobs};
 
 /// The services that all endpoints of an engine share. One per engine.
@@ -46,6 +49,8 @@ pub(crate) struct Services {
     pub(crate) store_health: Arc<StoreHealth>,
     /// Whether anyone reads the changes of jobs.
     pub(crate) feeds: FeedSwitch,
+    /// The failed jobs that the history has not got.
+    pub(crate) failures: FailureInbox,
     /// Whether the server drains.
     pub(crate) drain: Drain,
     /// Whether the disk has too little space for new jobs.
@@ -54,7 +59,9 @@ pub(crate) struct Services {
     pub(crate) owner_use: OwnerUse,
     /// Sends the webhook calls of all endpoints.
     pub(crate) webhooks: WebhookHandle<Jobs>,
-    pub(crate) webhook_log: Arc<dyn WebhookLog>,
+    pub(crate) webhook_log: Arc<WatchedLog>,
+    /// Traces of jobs; `None` without a collector.
+    pub(crate) traces: Option<Arc<Traces>>,
 }
 
 impl Services {

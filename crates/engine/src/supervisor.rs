@@ -9,6 +9,7 @@ mod crash_series;
 mod endpoint_api;
 pub(crate) mod environment;
 mod fleet_state;
+mod http_ports;
 mod reconcile;
 mod start_patience;
 mod start_times;
@@ -27,6 +28,7 @@ use longshore_model::{
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::capacity::Capacity;
 use crate::gpu_pool::GpuPool;
 use crate::runtime::Runtime;
 
@@ -79,6 +81,18 @@ pub enum FleetEvent {
         /// What the launcher does.
         stage: StartStage,
     },
+    /// A worker's machine does not answer.
+    Away {
+        /// The worker, which counts as none until its machine is back.
+        worker: WorkerId,
+        /// The machine's name.
+        machine: String,
+    },
+    /// A worker's machine answers again.
+    Back {
+        /// The worker whose machine is back.
+        worker: WorkerId,
+    },
     /// A worker of the endpoint exited.
     Exited(WorkerExit),
     /// The endpoint or its template changed.
@@ -107,6 +121,8 @@ pub struct WorkerSettings {
     pub kill_grace_ms: u64,
     /// The computer's GPUs, which are assigned to workers. Empty: workers start without a GPU placement.
     pub gpus: Vec<Gpu>,
+    /// What all workers may have together.
+    pub capacity: Capacity,
 }
 
 impl Default for WorkerSettings {
@@ -117,6 +133,7 @@ impl Default for WorkerSettings {
             stop_grace_ms: 10_000,
             kill_grace_ms: 5_000,
             gpus: Vec::new(),
+            capacity: Capacity::default(),
         }
     }
 }

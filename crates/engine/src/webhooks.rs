@@ -26,6 +26,7 @@ mod transport;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -42,6 +43,7 @@ pub use transport::{HttpTransport, TransportError, TransportFuture, TransportRes
 use self::attempt::AttemptSender;
 use self::limiter::CallLimiter;
 use crate::runtime::Runtime;
+use crate::traces::Traces;
 use crate::{EndpointError, JobSnapshot, WebhookOutcome};
 
 /// Length of the channel of progress notices; a notice that finds it full is dropped.
@@ -144,6 +146,10 @@ pub(crate) trait WebhookSource: Clone + Send + Sync + 'static {
     fn signature(&self, id: &str, now: Millis, body: &[u8]) -> Option<String>;
     /// Returns the time of the engine's clock.
     fn now(&self) -> Millis;
+    /// Returns the traces that calls are part of; `None` without traces.
+    fn traces(&self) -> Option<Arc<Traces>> {
+        None
+    }
 }
 
 /// A pending call: a job ended, and the webhook call for this end is not settled.
@@ -170,6 +176,8 @@ pub(crate) struct WebhookHandle<H> {
     progress: mpsc::Sender<(H, JobId)>,
     allow_private: bool,
     limiter: CallLimiter,
+    /// The number of pending calls, as the delivery task last saw it.
+    pending: Arc<AtomicUsize>,
 }
 
 /// A receiver with an open circuit breaker: its last calls had no response.
@@ -200,8 +208,15 @@ impl<H: WebhookSource> WebhookHandle<H> {
         let allow_private = settings.allow_private;
         let (progress, notices) = mpsc::channel(PROGRESS_QUEUE);
         runtime.spawn(Box::pin(progress::run(settings.progress_pause, sender.clone(), notices)));
-        runtime.spawn(Box::pin(dispatch::run(settings, limiter.clone(), sender, log, pending)));
-        Self { due, progress, allow_private, limiter }
+        let number = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&number);
+        runtime.spawn(Box::pin(dispatch::run(settings, limiter.clone(), sender, log, (pending, counted))));
+        Self { due, progress, allow_private, limiter, pending: number }
+    }
+
+    /// The number of pending calls: not yet accepted or given up.
+    pub fn pending(&self) -> usize {
+        self.pending.load(Ordering::Relaxed)
     }
 
     /// Returns the receivers with an open circuit breaker, sorted by name. `now` is the time of the engine's clock.

@@ -1,6 +1,6 @@
 //! Measures how deep JSON is nested.
 //!
-//! The server skips values without recursion, whatever their depth. Other parsers fail: a document of two thousand
+//! The server skips values of any depth without recursion. Other parsers fail: a document of two thousand
 //! levels ends Python's parser, and with it the whole response that contains the document.
 
 use longshore_model::limits::JSON_LEVELS_MAX;

@@ -1,7 +1,7 @@
 //! The envelope of a job's input: parsed once, checked, and left unchanged.
 //!
-//! The worker gets the request's members byte for byte, so no value is rebuilt. Values are skipped without recursion,
-//! whatever their depth.
+//! The worker gets the request's members byte for byte, so no value is rebuilt. Values of any depth are
+//! skipped without recursion.
 
 mod error;
 mod json_depth;

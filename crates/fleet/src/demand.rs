@@ -28,7 +28,7 @@ pub struct Demand {
 pub fn demand(rules: &ScalingRules, load: &FleetLoad, up: u32, starting: u32) -> Demand {
     let (grow_to, keep, grows_in_ms) = match rules.scaler {
         Scaler::QueueDelay { ms } => by_delay(ms, rules.max_concurrency.max(1), load, up, starting),
-        Scaler::RequestCount { jobs } => by_count(jobs.max(1), load),
+        Scaler::RequestCount { jobs } => by_count(jobs.max(1), load, rules.is_balanced),
     };
     let bounded = |workers: u64| {
         let workers = u32::try_from(workers).unwrap_or(u32::MAX);
@@ -60,10 +60,10 @@ fn by_delay(
 }
 
 /// One worker for every `jobs_each` jobs. Running jobs alone start no worker: they have one, and they may be of low
-/// priority.
-fn by_count(jobs_each: u64, load: &FleetLoad) -> (u64, u64, Option<u64>) {
+/// priority. Outstanding requests do: if workers have no limit, no request ever waits.
+fn by_count(jobs_each: u64, load: &FleetLoad, is_balanced: bool) -> (u64, u64, Option<u64>) {
     let workers = load.queued_normal.saturating_add(load.running).div_ceil(jobs_each);
-    (if load.queued_normal > 0 { workers } else { 0 }, workers, None)
+    (if load.queued_normal > 0 || is_balanced { workers } else { 0 }, workers, None)
 }
 
 #[cfg(test)]
@@ -81,6 +81,7 @@ mod tests {
         scaler: Scaler::QueueDelay { ms: 4_000 },
         max_concurrency: 1,
         version: 1,
+        is_balanced: false,
     };
 
     /// One line per row: queued, running, wait in ms, up, starting → the demand.
@@ -159,6 +160,18 @@ mod tests {
             queued 0 running 9 wait 0 up 2 starting 0 -> grow to 1 keep 3
         "#]]
         .assert_eq(&table(&rules, &rows));
+    }
+
+    #[test]
+    fn outstanding_requests_grow_the_fleet_without_a_queue() {
+        let scaler = Scaler::RequestCount { jobs: 4 };
+        let rules = ScalingRules { scaler, is_balanced: true, max_concurrency: u64::MAX, ..DELAY };
+        expect![[r#"
+            queued 0 running 0 wait 0 up 1 starting 0 -> grow to 0 keep 0
+            queued 0 running 9 wait 0 up 1 starting 0 -> grow to 3 keep 3
+            queued 1 running 0 wait 0 up 0 starting 0 -> grow to 1 keep 1
+        "#]]
+        .assert_eq(&table(&rules, &[(0, 0, 0, 1, 0), (0, 9, 0, 1, 0), (1, 0, 0, 0, 0)]));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod sentences;
 #[cfg(test)]
 mod tests;
 mod words;
+mod work;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,10 +19,10 @@ use alloc::vec::Vec;
 use longshore_model::{JobState, Millis};
 
 pub use attention::{Severity, problem};
-pub use estimate::{FinishRate, StartTimes};
+pub use estimate::{FinishRate, StartTimes, finish_ms};
 pub use facts::{
     CrashFacts, CrashKind, FleetFacts, GpuHolder, GpuShortage, ManagedWorker, PauseFacts, Requeue, RunTimes,
-    StoreFault, VersionRunTimes, WaitFacts, WaitingJob, WaitingQueue, WorkerContact,
+    ServerHealth, StoreFault, VersionRunTimes, WaitFacts, WaitingJob, WaitingQueue, WorkerContact,
 };
 
 /// Why a job or an endpoint waits, worst cause first.
@@ -103,12 +104,16 @@ pub enum CauseCode {
     StartFailed,
     /// Workers exit before they are ready, or while they run jobs.
     WorkersCrash,
+    /// Workers of a load-balancing endpoint run, and their health checks fail.
+    WorkersUnhealthy,
     /// The endpoint has external workers, and none asks for jobs.
     NoExternalWorker,
     /// The GPUs that a worker needs are in use.
     GpuBusy,
     /// GPUs are free, and kept for another endpoint.
     GpuKept,
+    /// The memory or the processors that a worker needs are promised to others, or there may be no more workers.
+    MachineFull,
     /// A worker is starting.
     WorkerStarting,
     /// Workers are ready and do not ask for jobs.
@@ -145,9 +150,11 @@ impl CauseCode {
             Self::GpuImpossible => "gpu_impossible",
             Self::StartFailed => "start_failed",
             Self::WorkersCrash => "workers_crash",
+            Self::WorkersUnhealthy => "workers_unhealthy",
             Self::NoExternalWorker => "no_external_worker",
             Self::GpuBusy => "gpu_busy",
             Self::GpuKept => "gpu_kept",
+            Self::MachineFull => "machine_full",
             Self::WorkerStarting => "worker_starting",
             Self::WorkerSilent => "worker_silent",
             Self::AllBusy => "all_busy",

@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod backoff;
+mod balance;
 mod demand;
 mod explain;
 mod idle_gaps;
@@ -20,12 +21,16 @@ mod plan;
 mod scaling;
 
 pub use backoff::{BACKOFF_MS_MAX, BACKOFF_MS_MIN, Backoff, STABLE_UPTIME_MS};
+pub use balance::health::{Check, HealthState, WorkerHealth};
+pub use balance::resend::may_send_again;
+pub use balance::waiting::Ticket;
+pub use balance::{Admission, Balance, BalanceLimits, BalancedWorker, WorkerKey};
 pub use demand::{Demand, FleetLoad, demand};
 pub use explain::{
     CauseCode, CauseDetail, CrashFacts, CrashKind, Explanation, FinishRate, FleetFacts, GpuHolder,
-    GpuShortage, ManagedWorker, PauseFacts, Requeue, RunTimes, Severity, StartTimes, StoreFault,
-    VersionRunTimes, WaitAction, WaitCause, WaitEstimate, WaitFacts, WaitingJob, WaitingQueue, WorkerContact,
-    explain, problem,
+    GpuShortage, ManagedWorker, PauseFacts, Requeue, RunTimes, ServerHealth, Severity, StartTimes,
+    StoreFault, VersionRunTimes, WaitAction, WaitCause, WaitEstimate, WaitFacts, WaitingJob, WaitingQueue,
+    WorkerContact, explain, finish_ms, problem,
 };
 pub use idle_gaps::IdleGaps;
 pub use placement::{GpuInventory, GpuNeed, PlacementError, RESERVATION_MS, Shortage};

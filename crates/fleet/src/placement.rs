@@ -90,6 +90,10 @@ pub struct GpuInventory {
     gpus: Vec<Gpu>,
     /// The worker of each held device. May contain devices that are not in `gpus`, held by adopted workers.
     held: BTreeMap<String, WorkerId>,
+    /// The devices that no worker gets, each with the reason.
+    sick: BTreeMap<String, String>,
+    /// Why the driver does not answer, so that no worker gets any of them; `None` if it answers.
+    unreadable: Option<String>,
     waiters: VecDeque<PlacementWaiter>,
 }
 
@@ -112,6 +116,55 @@ impl GpuInventory {
             "two GPUs have one device"
         );
         Self { gpus, ..Self::default() }
+    }
+
+    /// Notes what the driver lists now, with the fault of each GPU that has one. GPUs that are new can be given to workers.
+    /// Those that are missing are sick until they are listed again. Returns the workers that hold a GPU that has become sick,
+    /// each with the reason.
+    pub fn update(&mut self, listed: &[(Gpu, Option<String>)]) -> Vec<(WorkerId, String)> {
+        let mut sick = BTreeMap::new();
+        for (gpu, fault) in listed {
+            if let Some(fault) = fault {
+                sick.insert(gpu.device.clone(), fault.clone());
+            }
+            if self.gpus.iter().all(|known| known.device != gpu.device) {
+                self.gpus.push(gpu.clone());
+            }
+        }
+        for gpu in &self.gpus {
+            if listed.iter().all(|(other, _)| other.device != gpu.device) {
+                sick.insert(gpu.device.clone(), "the driver no longer lists it".to_string());
+            }
+        }
+        self.unreadable = None;
+        let before = core::mem::replace(&mut self.sick, sick);
+        let new = self.sick.iter().filter(|(device, _)| !before.contains_key(*device));
+        let holders = new.filter_map(|(device, fault)| {
+            let type_id = &self.gpus.iter().find(|gpu| gpu.device == *device)?.type_id;
+            Some((self.held.get(device)?.clone(), format!("its GPU {device} ({type_id}) is sick: {fault}")))
+        });
+        holders.collect()
+    }
+
+    /// Notes that the driver does not answer: until the next [`update`](Self::update) no worker gets a GPU, and workers that
+    /// have one keep it.
+    pub fn set_unreadable(&mut self, reason: String) {
+        self.unreadable = Some(reason);
+    }
+
+    /// Why no worker gets this device; `None` if workers can get it.
+    pub fn fault(&self, device: &str) -> Option<&str> {
+        self.sick.get(device).or(self.unreadable.as_ref()).map(String::as_str)
+    }
+
+    /// The GPUs that are not sick.
+    fn healthy(&self) -> impl Iterator<Item = &Gpu> + Clone {
+        self.gpus.iter().filter(|gpu| self.fault(&gpu.device).is_none())
+    }
+
+    /// Every GPU that is neither sick nor held by a worker.
+    fn free_gpus(&self) -> impl Iterator<Item = &Gpu> {
+        self.healthy().filter(|gpu| !self.held.contains_key(&gpu.device))
     }
 
     /// Gives the worker GPUs of the first accepted type with enough free ones, and ends the endpoint's wait.
@@ -201,9 +254,9 @@ impl GpuInventory {
             return None;
         }
         let of_those = |gpu: &Gpu| types.contains(&gpu.type_id);
-        let free = || self.gpus().filter(|(gpu, worker)| worker.is_none() && of_those(gpu));
+        let free = || self.free_gpus().filter(|gpu| of_those(gpu));
         let of_one_type =
-            types.iter().map(|type_id| free().filter(|(gpu, _)| gpu.type_id == *type_id).count()).max();
+            types.iter().map(|type_id| free().filter(|gpu| gpu.type_id == *type_id).count()).max();
         let keeper = self.waiters.iter().take(before).find(|waiting| waiting.reservable_from <= now);
         if let (Some(keeper), true) = (keeper, of_one_type.unwrap_or_default() >= need.count) {
             return Some(Shortage::Kept {
@@ -212,7 +265,7 @@ impl GpuInventory {
                 until: keeper.reserved_since.map(|since| since + RESERVATION_MS),
             });
         }
-        let total = self.gpus.iter().filter(|gpu| of_those(gpu));
+        let total = self.healthy().filter(|gpu| of_those(gpu));
         let holders = total.clone().filter_map(|gpu| self.held.get(&gpu.device)).collect::<BTreeSet<_>>();
         Some(Shortage::InUse {
             free: free().count(),
@@ -222,13 +275,19 @@ impl GpuInventory {
         })
     }
 
-    /// The number of GPUs of each type, as text: `2 × H100, 1 × L4`.
+    /// The number of GPUs of each type, as text: `2 × H100, 2 × L4 (1 sick)`.
     pub fn stock(&self) -> String {
-        let mut stock: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut stock: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
         for gpu in &self.gpus {
-            *stock.entry(&gpu.type_id).or_default() += 1;
+            let (all, sick) = stock.entry(&gpu.type_id).or_default();
+            *all += 1;
+            *sick += usize::from(self.fault(&gpu.device).is_some());
         }
-        let stock: Vec<String> = stock.into_iter().map(|(type_id, n)| format!("{n} × {type_id}")).collect();
+        let shown = |(type_id, (all, sick)): (&str, (usize, usize))| match sick {
+            0 => format!("{all} × {type_id}"),
+            _ => format!("{all} × {type_id} ({sick} sick)"),
+        };
+        let stock: Vec<String> = stock.into_iter().map(shown).collect();
         stock.join(", ")
     }
 
@@ -255,9 +314,9 @@ impl GpuInventory {
         let any = [String::new()];
         let wishes = if need.types.is_empty() { &any[..] } else { &need.types[..] };
         for wish in wishes {
-            for gpu in self.gpus.iter().filter(|gpu| wish.is_empty() || suits(gpu, wish)) {
+            for gpu in self.healthy().filter(|gpu| wish.is_empty() || suits(gpu, wish)) {
                 let has_enough =
-                    || self.gpus.iter().filter(|other| other.type_id == gpu.type_id).count() >= need.count;
+                    || self.healthy().filter(|other| other.type_id == gpu.type_id).count() >= need.count;
                 if !types.contains(&gpu.type_id) && has_enough() {
                     types.push(gpu.type_id.clone());
                 }
@@ -272,8 +331,8 @@ impl GpuInventory {
             |waiting: &&PlacementWaiter| self.types_for(&waiting.need).iter().any(|t| t == type_id);
         let kept_for = self.waiters.iter().take(before).filter(|waiting| waiting.reservable_from <= now);
         let kept: usize = kept_for.filter(wants_it).map(|waiting| waiting.need.count).sum();
-        let free = self.gpus().filter(|(gpu, worker)| worker.is_none() && gpu.type_id == type_id);
-        let mut free: Vec<Gpu> = free.map(|(gpu, _)| gpu.clone()).collect();
+        let free = self.free_gpus().filter(|gpu| gpu.type_id == type_id);
+        let mut free: Vec<Gpu> = free.cloned().collect();
         (free.len() >= count + kept).then(|| {
             free.truncate(count);
             free
@@ -288,8 +347,8 @@ impl GpuInventory {
     fn describe_wait(&self, need: &GpuNeed, before: usize) -> String {
         let types = self.types_for(need);
         let of_those = |gpu: &Gpu| types.contains(&gpu.type_id);
-        let total = self.gpus.iter().filter(|gpu| of_those(gpu)).count();
-        let free = self.gpus().filter(|(gpu, worker)| worker.is_none() && of_those(gpu)).count();
+        let total = self.healthy().filter(|gpu| of_those(gpu)).count();
+        let free = self.free_gpus().filter(|gpu| of_those(gpu)).count();
         let line = match before {
             0 => String::new(),
             1 => ", and 1 endpoint is before this one in line".to_string(),

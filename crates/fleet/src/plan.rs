@@ -8,6 +8,9 @@ use longshore_planted::{Bug, planted};
 
 use crate::{Backoff, FleetLoad, ScalingRules, demand};
 
+/// How long a worker without a request counts as used, in ms.
+const UNUSED_MS: u64 = 1_000;
+
 /// A worker of the endpoint, as the planner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedWorker {
@@ -67,7 +70,11 @@ pub fn plan(
 ) -> Plan {
     let mut planning = Planner { now, steps: Vec::new(), look_at: None, idle_ends: Vec::new() };
     planning.stop_the_drained(present);
-    let unreplaced = unreplaced + planning.drain_the_outdated(present, rules.version);
+    let drained = match replaced_first(rules, load, present) {
+        None => planning.drain_the_outdated(present, rules.version, usize::MAX),
+        Some(replaced) => planning.drain_the_outdated(present, rules.version, replaced),
+    };
+    let unreplaced = unreplaced + drained;
     let is_outdated = |w: &PlannedWorker| w.version.is_some_and(|version| version != rules.version);
     let unreplaced = if load.queued_normal > 0 || present.iter().any(is_outdated) { unreplaced } else { 0 };
     let external = present.iter().filter(|w| w.version.is_none() && w.phase != WorkerPhase::Draining).count();
@@ -94,7 +101,13 @@ pub fn plan(
     let room = rules.workers_max.saturating_sub(present.iter().filter(takes_room).count() as u32);
     // Workers of older versions are replaced without waiting for the scaler, so that a busy fleet keeps its size.
     let useful = u32::try_from(load.queued_normal.div_ceil(rules.max_concurrency.max(1))).unwrap_or(u32::MAX);
-    let replacing = unreplaced.min(useful.saturating_sub(starting));
+    let outdated = serving_outdated(rules, present).count() as u32;
+    let replacing = if rules.is_balanced {
+        // The workers of older versions serve on, until others are up.
+        (unreplaced + outdated).saturating_sub(here)
+    } else {
+        unreplaced.min(useful.saturating_sub(starting))
+    };
     let missing = demand.grow_to.saturating_sub(here).max(replacing).min(room);
     let unhealthy = planning.start(missing, starting, backoff);
     debug_assert!(
@@ -103,6 +116,43 @@ pub fn plan(
     );
     let Planner { steps, look_at, idle_ends, .. } = planning;
     Plan { steps, unhealthy, unreplaced, look_at, idle_ends }
+}
+
+/// The managed workers of older versions that are not drained.
+fn serving_outdated<'a>(
+    rules: &ScalingRules,
+    present: &'a [PlannedWorker],
+) -> impl Iterator<Item = &'a PlannedWorker> {
+    let version = rules.version;
+    present.iter().filter(move |worker| {
+        worker.version.is_some_and(|started_for| started_for != version)
+            && worker.phase != WorkerPhase::Draining
+    })
+}
+
+/// How many workers of older versions may be drained now, so that requests never lack a worker; `None`: all of them.
+///
+/// They are drained once as many workers of the present version are up, or if no request has used one of them for a second.
+/// Without room for another worker, one of them makes room if no other worker starts.
+fn replaced_first(rules: &ScalingRules, load: &FleetLoad, present: &[PlannedWorker]) -> Option<usize> {
+    let outdated = serving_outdated(rules, present).count();
+    let is_unused = |w: &PlannedWorker| w.phase == WorkerPhase::Initializing || w.idle_ms >= UNUSED_MS;
+    let is_quiet = rules.workers_min == 0
+        && load.queued_normal + load.running == 0
+        && serving_outdated(rules, present).all(is_unused);
+    if !rules.is_balanced || outdated == 0 || is_quiet || rules.workers_max == 0 {
+        return None;
+    }
+    let of_version = || present.iter().filter(|w| w.version == Some(rules.version));
+    let up = of_version().filter(|w| matches!(w.phase, WorkerPhase::Idle | WorkerPhase::Running)).count();
+    let starting = of_version().filter(|w| w.phase == WorkerPhase::Initializing).count();
+    let held = present.iter().filter(|w| w.version.is_some()).count();
+    if up >= outdated {
+        return None;
+    }
+    let is_ending = present.iter().any(|w| w.version.is_some() && w.phase == WorkerPhase::Draining);
+    let makes_room = held >= rules.workers_max as usize && starting == 0 && !is_ending;
+    Some(usize::from(makes_room))
 }
 
 /// Whether a step stops a worker that runs a job.
@@ -140,11 +190,15 @@ impl Planner {
         self.steps.extend(present.iter().filter(done).map(|w| Step::Stop(w.id.clone())));
     }
 
-    /// Drains the workers of other versions. Returns their number.
-    fn drain_the_outdated(&mut self, present: &[PlannedWorker], version: u32) -> u32 {
+    /// Drains at most this number of workers of other versions, those first that are not up. Returns their number.
+    fn drain_the_outdated(&mut self, present: &[PlannedWorker], version: u32, most: usize) -> u32 {
         let outdated =
             |w: &&PlannedWorker| w.version.is_some_and(|v| v != version) && w.phase != WorkerPhase::Draining;
-        present.iter().filter(outdated).map(|worker| self.drain(worker, StopReason::NewVersion)).count()
+        let mut outdated: Vec<_> = present.iter().filter(outdated).collect();
+        if most < outdated.len() {
+            outdated.sort_by_key(|w| (w.phase != WorkerPhase::Initializing, w.running));
+        }
+        outdated.into_iter().take(most).map(|worker| self.drain(worker, StopReason::NewVersion)).count()
             as u32
     }
 

@@ -47,6 +47,9 @@ pub struct ScalingRules {
     pub max_concurrency: u64,
     /// The present version: workers of any other version are replaced.
     pub version: u32,
+    /// Whether the workers serve requests that are forwarded to them. Outstanding requests then start workers too, and a
+    /// worker of an older version serves until its replacement is up, as far as `workers_max` permits.
+    pub is_balanced: bool,
 }
 
 impl From<&Endpoint> for ScalingRules {
@@ -58,8 +61,14 @@ impl From<&Endpoint> for ScalingRules {
             idle_timeout_ms_max: (endpoint.scaler_type == ScalerType::IdleGaps)
                 .then(|| u64::from(endpoint.idle_timeout_max_s) * 1_000),
             scaler: Scaler::of(endpoint.scaler_type, endpoint.scaler_value),
-            max_concurrency: u64::from(endpoint.max_concurrency),
+            max_concurrency: match endpoint.balances() {
+                None => u64::from(endpoint.max_concurrency),
+                // One worker serves any number of requests.
+                Some(lb) if lb.max_concurrency == 0 => u64::MAX,
+                Some(lb) => u64::from(lb.max_concurrency),
+            },
             version: endpoint.version,
+            is_balanced: endpoint.balances().is_some(),
         }
     }
 }

@@ -104,6 +104,11 @@ impl Histogram {
         self.cells.is_empty()
     }
 
+    /// The cells that have a time, the shortest times first: the longest time of the cell in ms, and the number of its times.
+    pub fn cells(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.cells.iter().map(|(cell, count)| (range(*cell).1, *count))
+    }
+
     /// The number of times of at most `ms`. A cell that `ms` is inside of counts in proportion.
     pub fn count_up_to(&self, ms: u64) -> u64 {
         let within = |(cell, count): &(u8, u64)| {

@@ -9,7 +9,7 @@ use longshore_model::{EndpointId, Millis};
 
 use crate::files::{Block, Folder, Unit};
 use crate::recorder::{Observed, Recorder, Steps};
-use crate::{Buckets, FAST_STEP_MS, HOUR_MS, MINUTE_MS, SLOW_STEP_MS, Span};
+use crate::{Buckets, FAST_STEP_MS, Failures, HOUR_MS, MINUTE_MS, SLOW_STEP_MS, Span};
 
 /// Minutes that wait for a disk that cannot be written to.
 const UNWRITTEN_MAX: usize = 120;
@@ -22,6 +22,7 @@ pub struct History {
     unwritten: Mutex<VecDeque<Block>>,
     /// `None`: nothing is stored.
     folder: Mutex<Option<Folder>>,
+    failures: Failures,
 }
 
 /// What is known of endpoints in a span.
@@ -64,7 +65,8 @@ impl History {
     /// A history without files, which ends with the process.
     pub fn in_memory(now: Millis) -> Self {
         let recorder = Mutex::new(Recorder::new(now));
-        Self { recorder, unwritten: Mutex::default(), folder: Mutex::new(None) }
+        let failures = Failures::default();
+        Self { recorder, unwritten: Mutex::default(), folder: Mutex::new(None), failures }
     }
 
     /// The history in a folder, which is made if it is missing. Blocks. Minutes have about `bytes_max` bytes at most.
@@ -74,7 +76,13 @@ impl History {
     /// The folder cannot be made. Files in it that are no history are logged and set aside.
     pub fn open(path: &Path, bytes_max: u64, now: Millis) -> io::Result<Self> {
         let folder = Folder::open(path, bytes_max)?;
-        Ok(Self { folder: Mutex::new(Some(folder)), ..Self::in_memory(now) })
+        let failures = Failures::open(&path.join("failures"))?;
+        Ok(Self { folder: Mutex::new(Some(folder)), failures, ..Self::in_memory(now) })
+    }
+
+    /// Why jobs failed: the failures of all endpoints, in groups.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
     }
 
     /// Reads what endpoints did since the last call; to be called when a step of 2 s is over. Never blocks on files.
@@ -99,11 +107,11 @@ impl History {
         }
     }
 
-    /// Writes the minutes that are over. Blocks.
+    /// Writes the minutes that are over, and the failures. Blocks.
     ///
     /// # Errors
     ///
-    /// Some minutes could not be written; the next call tries them again.
+    /// Some minutes or failures could not be written; the next call tries them again.
     pub fn write(&self) -> io::Result<()> {
         let mut folder = lock(&self.folder);
         let mut blocks: Vec<Block> = std::mem::take(&mut *lock(&self.unwritten)).into();
@@ -112,7 +120,8 @@ impl History {
         // A minute that was written and comes again would count twice.
         let mut unwritten = lock(&self.unwritten);
         blocks.into_iter().rev().for_each(|block| unwritten.push_front(block));
-        written
+        drop(unwritten);
+        written.and(self.failures.write())
     }
 
     /// Decides how to read from `from` to `to` in steps of `step_ms` or more. Blocks if it has to look at files.

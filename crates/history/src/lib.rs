@@ -4,6 +4,7 @@
 //!   actor ──► Activity ──2 s──► Recorder ──► rings of 2 s and 10 s, in memory
 //!             (counters)           │
 //!                                  └─1 min─► Folder ──► minutes/{day}.log ──► {day}.day, hours/{month}.log
+//!   failed jobs ──2 s──► Failures ──1 min──► failures/{endpoint}.json
 //! ```
 //!
 //! [`History`] puts the parts together. Nothing depends on it: a server without its files serves jobs as well, and what
@@ -11,6 +12,7 @@
 
 mod activity;
 mod buckets;
+mod failures;
 mod fields;
 mod files;
 mod histogram;
@@ -18,15 +20,18 @@ mod history;
 mod record;
 mod recorder;
 mod ring;
+mod share;
 mod varint;
 
 pub use activity::{Activity, ActivityTotals};
 pub use buckets::{Buckets, Span};
+pub use failures::{Failure, FailureGroup, FailureKind, Failures};
 pub use fields::Field;
 pub use histogram::{CELLS, Histogram, cell_of};
 pub use history::{History, Plan, Timeline};
 pub use record::Record;
 pub use recorder::{Observed, ObservedWorkers};
+pub use share::Share;
 
 /// How long one step is in memory while it is recent, in ms.
 pub const FAST_STEP_MS: u64 = 2_000;

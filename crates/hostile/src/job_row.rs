@@ -2,6 +2,7 @@
 
 use longshore_model::{
     Attempt, EndpointNo, Idempotency, JobId, JobKey, JobRow, JobState, KeyId, Millis, OwnerNo, Submitter,
+    TraceContext,
 };
 use proptest::prelude::*;
 
@@ -12,7 +13,7 @@ use crate::text;
 pub fn job_row() -> impl Strategy<Value = JobRow> {
     let numbers = (
         any::<[bool; 6]>(),
-        prop::collection::vec(extreme_u64(), 5),
+        prop::collection::vec(extreme_u64(), 6),
         prop::collection::vec(extreme_u32(), 6),
         prop_oneof![any::<i64>(), prop::sample::select(vec![i64::MIN, i64::MAX, 0])],
     );
@@ -34,6 +35,7 @@ pub fn job_row() -> impl Strategy<Value = JobRow> {
                 enqueued_at: Millis(times[1]),
                 started_at: Millis(times[2]),
                 finished_at: Millis(times[3]),
+                retried_at: Millis(times[5]),
                 delete_at: Millis(times[4]),
                 ttl_ms: numbers[3],
                 execution_timeout_ms: numbers[4],
@@ -41,6 +43,8 @@ pub fn job_row() -> impl Strategy<Value = JobRow> {
                 worker: worker.and_then(|worker| worker.parse().ok()),
                 idempotency,
                 submitter,
+                trace: flags[0]
+                    .then(|| Box::new(TraceContext::new([numbers[0] as u8 | 1; 16], [1; 8], flags[1]))),
                 carried,
                 ..JobRow::queued(key, JobId::from_parts(raw, flags[0]), Millis(times[0]))
             }

@@ -97,6 +97,7 @@ impl HotQueue {
             ttl_ms: None,
             idempotency: None,
             submitter: Submitter { owner: OwnerNo::SERVER, key: KeyId::from_number(0x0123_4567_89ab_cdef) },
+            trace: None,
         };
         self.apply(|queue, now, out| queue.submit(now, black_box(submit), out)).expect("the queue has room")
     }

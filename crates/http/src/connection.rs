@@ -1,6 +1,7 @@
 //! One client connection: accepting it, serving its requests, and its timeouts.
 
 pub(crate) mod accept;
+pub(crate) mod answers;
 pub(crate) mod half_close;
 pub(crate) mod lingering_body;
 pub(crate) mod serve;

@@ -1,7 +1,7 @@
-//! The edge: every request passes it, whatever its route. It rejects ambiguous heads, normalizes paths, catches panics,
+//! The edge: requests of all routes pass it. It rejects ambiguous heads, normalizes paths, catches panics,
 //! gives errors one shape, and writes one log line.
 
-mod ambiguous_head;
+pub(crate) mod ambiguous_head;
 mod cors;
 pub(crate) mod probes;
 
@@ -30,7 +30,8 @@ use crate::wire::api_error::ApiError;
 use crate::wire::base_path::without_base;
 use crate::wire::gunzip::unpack;
 use crate::wire::request_id::{self, REQUEST_ID, RequestId, Trace};
-use crate::{HttpState, fast_path, openai};
+use crate::wire::submit_trace;
+use crate::{HttpState, fast_path, lb, openai};
 
 use self::cors::Cors;
 pub use self::cors::Origins;
@@ -46,7 +47,7 @@ pub enum Surface {
 
 impl Surface {
     /// Whether this listener serves the path.
-    fn has(self, path: &str) -> bool {
+    pub(crate) fn has(self, path: &str) -> bool {
         match self {
             Self::All => true,
             Self::Jobs => !matches!(path.split('/').nth(1), Some("v1" | "graphql" | "console" | "metrics")),
@@ -97,17 +98,40 @@ impl Edge {
         &self,
         mut request: Request,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send + use<> {
-        if let Some(uri) = with_plain_path(request.uri(), self.base()) {
+        let state = self.fast_path.as_ref();
+        let balanced = state.and_then(|state| lb::route::target(state, request.uri(), request.headers()));
+        // What is forwarded stays as the client wrote it.
+        if balanced.is_none()
+            && let Some(uri) = with_plain_path(request.uri(), self.base())
+        {
             *request.uri_mut() = uri;
         }
         let mut log = RequestLog::of(&request, self.origins.as_deref());
-        let response = catch_unwind(AssertUnwindSafe(|| self.route(request, &mut log))).ok();
+        let response = catch_unwind(AssertUnwindSafe(|| match balanced {
+            Some(target) => self.forward(target, request, &mut log),
+            None => self.route(request, &mut log),
+        }));
+        let response = response.ok();
         CatchPanic { response }.map(move |response| Ok(log.close(response)))
     }
 
     /// The base path that requests may have before their path; empty if there is none.
     fn base(&self) -> &str {
         self.fast_path.as_ref().map_or("", |state| &state.console().base)
+    }
+
+    /// Answers a request to a load-balancing endpoint. Workers decide about its CORS, encoding and errors.
+    fn forward(&self, target: lb::route::Target, request: Request, log: &mut RequestLog) -> BoxResponse {
+        let Some(state) = &self.fast_path else {
+            return Box::pin(ready(ApiError::no_such_route().into_response()));
+        };
+        log.is_forwarded = true;
+        log.cors = None;
+        log.fast_path = Some((state.clone(), lb::PATTERN));
+        match ambiguous_head::check(&request) {
+            Ok(()) => lb::answer(state, target, request, &log.id, self.surface == Surface::All),
+            Err(ambiguous) => Box::pin(ready(ambiguous.into_response())),
+        }
     }
 
     fn route(&self, request: Request, log: &mut RequestLog) -> BoxResponse {
@@ -186,6 +210,8 @@ struct RequestLog {
     method: Method,
     cors: Option<Cors>,
     is_openai: bool,
+    /// A worker answers, and its response stays as it is.
+    is_forwarded: bool,
     /// Set if the request took the fast path: where it is counted, and its route's pattern.
     fast_path: Option<(HttpState, &'static str)>,
     /// When the request arrived.
@@ -203,27 +229,44 @@ impl RequestLog {
         // Neither the query nor a header is logged: both can have secrets.
         let logged = tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
         let method = request.method().clone();
-        Self { id, trace, method, cors, is_openai: false, fast_path: None, began: Instant::now(), logged }
+        Self {
+            id,
+            trace,
+            method,
+            cors,
+            is_openai: false,
+            is_forwarded: false,
+            fast_path: None,
+            began: Instant::now(),
+            logged,
+        }
     }
 
     /// Turns a handler's response into the one that the client gets. `None`: the handler panicked.
     fn close(self, answered: Option<Response>) -> Response {
         let Self { id, trace, method, began, .. } = self;
-        if let (Some((state, pattern)), Some(response)) = (self.fast_path, &answered) {
+        let mut answered = answered;
+        if let (Some((state, pattern)), Some(response)) = (self.fast_path, &mut answered) {
             state.requests().count(pattern, &method, response.status(), began.elapsed());
+            submit_trace::send(response, state.engine(), pattern, began);
         }
-        let mut response = in_shape(answered.unwrap_or_else(|| {
+        let response = answered.unwrap_or_else(|| {
             tracing::error!(request = %id, %method, "handler panicked");
             ApiError::internal().into_response()
-        }));
-        if self.is_openai {
+        });
+        let is_made = response.extensions().get::<lb::MadeByWorker>().is_some();
+        let is_forwarded = self.is_forwarded || is_made;
+        let mut response = if is_forwarded { response } else { in_shape(response) };
+        if is_forwarded {
+            // Errors of workers are theirs.
+        } else if self.is_openai {
             // A 500 of these routes is a worker's error, not the server's.
             response = openai::reshape(response);
         } else if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
             let trace = trace.as_ref().map(tracing::field::display);
             tracing::error!(request = %id, trace, "request failed");
         }
-        if response.status() == StatusCode::UNAUTHORIZED {
+        if response.status() == StatusCode::UNAUTHORIZED && !is_forwarded {
             // The router adds `Allow` where a path exists, which a client without a key must not learn.
             response.headers_mut().remove(ALLOW);
         }
@@ -237,7 +280,7 @@ impl RequestLog {
             let trace = trace.as_ref().map(tracing::field::display);
             tracing::debug!(request = %id, trace, %method, path, status, ms, "answered");
         }
-        if let Some(trace) = trace {
+        if let Some(trace) = trace.filter(|_| !is_forwarded) {
             trace.mark(response.headers_mut());
         }
         response

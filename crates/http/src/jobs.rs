@@ -128,12 +128,12 @@ fn reads(prefix: &str, mount: StreamFormat) -> Vec<Operation> {
         Operation::get("Health", at("/health"), gated(Gate::free(ReadJobs), health::health))
             .summary("numbers of jobs and workers")
             .gives("Health"),
-        Operation::get("ExplainJob", at("/explain/{job}"), gated(STATUS, explain::of_job))
+        Operation::get("ExplainJob", at("/explain/{job}"), gated(STATUS.for_all_types(), explain::of_job))
             .summary("why a job waits")
             .about(explain::ABOUT)
             .gives("Explanation")
             .rated(),
-        Operation::get("Explain", at("/explain"), gated(STATUS, explain::of_endpoint))
+        Operation::get("Explain", at("/explain"), gated(STATUS.for_all_types(), explain::of_endpoint))
             .summary("why the endpoint's jobs wait")
             .about(explain::ABOUT)
             .gives("Explanation")
@@ -225,7 +225,7 @@ fn webhook_operations(prefix: &str) -> Vec<Operation> {
 }
 
 /// An operation behind its gate, as axum takes it.
-fn gated<H, F>(
+pub(crate) fn gated<H, F>(
     gate: Gate,
     operation: H,
 ) -> impl Fn(State<HttpState>, RoutedPath, Request) -> BoxResponse + Clone

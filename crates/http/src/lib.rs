@@ -5,6 +5,7 @@
 //! without being parsed; those of 16 KiB or more are not copied either.
 
 mod audit;
+mod cluster;
 mod connection;
 mod console;
 mod edge;
@@ -14,6 +15,7 @@ mod fast_route;
 mod gate;
 mod graphql;
 mod jobs;
+mod lb;
 mod management;
 mod metrics;
 mod openai;
@@ -31,6 +33,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 
 pub use audit::AuditLog;
+pub use cluster::{Cluster, NodeEdge, PeerEdge, PeerSecret, is_gone, serve_node, serve_peers};
 pub use connection::accept::serve;
 pub use connection::tls::{Tls, TlsError};
 pub use console::settings::ConsoleSettings;
@@ -39,7 +42,8 @@ pub use gate::auth::{MintedKey, admin_key, mint_key};
 pub use gate::rate_limits::{Limit, RateLimits, RateTable};
 pub use management::forget_unused_code;
 pub use services::certificate_end::CertificateEnd;
-pub use services::files::{CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
+pub use services::files::{CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
+pub use services::node_status::{Membership, NodeStatus};
 pub use services::prices::Prices;
 pub use services::scrub::ScrubReport;
 pub use services::server_facts::ServerFacts;

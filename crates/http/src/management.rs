@@ -13,6 +13,7 @@ mod audit;
 pub(crate) mod audit_trail;
 mod base_url;
 mod billing;
+mod bulk;
 mod code;
 mod collector;
 mod deploy;
@@ -21,16 +22,21 @@ mod document;
 mod endpoint_fields;
 mod endpoints;
 mod etag;
+mod failures;
 pub(crate) mod fields;
 mod from_fields;
 pub(crate) mod full_disk;
 mod history;
 #[cfg(test)]
 mod hostile;
+mod images;
+mod lb_fields;
 mod log_tail;
 mod logs;
 mod machines;
 pub(crate) mod me;
+mod nodes;
+mod objectives;
 mod operations;
 mod pods;
 mod references;
@@ -76,7 +82,7 @@ use crate::openapi::page::Page;
 use crate::wire::api_error::ApiError;
 use crate::wire::body;
 use crate::wire::query::Query;
-use crate::{HttpState, events, jobs, openai};
+use crate::{HttpState, events, jobs, lb, openai};
 
 pub use code::forget_unused_code;
 pub(crate) use from_fields::MASK;
@@ -98,11 +104,18 @@ pub(crate) fn tables() -> [(&'static str, &'static [fields::Field]); 7] {
 /// A JSON document, or the error to answer with.
 type JsonResult = Result<axum::Json<Value>, ApiError>;
 
-/// Every operation that the API's document shows.
+/// Every operation of the router.
 pub(crate) fn all_groups() -> Vec<Group> {
     let mut all = groups();
     all.push(jobs::group());
     all.push(openai::group());
+    all
+}
+
+/// Every operation that the API's document has: those of the router, and the forwarded requests.
+pub(crate) fn documented_groups() -> Vec<Group> {
+    let mut all = all_groups();
+    all.push(lb::group());
     all
 }
 
@@ -114,6 +127,8 @@ pub(crate) fn groups() -> Vec<Group> {
         versions::group(),
         workers::group(),
         history::group(),
+        failures::group(),
+        objectives::group(),
         logs::group(),
         worker_control::group(),
         webhooks::group(),
@@ -121,6 +136,7 @@ pub(crate) fn groups() -> Vec<Group> {
         templates::group(),
         secrets::group(),
         code::group(),
+        images::group(),
         registry_auths::group(),
         volumes::group(),
         api_keys::group(),
@@ -128,12 +144,14 @@ pub(crate) fn groups() -> Vec<Group> {
         sessions::group(),
         pods::group(),
         billing::group(),
+        bulk::group(),
         attention::group(),
         requests::group(),
         search::group(),
         audit::group(),
         events::group(collector::start),
         machines::group(),
+        nodes::group(),
         server::group(),
         document::group(),
     ]

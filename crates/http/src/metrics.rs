@@ -4,9 +4,12 @@
 //! without those of the process. With the setting `metrics_public` every request gets all metrics, without a key. Labels
 //! name endpoints and owners, never a job, a key or a payload.
 
+mod balancing;
 mod exposition;
 mod families;
+mod format;
 mod jobs;
+pub(crate) mod nodes;
 mod owners;
 pub(crate) mod page;
 mod problems;
@@ -19,12 +22,13 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::HeaderMap;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, VARY};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use longshore_model::Permission;
 
+use self::format::Format;
 use crate::HttpState;
 use crate::gate::auth;
 use crate::wire::api_error::ApiError;
@@ -39,7 +43,8 @@ async fn metrics(State(state): State<HttpState>, headers: HeaderMap) -> Result<R
     } else {
         Some(auth::authorize_somewhere(&state, &headers, Permission::ReadCatalog)?)
     };
-    let page = state.metrics_page().page(|| families::render(state.clone())).await;
+    let format = Format::asked_for(&headers);
+    let page = state.metrics_pages().of(format).page(|| families::render(state.clone(), format)).await;
     let page = page.ok_or_else(ApiError::internal)?;
     let text = match key {
         Some(key) if !key.permits(Permission::ReadCatalog, None, auth::now_for(&key, &state)) => {
@@ -48,7 +53,7 @@ async fn metrics(State(state): State<HttpState>, headers: HeaderMap) -> Result<R
         }
         _ => page.whole(),
     };
-    Ok(([(CONTENT_TYPE, exposition::CONTENT_TYPE)], text).into_response())
+    Ok(([(CONTENT_TYPE, format.content_type()), (VARY, "accept")], text).into_response())
 }
 
 /// Counts a request when its response is known. A request whose client disconnects before that is not counted.

@@ -1,5 +1,5 @@
 //! The operations of the API, each with its handler and its description. The router and the API's document are both
-//! built from them, so that every route is documented.
+//! built from them, so that every route is documented. Requests that are forwarded have a description alone.
 
 mod document;
 pub(crate) mod page;
@@ -53,6 +53,8 @@ pub(crate) struct Operation {
     takes: Option<&'static str>,
     /// The content type of a request body that is not JSON.
     takes_bytes: Option<&'static str>,
+    /// Whether requests may come without their body.
+    is_body_optional: bool,
     gives: ResponseKind,
     parameters: Vec<Parameter>,
     /// Whether the operation returns server-sent events to clients that accept them.
@@ -77,6 +79,8 @@ enum ResponseKind {
     Nothing,
     /// Status 200 and JSON of this schema.
     One(&'static str),
+    /// Status 202 and JSON of this schema.
+    Accepted(&'static str),
     /// Status 200 and a JSON array of this schema.
     Many(&'static str),
     /// Status 200 and text of this content type.
@@ -126,6 +130,18 @@ impl Operation {
         Self::new(id, name, route.pattern(mount).to_owned(), route.on(method))
     }
 
+    /// One method of a path that no router has, because all of its requests are forwarded.
+    pub(crate) fn forwarded(id: &'static str, method: &Method, path: &str) -> Self {
+        let name = match *method {
+            Method::POST => "post",
+            Method::PUT => "put",
+            Method::PATCH => "patch",
+            Method::DELETE => "delete",
+            _ => "get",
+        };
+        Self::new(id, name, path.to_owned(), MethodRouter::new())
+    }
+
     fn new(id: &'static str, method: &'static str, path: String, handler: MethodRouter<HttpState>) -> Self {
         Self {
             id,
@@ -135,6 +151,7 @@ impl Operation {
             about: "",
             takes: None,
             takes_bytes: None,
+            is_body_optional: false,
             gives: ResponseKind::Nothing,
             parameters: Vec::new(),
             events: false,
@@ -167,9 +184,19 @@ impl Operation {
         Self { takes_bytes: Some(content_type), ..self }
     }
 
+    /// Sets the content type of a request body that is not JSON and may be absent.
+    pub(crate) fn may_take_bytes(self, content_type: &'static str) -> Self {
+        Self { takes_bytes: Some(content_type), is_body_optional: true, ..self }
+    }
+
     /// Sets the response to 200 and JSON of this schema. The default is 204.
     pub(crate) fn gives(self, schema: &'static str) -> Self {
         Self { gives: ResponseKind::One(schema), ..self }
+    }
+
+    /// Sets the response to 202 and JSON of this schema.
+    pub(crate) fn accepts_as(self, schema: &'static str) -> Self {
+        Self { gives: ResponseKind::Accepted(schema), ..self }
     }
 
     /// Sets the response to 200 and a JSON array of this schema.
@@ -232,7 +259,7 @@ mod tests {
     #[test]
     fn every_operation_says_what_it_does_and_has_an_id_of_its_own() {
         let mut ids = BTreeSet::new();
-        for group in crate::management::all_groups() {
+        for group in crate::management::documented_groups() {
             assert!(!group.about.is_empty(), "{}", group.name);
             for operation in &group.operations {
                 assert!(!operation.summary.is_empty(), "{}", operation.id);

@@ -12,13 +12,14 @@ use crate::AuditLog;
 use crate::events::hub::EventHub;
 use crate::gate::rate_limits::RateLimiter;
 use crate::gate::session_rates::SessionRates;
-use crate::metrics::page::PageCache;
+use crate::metrics::page::PageCaches;
 use crate::metrics::requests::RequestCounts;
+use crate::services::burns::BurnCache;
 use crate::services::files::NoFiles;
 use crate::services::open_connections::OpenConnections;
 use crate::sessions::failed_sign_ins::FailedSignIns;
 use crate::wire::body::BodyBudget;
-use crate::{ConsoleSettings, FileService, Prices, RateLimits, ScrubReport, ServerFacts};
+use crate::{ConsoleSettings, FileService, NodeStatus, Prices, RateLimits, ScrubReport, ServerFacts};
 
 /// The operator's settings of this crate.
 #[derive(Clone, Debug)]
@@ -32,6 +33,9 @@ pub struct HttpSettings {
     pub worker_hold_ms: u64,
     /// The server's address for external workers. `None`: the address that the request for their token was sent to.
     pub workers_url: Option<String>,
+    /// The domain below which the first label of a host names a load-balancing endpoint, in lower case, such as
+    /// `apps.example.org`. `None`: paths alone name one.
+    pub lb_domain: Option<String>,
     /// The audit log. `None`: changes are not logged.
     pub audit: Option<AuditLog>,
     /// The prices of workers, for billing.
@@ -48,6 +52,8 @@ pub struct HttpSettings {
     pub console: ConsoleSettings,
     /// What only the program knows of the server.
     pub facts: ServerFacts,
+    /// This server among those of its database, of which it owns the shards; `None` for a server without peers.
+    pub node: Option<Arc<NodeStatus>>,
 }
 
 impl Default for HttpSettings {
@@ -57,6 +63,7 @@ impl Default for HttpSettings {
             bytes_in_flight_max: 512_000_000,
             worker_hold_ms: 20_000,
             workers_url: None,
+            lb_domain: None,
             audit: None,
             prices: Prices::default(),
             metrics_public: false,
@@ -65,6 +72,7 @@ impl Default for HttpSettings {
             stream_shape: StreamShape::default(),
             console: ConsoleSettings::default(),
             facts: ServerFacts::default(),
+            node: None,
         }
     }
 }
@@ -82,10 +90,11 @@ struct StateInner {
     budget: BodyBudget,
     worker_hold: Duration,
     workers_url: Option<String>,
+    lb_domain: Option<String>,
     audit: Option<AuditLog>,
     requests: RequestCounts,
     metrics_public: bool,
-    metrics_page: Arc<PageCache>,
+    metrics_pages: PageCaches,
     prices: Prices,
     scrub: Option<Arc<ScrubReport>>,
     history: Option<Arc<History>>,
@@ -95,9 +104,11 @@ struct StateInner {
     session_rates: Arc<SessionRates>,
     failed_sign_ins: FailedSignIns,
     events: Arc<EventHub>,
+    burns: BurnCache,
     files: Arc<dyn FileService>,
     facts: ServerFacts,
     connections: OpenConnections,
+    node: Option<Arc<NodeStatus>>,
 }
 
 impl HttpState {
@@ -123,10 +134,11 @@ impl HttpState {
             budget,
             worker_hold,
             workers_url: settings.workers_url.clone(),
+            lb_domain: settings.lb_domain.clone(),
             audit: settings.audit.clone(),
             requests,
             metrics_public: settings.metrics_public,
-            metrics_page: Arc::default(),
+            metrics_pages: PageCaches::default(),
             prices,
             scrub: settings.scrub.clone(),
             history: settings.history.clone(),
@@ -136,9 +148,11 @@ impl HttpState {
             session_rates: Arc::default(),
             failed_sign_ins: FailedSignIns::default(),
             events,
+            burns: BurnCache::default(),
             files,
             facts: settings.facts.clone(),
             connections: OpenConnections::default(),
+            node: settings.node.clone(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -205,6 +219,11 @@ impl HttpState {
         &self.shared.events
     }
 
+    /// The budgets of objectives that burn.
+    pub(crate) fn burns(&self) -> &BurnCache {
+        &self.shared.burns
+    }
+
     pub(crate) fn failed_sign_ins(&self) -> &FailedSignIns {
         &self.shared.failed_sign_ins
     }
@@ -219,18 +238,28 @@ impl HttpState {
         self.shared.workers_url.as_deref()
     }
 
+    /// The domain below which hosts name load-balancing endpoints, if it is set.
+    pub(crate) fn lb_domain(&self) -> Option<&str> {
+        self.shared.lb_domain.as_deref()
+    }
+
     /// Whether `/metrics` needs no key.
     pub(crate) fn metrics_public(&self) -> bool {
         self.shared.metrics_public
     }
 
-    pub(crate) fn metrics_page(&self) -> &Arc<PageCache> {
-        &self.shared.metrics_page
+    pub(crate) fn metrics_pages(&self) -> &PageCaches {
+        &self.shared.metrics_pages
     }
 
     /// What only the program knows of the server.
     pub(crate) fn facts(&self) -> &ServerFacts {
         &self.shared.facts
+    }
+
+    /// This server among those of its database; `None` for a server without peers.
+    pub(crate) fn node(&self) -> Option<&NodeStatus> {
+        self.shared.node.as_deref()
     }
 
     /// The open connections of all listeners.

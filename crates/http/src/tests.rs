@@ -3,6 +3,7 @@
 mod api_keys;
 mod auth;
 mod authorization;
+mod bulk;
 mod console;
 mod control;
 mod deploys;
@@ -10,6 +11,7 @@ mod direct;
 mod drain;
 mod edges;
 mod events;
+mod failures;
 mod fake_files;
 mod fast_path;
 mod files;

@@ -14,6 +14,7 @@ pub(crate) mod request_id;
 pub(crate) mod rfc3339;
 pub(crate) mod route_path;
 pub(crate) mod sse;
+pub(crate) mod submit_trace;
 pub(crate) mod trusted_proxies;
 
 use std::pin::Pin;

@@ -1,10 +1,11 @@
 //! The worker protocol: how handlers written for the official worker SDK take jobs and report results.
 //!
 //! The path alone selects the operation. Query parameters are optional, headers other than the token are ignored, and
-//! bodies are raw bytes whatever their content type.
+//! bodies are raw bytes with any content type.
 
 mod characters;
 mod chunks;
+mod code;
 pub(crate) mod fast_routes;
 #[cfg(test)]
 mod hostile;
@@ -52,6 +53,7 @@ pub(crate) fn routes() -> Router<HttpState> {
     Router::new()
         .merge(closing_routes)
         .route("/v2/{endpoint}/job-stream/{worker}/{job}", post(routed(stream)))
+        .route("/v2/{endpoint}/code/{hash}", get(code::archive))
         .route(PING.pattern(MOUNT), PING.on_all())
 }
 
@@ -67,12 +69,12 @@ async fn close(request: Request, next: Next) -> Response {
 }
 
 /// Whether a worker asks to keep its connection.
-fn asks_to_keep(headers: &HeaderMap) -> bool {
+pub(crate) fn asks_to_keep(headers: &HeaderMap) -> bool {
     headers.get(CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
 }
 
 /// The response with `Connection: close`, unless the worker `keeps` its connection.
-fn closing_unless(keeps: bool, mut response: Response) -> Response {
+pub(crate) fn closing_unless(keeps: bool, mut response: Response) -> Response {
     if !keeps {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

@@ -3,9 +3,11 @@
 //! A [`Launcher`] runs the workers of one provider, for example as processes of this computer. Workers outlive the server:
 //! after a restart, [`Launcher::adopt`] returns the workers that still run.
 
+mod amd;
 mod cgroup;
 mod code;
 mod fold;
+mod gpu_reading;
 #[cfg(test)]
 mod hostile;
 mod log;
@@ -23,22 +25,26 @@ mod visible_gpus;
 mod volumes;
 mod worker_dir;
 mod worker_folders;
+mod zygote;
 
+pub use amd::{amd_render_node, amd_unique_id};
 pub use cgroup::{CgroupBase, CgroupError};
 pub use code::CodeFolders;
+pub use gpu_reading::{GpuReading, read_gpus};
 pub use log::{RotatedLog, RotationLimits};
 pub use log_tail::tail;
 pub use memory::MemoryLauncher;
-pub use nvidia::nvidia_gpus;
 pub use process::{ProcessLauncher, ShimCommand};
+pub use python_path::put_first as put_worker_runtime_first;
 pub use starts::{StartInProgress, Starts};
 pub use volumes::Volumes;
 pub use worker_dir::{ExitNote, WorkerDir};
 pub use worker_folders::WorkerFolders;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -101,6 +107,13 @@ pub struct WorkerSpec {
     pub placement: Placement,
     /// The limits of memory and processors.
     pub limits: Limits,
+    /// Whether the worker may be started as a fork of a process that has imported what its handler imports.
+    pub flashboot: bool,
+    /// The names of the variables of `env` whose values are secrets of the store. Such a process does not get them.
+    pub secret_variables: BTreeSet<String>,
+    /// The size of the files that a container may write outside of volumes, in bytes (`containerDiskInGb` of the template);
+    /// `None`: no limit. Without effect for a process.
+    pub disk_bytes: Option<u64>,
 }
 
 /// A login for a registry of images. The password is a secret.
@@ -148,6 +161,9 @@ impl fmt::Debug for WorkerSpec {
             .field("compute_type", &self.compute_type)
             .field("placement", &self.placement)
             .field("limits", &self.limits)
+            .field("flashboot", &self.flashboot)
+            .field("secret_variables", &self.secret_variables)
+            .field("disk_bytes", &self.disk_bytes)
             .finish()
     }
 }
@@ -184,6 +200,24 @@ pub enum LaunchEvent {
         endpoint: EndpointId,
         /// What the launcher does.
         stage: StartStage,
+    },
+    /// The machine of a worker does not answer, so it is unknown whether the worker runs. Its leases decide about its jobs; its
+    /// GPUs stay its own, because a machine that is cut off may go on with them. Until the machine is back, no exit of the worker
+    /// is reported, its stop does not return, and nothing is started there.
+    Away {
+        /// The worker whose machine is away.
+        worker: WorkerId,
+        /// The endpoint whose jobs the worker takes.
+        endpoint: EndpointId,
+        /// The name of the machine.
+        machine: String,
+    },
+    /// The machine of a worker answers again. If the worker has ended meanwhile, its exit follows.
+    Back {
+        /// The worker whose machine is back.
+        worker: WorkerId,
+        /// The endpoint whose jobs the worker takes.
+        endpoint: EndpointId,
     },
     /// A worker exited. Not sent for a worker whose start failed.
     Exited(WorkerExit),
@@ -271,6 +305,16 @@ pub trait Launcher: Send + Sync + 'static {
         unenforced(limits, never, never)
     }
 
+    /// Whether the workers of this launcher share the TCP ports of this computer, so that each needs ports of its own.
+    fn shares_ports(&self) -> bool {
+        true
+    }
+
+    /// The address at which this server reaches the ports of a worker that runs; `None` if it cannot reach them.
+    fn host_of(&self, _worker: &WorkerId) -> LaunchFuture<'_, Option<IpAddr>> {
+        Box::pin(async { Ok(Some(IpAddr::V4(Ipv4Addr::LOCALHOST))) })
+    }
+
     /// Starts a worker. Returns when the worker runs, which is before it is ready for jobs. [`Launcher::stop`] cancels a
     /// start in progress.
     ///
@@ -308,6 +352,22 @@ pub trait Launcher: Send + Sync + 'static {
     /// The processes could not be listed or killed.
     fn end_leftovers(&self, _worker: &WorkerId, _born: Born, _grace: Duration) -> LaunchFuture<'_, usize> {
         Box::pin(async { Ok(0) })
+    }
+
+    /// Builds a container image of the files in `context`, a tar archive with a `Dockerfile` that may be gzipped, and returns
+    /// its whole name, for [`WorkerSpec::image`]. `image` is a name with a tag. `print` gets pieces of the output as they come.
+    /// The drop of the returned future ends the build.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no image. A launcher without containers builds none.
+    fn build_image<'a>(
+        &'a self,
+        _image: &'a str,
+        _context: Vec<u8>,
+        _print: mpsc::Sender<String>,
+    ) -> LaunchFuture<'a, String> {
+        Box::pin(async { Err(LaunchError("this server builds no images".to_owned())) })
     }
 
     /// The events of workers. `Some` for the first call alone.

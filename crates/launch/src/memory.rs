@@ -29,6 +29,8 @@ struct List {
     cleared: Vec<WorkerId>,
     living: Vec<RunningWorker>,
     volumes: BTreeSet<VolumeId>,
+    /// The workers whose machine is away.
+    away: Vec<RunningWorker>,
     refuses: Option<String>,
     start_takes: Duration,
 }
@@ -56,6 +58,25 @@ impl MemoryLauncher {
     /// From now on, each start takes `start_takes`.
     pub fn slow_down(&self, start_takes: Duration) {
         self.list().start_takes = start_takes;
+    }
+
+    /// The machine of all workers that run goes away, or comes back. Workers that are started meanwhile are on another one.
+    pub fn set_away(&self, is_away: bool) {
+        let mut list = self.list();
+        let workers = if is_away { list.living.clone() } else { std::mem::take(&mut list.away) };
+        for RunningWorker { worker, endpoint, .. } in &workers {
+            let (worker, endpoint) = (worker.clone(), *endpoint);
+            let machine = "memory".to_owned();
+            // A test without a receiver ignores events.
+            let _ = self.sender.send(if is_away {
+                LaunchEvent::Away { worker, endpoint, machine }
+            } else {
+                LaunchEvent::Back { worker, endpoint }
+            });
+        }
+        if is_away {
+            list.away = workers;
+        }
     }
 
     /// Every worker that was started, in order.
@@ -94,8 +115,24 @@ impl MemoryLauncher {
         Box::pin(async { changed })
     }
 
+    /// A launcher as the next server makes it, with the workers that run here.
+    #[must_use]
+    pub fn successor(&self) -> Self {
+        Self::with_living(self.list().living.clone())
+    }
+
     /// Lets a worker exit by itself. Does nothing if the worker does not run.
     pub fn exit(&self, worker: &WorkerId, code: Option<i32>, signal: Option<i32>, ran_ms: u64) {
+        self.end(worker, (code, signal), ran_ms, false);
+    }
+
+    fn end(
+        &self,
+        worker: &WorkerId,
+        (code, signal): (Option<i32>, Option<i32>),
+        ran_ms: u64,
+        expected: bool,
+    ) {
         let mut list = self.list();
         let Some(at) = list.living.iter().position(|present| present.worker == *worker) else { return };
         let RunningWorker { worker, endpoint, placement, .. } = list.living.remove(at);
@@ -108,7 +145,7 @@ impl MemoryLauncher {
             signal,
             ran_ms,
             log_tail,
-            expected: false,
+            expected,
             placement,
             because: None,
         };
@@ -161,7 +198,7 @@ impl Launcher for MemoryLauncher {
         let worker = worker.clone();
         Box::pin(async move {
             self.starts.cancel(&worker).await;
-            self.exit(&worker, Some(0), None, 1_000);
+            self.end(&worker, (Some(0), None), 1_000, true);
             Ok(())
         })
     }

@@ -4,7 +4,8 @@ mod exit;
 mod leftovers;
 mod spawn;
 mod usage;
-mod watch;
+mod warm;
+pub(crate) mod watch;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -31,10 +32,13 @@ use crate::visible_gpus::set_visible_gpus;
 use crate::volumes::Volumes;
 use crate::worker_dir::{WorkerDir, WorkerNote};
 use crate::worker_folders::WorkerFolders;
+use crate::zygote::{Recipe, Zygotes};
 use crate::{
     Born, InstallationId, LaunchError, LaunchEvent, LaunchFuture, Launcher, Limits, RotationLimits,
     RunningWorker, Starts, WorkerLog, WorkerSpec, WorkerUsage, unenforced,
 };
+use spawn::{Source, Started};
+use warm::Outcome;
 
 /// The command of a shim. The worker's folder is added as the last argument.
 #[derive(Clone, Debug)]
@@ -94,6 +98,7 @@ struct LauncherShared {
     clocks: Mutex<leftovers::ClockReadings>,
     usage: Mutex<usage::UsageReadings>,
     events: mpsc::UnboundedSender<LaunchEvent>,
+    zygotes: Arc<Zygotes>,
 }
 
 /// A worker that runs, or whose exit is being handled.
@@ -101,6 +106,8 @@ struct LauncherShared {
 struct WatchedWorker {
     state: WorkerNote,
     gone: condition::Receiver<bool>,
+    /// Of which zygotes the worker is a fork; `None` of none.
+    forked_for: Option<Arc<Recipe>>,
 }
 
 impl ProcessLauncher {
@@ -122,6 +129,7 @@ impl ProcessLauncher {
                 clocks: Mutex::default(),
                 usage: Mutex::default(),
                 events: sender,
+                zygotes: Arc::default(),
             }),
             shim,
             care,
@@ -185,6 +193,14 @@ impl ProcessLauncher {
         self
     }
 
+    /// Starts workers as forks of processes that have imported what their handlers import, where their specs allow it. There
+    /// are at most `max` such processes. Needs the worker runtime.
+    #[must_use]
+    pub fn with_zygotes(self, max: usize) -> Self {
+        self.shared.zygotes.set_max(max);
+        self
+    }
+
     /// Creates a cgroup in `base` for each worker that is started from now on.
     #[must_use]
     pub fn with_cgroups(mut self, base: CgroupBase) -> Self {
@@ -221,10 +237,16 @@ impl ProcessLauncher {
         .await
     }
 
-    fn watch(&self, state: WorkerNote, shim: watch::WatchedShim) {
+    fn watch(
+        &self,
+        state: WorkerNote,
+        shim: watch::WatchedShim,
+        forked_for: Option<Arc<Recipe>>,
+    ) -> condition::Receiver<bool> {
         let (gone, is_gone) = condition::channel(false);
         let worker = state.worker.clone();
-        locked(&self.shared.running).insert(worker, WatchedWorker { state: state.clone(), gone: is_gone });
+        let present = WatchedWorker { state: state.clone(), gone: is_gone.clone(), forked_for };
+        locked(&self.shared.running).insert(worker, present);
         let shared = self.shared.clone();
         let mut watches = locked(&self.watches);
         while watches.try_join_next().is_some() {}
@@ -235,6 +257,7 @@ impl ProcessLauncher {
             let _ = gone.send(true);
             exit::clear(left).await;
         });
+        is_gone
     }
 
     async fn adopt_all(&self) -> Result<Vec<RunningWorker>, LaunchError> {
@@ -246,7 +269,7 @@ impl ProcessLauncher {
             if state.shim.is_alive() {
                 let WorkerNote { worker, endpoint, version, placement, server_url, .. } = state.clone();
                 let shim = watch::WatchedShim::Other(state.shim.clone());
-                self.watch(state, shim);
+                self.watch(state, shim, None);
                 let is_stopping = self.shared.live(&worker).is_stopping();
                 if is_stopping {
                     self.finish_stopping(worker.clone());
@@ -273,6 +296,7 @@ impl ProcessLauncher {
         let dir = self.shared.live(&spec.worker);
         let (shim, care) = (self.shim.clone(), self.care.clone());
         let code = self.code.clone();
+        let warm = self.warm_start(&spec);
         let leaf = self.cgroups().await.map(|own| (own.leaf(&spec.worker), own.enforced(&spec.limits)));
         let started = in_background(move || {
             if let Some(code) = code {
@@ -282,10 +306,25 @@ impl ProcessLauncher {
                 let reason = "its template has no command; set the template's `dockerStartCmd`";
                 return Err(LaunchError(format!("worker {} was not started: {reason}", spec.worker)));
             }
-            spawn::start(&shim, &dir, spec, care, leaf.as_ref().map(|(leaf, limits)| (leaf, *limits)))
+            let start = |source: &Source<'_>, spec| {
+                let cgroup = leaf.as_ref().map(|(leaf, limits)| (leaf, *limits));
+                spawn::start(&shim, source, &dir, spec, care.clone(), cgroup)
+            };
+            match warm {
+                Some(warm) => warm.start(spec, &dir, start),
+                None => Ok((start(&Source::Command, spec)?, Outcome::Plain)),
+            }
         });
-        let started = started.await??;
-        self.watch(started.state, watch::WatchedShim::Child(started.shim));
+        let (Started { state, shim }, outcome) = started.await??;
+        let (worker, process) = (state.worker.clone(), state.process.clone());
+        match outcome {
+            Outcome::Plain => drop(self.watch(state, shim, None)),
+            Outcome::Forked(recipe) => drop(self.watch(state, shim, Some(recipe))),
+            Outcome::Learns(recipe) => {
+                let gone = self.watch(state, shim, None);
+                self.learn(&worker, process, recipe, gone);
+            }
+        }
         Ok(())
     }
 
@@ -312,7 +351,7 @@ fn signal_group(state: &WorkerNote, signal: Signal) {
 impl LauncherShared {
     async fn stop(&self, worker: &WorkerId, grace: Duration) -> Result<(), LaunchError> {
         let running = locked(&self.running).get(worker).cloned();
-        let Some(WatchedWorker { mut state, gone }) = running else { return Ok(()) };
+        let Some(WatchedWorker { mut state, gone, .. }) = running else { return Ok(()) };
         if state.process.is_none() {
             // The worker was adopted between the start of the shim and its own start.
             state = self.live(worker).state().unwrap_or(state);
@@ -373,6 +412,7 @@ impl Launcher for ProcessLauncher {
             self.starts.cancel(&worker).await;
             // The note comes first, so that the next server goes on stopping the worker.
             self.shared.live(&worker).note_stopping(&reason);
+            self.note_replacement(&worker, &reason);
             self.shared.stop(&worker, grace).await
         })
     }
@@ -404,6 +444,7 @@ impl Launcher for ProcessLauncher {
 
     fn forget(&self, endpoint: &EndpointId) -> LaunchFuture<'_, ()> {
         let (shared, endpoint) = (self.shared.clone(), *endpoint);
+        self.shared.zygotes.forget(&endpoint);
         Box::pin(async move { in_background(move || shared.folders.remove_ended(&endpoint)).await? })
     }
 

@@ -10,13 +10,17 @@ const SWITCH: &str = "LONGSHORE_RUNTIME";
 
 /// Puts `folder` before the entries of the template's `PYTHONPATH`, or before `inherited`, the server's own, which the
 /// worker would have got. Changes nothing if the template turns the runtime off.
-pub(crate) fn put_first(env: &mut BTreeMap<String, String>, folder: &Path, inherited: Option<String>) {
-    let is_off = env.get(SWITCH).is_some_and(|value| value.trim().eq_ignore_ascii_case("off"));
+pub fn put_first(env: &mut BTreeMap<String, String>, folder: &Path, inherited: Option<String>) {
     // A path with a colon would be two entries.
-    let Some(folder) = folder.to_str().filter(|path| !is_off && !path.contains(':')) else { return };
+    let Some(folder) = folder.to_str().filter(|path| !is_off(env) && !path.contains(':')) else { return };
     let others = env.remove(PYTHON_PATH).or(inherited).filter(|path| !path.is_empty());
     let path = others.map_or_else(|| folder.to_owned(), |others| format!("{folder}:{others}"));
     env.insert(PYTHON_PATH.to_owned(), path);
+}
+
+/// Whether a template turns the worker runtime off.
+pub(crate) fn is_off(env: &BTreeMap<String, String>) -> bool {
+    env.get(SWITCH).is_some_and(|value| value.trim().eq_ignore_ascii_case("off"))
 }
 
 #[cfg(test)]

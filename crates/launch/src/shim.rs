@@ -7,6 +7,7 @@
 //! The server writes the spec to the shim's standard input, so that secrets are neither on disk nor in an argument list.
 //! The shim replies with one line: `ok`, or why the worker could not be started.
 
+mod forked;
 mod output;
 
 use std::collections::BTreeMap;
@@ -14,11 +15,12 @@ use std::ffi::OsString;
 use std::io::{self, PipeReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use longshore_model::{EndpointId, Placement, WorkerId};
+use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,7 @@ use crate::mirror::mirror;
 use crate::proc::{self, ProcessId};
 use crate::worker_dir::{ExitNote, WorkerDir, WorkerNote};
 use crate::{RotationLimits, WorkerSpec};
+use forked::Fork;
 use output::Orphaning;
 
 /// What the shim starts. Not `Debug`, because the environment contains secrets.
@@ -45,6 +48,9 @@ pub(crate) struct ShimSpec {
     care: Care,
     /// The worker's own cgroup; `None` without one.
     cgroup: Option<PathBuf>,
+    /// The variables that a worker inherits from the server, for one that is a fork of a zygote; `None` for any other one,
+    /// whose shim has inherited them.
+    forked_with: Option<BTreeMap<String, String>>,
 }
 
 /// How the shims of a launcher treat their workers.
@@ -74,7 +80,13 @@ impl ShimSpec {
             server_url,
             care,
             cgroup,
+            forked_with: None,
         }
+    }
+
+    /// The spec of a worker that is a fork of a zygote, and inherits these variables.
+    pub(crate) fn forked_with(self, inherited: BTreeMap<String, String>) -> Self {
+        Self { forked_with: Some(inherited), ..self }
     }
 }
 
@@ -135,8 +147,19 @@ struct WorkerChild {
     output_ended: mpsc::Receiver<()>,
 }
 
+/// Begins a session, unless the zygote that this process was forked from has begun one for it and its worker.
+///
+/// `getsid` cannot tell: it returns 0, which is no process id, if the leader of the session is outside of the PID namespace.
+fn begin_session() -> Result<(), String> {
+    match rustix::process::setsid() {
+        // Of the processes that come here, only a fork of a zygote leads its process group.
+        Ok(_) | Err(Errno::PERM) => Ok(()),
+        Err(error) => Err(format!("cannot begin a session: {error}")),
+    }
+}
+
 fn start(dir: &WorkerDir) -> Result<WorkerChild, String> {
-    rustix::process::setsid().map_err(|e| format!("cannot begin a session: {e}"))?;
+    begin_session()?;
     // Orphans of the worker become children of the shim, so that the shim can find and kill them.
     let own = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(own)).map_err(|e| format!("cannot adopt orphans: {e}"))?;
@@ -163,12 +186,16 @@ fn start(dir: &WorkerDir) -> Result<WorkerChild, String> {
     let log = RotatedLog::open(&dir.log(), order.care.log)
         .map_err(|e| format!("cannot open the log in {}: {e}", dir.path().display()))?;
     let leaf = order.cgroup.as_ref().map(Leaf::at);
-    enter(leaf.as_ref())?;
-    let (child, output) = spawn(&order, dir, &state.shim)?;
+    let (pid, output) = match &order.forked_with {
+        None => {
+            enter(leaf.as_ref())?;
+            spawn(&order, dir, &state.shim)?
+        }
+        Some(inherited) => become_worker(&order, inherited, dir, &state.shim, leaf.as_ref())?,
+    };
     // Killing the worker's cgroup must not kill the shim.
     enter(leaf.as_ref().map(Leaf::of_shim).as_ref())?;
     let since = Instant::now();
-    let pid = Pid::from_child(&child);
     state.process = ProcessId::of(pid);
     keep(&state)?;
     let Care { presence, orphans_ended_after: after, .. } = order.care;
@@ -182,7 +209,7 @@ fn enter(leaf: Option<&Leaf>) -> Result<(), String> {
     leaf.enter().map_err(|e| format!("cannot enter the cgroup {}: {e}", leaf.path().display()))
 }
 
-fn spawn(order: &ShimSpec, dir: &WorkerDir, shim: &ProcessId) -> Result<(Child, PipeReader), String> {
+fn spawn(order: &ShimSpec, dir: &WorkerDir, shim: &ProcessId) -> Result<(Pid, PipeReader), String> {
     let cwd = prepare_cwd(order, dir)?;
     let (program, arguments) = order.command.split_first().ok_or("the command is empty")?;
     let (output, input) = io::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
@@ -199,7 +226,32 @@ fn spawn(order: &ShimSpec, dir: &WorkerDir, shim: &ProcessId) -> Result<(Child, 
     command.envs(&order.env).env(proc::MARK, shim.mark());
     // Dropping `command` closes its end of the pipe, so that the output ends with the worker.
     let child = command.spawn().map_err(|e| format!("cannot start `{program}`: {e}"))?;
-    Ok((child, output))
+    Ok((Pid::from_child(&child), output))
+}
+
+/// Turns the fork that came with this process into the worker.
+fn become_worker(
+    order: &ShimSpec,
+    inherited: &BTreeMap<String, String>,
+    dir: &WorkerDir,
+    shim: &ProcessId,
+    leaf: Option<&Leaf>,
+) -> Result<(Pid, PipeReader), String> {
+    let fork = Fork::take().map_err(|e| format!("there is no fork of the zygote: {e}"))?;
+    if let Some(leaf) = leaf {
+        leaf.add(fork.pid).map_err(|e| format!("cannot use the cgroup {}: {e}", leaf.path().display()))?;
+    }
+    let cwd = prepare_cwd(order, dir)?;
+    let mut env = inherited.clone();
+    env.insert("PWD".to_owned(), cwd.display().to_string());
+    if let Some(home) = prepare_home(order, dir)? {
+        env.insert("HOME".to_owned(), home.display().to_string());
+    }
+    env.extend(order.env.clone());
+    env.insert(proc::MARK.to_owned(), shim.mark());
+    let (output, input) = io::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
+    fork.become_worker(&cwd, &env, &input)?;
+    Ok((fork.pid, output))
 }
 
 /// The variables of the server's settings, such as the admin key, which workers do not get.
@@ -221,7 +273,11 @@ fn prepare_cwd(order: &ShimSpec, dir: &WorkerDir) -> Result<PathBuf, String> {
 }
 
 fn prepare_home(order: &ShimSpec, dir: &WorkerDir) -> Result<Option<PathBuf>, String> {
-    let real = std::env::var_os("HOME").filter(|home| order.private_home && !home.is_empty());
+    let real = match &order.forked_with {
+        None => std::env::var_os("HOME"),
+        Some(inherited) => inherited.get("HOME").map(OsString::from),
+    };
+    let real = real.filter(|home| order.private_home && !home.is_empty());
     let Some(real) = real else { return Ok(None) };
     let home = dir.home();
     mirror(Path::new(&real), &home, |name| name == ".runpod")
@@ -250,7 +306,7 @@ fn wait_for(worker: Pid) -> Option<WaitStatus> {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == worker => return Some(status),
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return None,
         }
     }

@@ -28,6 +28,11 @@ impl Starts {
         sender.closed().await;
     }
 
+    /// Returns whether a worker is being started.
+    pub fn contains(&self, worker: &WorkerId) -> bool {
+        self.list().contains_key(worker)
+    }
+
     fn list(&self) -> MutexGuard<'_, HashMap<WorkerId, watch::Sender<bool>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

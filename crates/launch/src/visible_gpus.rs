@@ -1,16 +1,28 @@
-//! How a process sees its own GPUs and no others: by the variables of the CUDA library.
+//! How a process sees its own GPUs and no others: by the variables of the libraries of NVIDIA and AMD.
 
 use std::collections::BTreeMap;
 
 use longshore_model::{ComputeType, Gpu};
 
+use crate::amd::amd_unique_id;
+
 const VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
+const ROCR_VISIBLE_DEVICES: &str = "ROCR_VISIBLE_DEVICES";
 
 /// Sets the variables by which a worker sees only its `own` GPUs. Without GPUs of its own, a `Gpu` worker sees every GPU
 /// of the computer. A `Cpu` worker sees none, unless its template sets the variable.
 pub(crate) fn set_visible_gpus(env: &mut BTreeMap<String, String>, compute_type: ComputeType, own: &[Gpu]) {
     if compute_type == ComputeType::Cpu {
         env.entry(VISIBLE_DEVICES.to_owned()).or_default();
+    }
+    let of_amd: Vec<&str> = own.iter().filter_map(|gpu| amd_unique_id(&gpu.device)).collect();
+    if !of_amd.is_empty() {
+        let devices: Vec<String> = of_amd.iter().map(|id| format!("GPU-{id}")).collect();
+        env.insert(ROCR_VISIBLE_DEVICES.to_owned(), devices.join(","));
+        // It would count among those that are visible already.
+        env.remove("HIP_VISIBLE_DEVICES");
+        env.insert(VISIBLE_DEVICES.to_owned(), String::new());
+        return;
     }
     if !own.is_empty() {
         let devices: Vec<&str> = own.iter().map(|gpu| gpu.device.as_str()).collect();
@@ -45,6 +57,15 @@ mod tests {
         assert_eq!(visible_gpus(None, &["2", "GPU-7"]).unwrap(), "2,GPU-7");
         assert_eq!(visible_gpus(Some("0,1,2,3"), &["2"]).unwrap(), "2", "a template cannot claim more");
         assert_eq!(visible_gpus(None, &[]), None, "without an inventory of GPUs nothing is hidden");
+    }
+
+    #[test]
+    fn a_gpu_of_amd_is_named_as_its_library_does() {
+        let gpu = Gpu { device: "AMD-18f6".into(), type_id: "AMD Instinct MI210".into(), memory_mib: 0 };
+        let mut env = BTreeMap::from([("HIP_VISIBLE_DEVICES".to_owned(), "0,1".to_owned())]);
+        set_visible_gpus(&mut env, ComputeType::Gpu, &[gpu]);
+        let expected = [(ROCR_VISIBLE_DEVICES, "GPU-18f6"), (VISIBLE_DEVICES, "")];
+        assert_eq!(env, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
     }
 
     #[test]

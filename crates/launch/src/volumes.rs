@@ -37,7 +37,11 @@ impl Volumes {
     }
 
     /// Creates the directory, or renames it back if it is set aside.
-    pub(crate) fn make(&self, volume: &VolumeId) -> Result<(), LaunchError> {
+    ///
+    /// # Errors
+    ///
+    /// The directory could not be created or renamed.
+    pub fn make(&self, volume: &VolumeId) -> Result<(), LaunchError> {
         let path = self.path(volume);
         let made = match fs::rename(self.aside(volume), &path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

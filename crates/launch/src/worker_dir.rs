@@ -5,6 +5,7 @@
 //!   state.json            the ids of the shim and the worker; written before the worker starts
 //!   stopping              why the worker is stopped; exists once a server has begun to stop it
 //!   stage                 what the worker does before it is ready; written by workers of deployed code
+//!   imports.json          what the worker has imported; written by the worker runtime after the first job
 //!   exit.json             how the worker ended; exists once the shim has nothing left to do
 //!   served.json           what the worker did until its end, as the server saw it; written after the exit was reported
 //!   log  log.1  log.2     what the worker printed; `log.times` and so on: when
@@ -200,6 +201,11 @@ impl WorkerDir {
     /// The file in which the worker says what it does before it is ready.
     pub(crate) fn stage_file(&self) -> PathBuf {
         self.0.join("stage")
+    }
+
+    /// The file in which the worker notes what it has imported.
+    pub(crate) fn imports(&self) -> PathBuf {
+        self.0.join("imports.json")
     }
 
     /// What the worker said last that it does; `None` if it said nothing.

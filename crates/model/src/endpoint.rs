@@ -3,9 +3,21 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{EndpointId, EndpointNo, JobState, Millis, TemplateId};
+use crate::limits::START_PATIENCE_MS_MIN;
+use crate::{EndpointId, EndpointNo, JobState, LbSettings, Millis, TemplateId};
+
+/// How an endpoint passes work to its workers. It cannot change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum EndpointType {
+    /// Clients submit jobs to a queue, from which workers take them.
+    #[default]
+    Queue,
+    /// Each worker is an HTTP server, to which requests are forwarded.
+    Lb,
+}
 
 /// The rule by which a fleet grows (management API, `scalerType`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,6 +145,17 @@ fn default_start_patience_ms() -> u64 {
     600_000
 }
 
+/// Reads [`Endpoint::start_patience_ms`]. Records of earlier versions, also those that a version of an endpoint or a
+/// backup brings back, can have a shorter time, in which no worker becomes ready.
+fn start_patience_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    u64::deserialize(deserializer).map(|ms| ms.max(START_PATIENCE_MS_MIN))
+}
+
+/// The [`Endpoint::keep_failure_texts`] of records of earlier versions.
+fn default_keep_failure_texts() -> bool {
+    true
+}
+
 fn every_end() -> Vec<WebhookEvent> {
     WebhookEvent::ENDS.to_vec()
 }
@@ -158,6 +181,38 @@ pub struct PausedFrom {
     pub workers_max: u32,
 }
 
+/// The objectives of an endpoint: how fast its jobs are to start, and how many are to complete.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Objectives {
+    /// The longest time in the queue that counts as good, in ms; `None` without an objective for the delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    /// The share of deliveries that are to be no later than `delay_ms`, above 0 and below 1.
+    #[serde(default = "Objectives::delay_target_default")]
+    pub delay_target: f64,
+    /// The share of ended jobs that are to complete, above 0 and below 1. Cancelled jobs do not count.
+    #[serde(default = "Objectives::success_target_default")]
+    pub success_target: f64,
+    /// The number of days that the shares are of, up to now; 1 to 30.
+    #[serde(default = "Objectives::window_days_default")]
+    pub window_days: u32,
+}
+
+impl Objectives {
+    fn delay_target_default() -> f64 {
+        0.95
+    }
+
+    fn success_target_default() -> f64 {
+        0.99
+    }
+
+    fn window_days_default() -> u32 {
+        30
+    }
+}
+
 /// An endpoint's record. The JSON names are those of the management API; this is also its stored form, where
 /// a field that an older version did not write takes its default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -175,6 +230,12 @@ pub struct Endpoint {
     /// The names of the models that its workers serve, for the routes of `OpenAI` clients.
     #[serde(default)]
     pub models: Vec<String>,
+    /// How work reaches its workers.
+    #[serde(default, rename = "type")]
+    pub endpoint_type: EndpointType,
+    /// How requests are forwarded to its workers. `None` for an endpoint with a queue.
+    #[serde(default)]
+    pub lb: Option<LbSettings>,
     /// The template that its workers run.
     pub template_id: TemplateId,
     /// The number of workers that are kept while no job is queued.
@@ -190,8 +251,9 @@ pub struct Endpoint {
     /// The longest time that `IDLE_GAPS` keeps an idle worker, in seconds. Without effect for other scalers.
     #[serde(rename = "idleTimeoutMax", default = "default_idle_timeout_max_s")]
     pub idle_timeout_max_s: u32,
-    /// How long a worker's first take is waited for after its start or adoption, in ms. Then the worker is replaced.
-    #[serde(default = "default_start_patience_ms")]
+    /// How long a worker's first take is waited for after its start or adoption, in ms, at least
+    /// [`START_PATIENCE_MS_MIN`]. Then the worker is replaced.
+    #[serde(default = "default_start_patience_ms", deserialize_with = "start_patience_ms")]
     pub start_patience_ms: u64,
     /// The rule by which the fleet grows.
     pub scaler_type: ScalerType,
@@ -230,7 +292,7 @@ pub struct Endpoint {
     /// When a change of a job is acknowledged.
     #[serde(default)]
     pub durability: Durability,
-    /// Accepted for compatibility; workers here always start the same way.
+    /// Whether workers may be started as forks of a process that has imported what they import.
     pub flashboot: bool,
     /// Whether its workers get GPUs.
     pub compute_type: ComputeType,
@@ -265,6 +327,18 @@ pub struct Endpoint {
     /// The number of processors that one worker may use, at least 0.1; `None`: no limit.
     #[serde(default)]
     pub vcpus: Option<f64>,
+    /// Whether messages of jobs' errors are stored with the failures of the endpoint.
+    #[serde(default = "default_keep_failure_texts")]
+    pub keep_failure_texts: bool,
+    /// An example of a request's body: JSON text. `None` without one.
+    #[serde(default)]
+    pub example: Option<String>,
+    /// The JSON Schema of a request's `input`: JSON text. `None` without one.
+    #[serde(default)]
+    pub input_schema: Option<String>,
+    /// The objectives of the endpoint; `None` without any.
+    #[serde(default)]
+    pub slo: Option<Objectives>,
     /// The variables of its template's `env` that the last deploy set, ascending. The next deploy removes those that it
     /// does not name.
     #[serde(default)]
@@ -282,6 +356,16 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// The settings by which requests are forwarded; `None` for an endpoint with a queue.
+    pub fn balances(&self) -> Option<&LbSettings> {
+        self.lb.as_ref().filter(|_| self.endpoint_type == EndpointType::Lb)
+    }
+
+    /// The ports that its settings name for requests and for the health check. Workers learn them at their start.
+    pub fn lb_ports(&self) -> Option<(Option<u16>, Option<u16>)> {
+        self.balances().map(|lb| (lb.port, lb.health_port))
+    }
+
     /// The ids of the network volumes of its workers, without duplicates.
     pub fn volumes(&self) -> impl Iterator<Item = &str> {
         // Some clients send an empty text for no volume.

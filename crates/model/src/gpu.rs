@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Millis;
+use crate::{HttpPorts, Millis};
 
 /// One GPU of a computer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct Placement {
     /// Why the worker was started; `None` if an older version started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<StartCause>,
+    /// The ports on which the worker serves HTTP; `None` for a worker that takes jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpPorts>,
 }
 
 /// Why a worker was started.

@@ -6,7 +6,7 @@ use core::fmt;
 use serde::{Serialize, Serializer};
 
 use crate::limits::TTL_MS_DEFAULT;
-use crate::{Attempt, JobId, JobKey, Millis, Submitter, WorkerId};
+use crate::{Attempt, JobId, JobKey, Millis, Submitter, TraceContext, WorkerId};
 
 /// The states of a job (spec, "States and transitions").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,6 +129,8 @@ pub struct JobRow {
     pub started_at: Millis,
     /// When the job became terminal; 0 before.
     pub finished_at: Millis,
+    /// When the last client retry was accepted; 0 without one.
+    pub retried_at: Millis,
     /// When the row is deleted: by the ttl before the end, by retention after.
     pub delete_at: Millis,
     /// The ttl from the submit or the client retry, in ms.
@@ -143,6 +145,8 @@ pub struct JobRow {
     pub idempotency: Option<Box<Idempotency>>,
     /// The key that submitted the job, and its owner.
     pub submitter: Submitter,
+    /// The client's trace that the job is part of; `None` if the submit named none, or traces are off.
+    pub trace: Option<Box<TraceContext>>,
     /// Stored fields that this version does not know; they are stored again unchanged.
     pub carried: Option<Box<[u8]>>,
 }
@@ -171,6 +175,7 @@ impl JobRow {
             enqueued_at: created_at,
             started_at: Millis(0),
             finished_at: Millis(0),
+            retried_at: Millis(0),
             delete_at: created_at + TTL_MS_DEFAULT,
             ttl_ms: TTL_MS_DEFAULT as u32,
             execution_timeout_ms: 600_000,
@@ -178,6 +183,7 @@ impl JobRow {
             worker: None,
             idempotency: None,
             submitter: Submitter::default(),
+            trace: None,
             carried: None,
         }
     }

@@ -15,7 +15,9 @@ pub enum JsonRowKind {
     WebhookSecrets = 4,
     /// An owner of keys: its name and its number.
     Owner = 5,
-    // Reserved: 6 a schedule, 7 a batch, 8 a file, 9 a bulk task.
+    // Reserved: 6 a schedule, 7 a batch, 8 a file.
+    /// A bulk task: a change of many jobs.
+    BulkTask = 9,
     /// A value that templates name in the environment of workers.
     Secret = 10,
     /// A session of the console.
@@ -29,12 +31,13 @@ pub enum JsonRowKind {
 
 impl JsonRowKind {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::RegistryAuth,
         Self::NetworkVolume,
         Self::Usage,
         Self::WebhookSecrets,
         Self::Owner,
+        Self::BulkTask,
         Self::Secret,
         Self::ConsoleSession,
         Self::EndpointVersion,
@@ -65,6 +68,6 @@ mod tests {
     fn numbers_are_told_apart() {
         let known: alloc::vec::Vec<_> = (0..=u8::MAX).filter_map(JsonRowKind::from_number).collect();
         assert_eq!(known, JsonRowKind::ALL);
-        assert_eq!(JsonRowKind::ALL.map(JsonRowKind::number), [1, 2, 3, 4, 5, 10, 11, 12, 13]);
+        assert_eq!(JsonRowKind::ALL.map(JsonRowKind::number), [1, 2, 3, 4, 5, 9, 10, 11, 12, 13]);
     }
 }

@@ -11,14 +11,17 @@ mod counters;
 mod end;
 mod ended_worker;
 mod endpoint;
+mod env_name;
 mod env_value;
 mod gpu;
 mod id;
 mod job;
 mod json_row;
 mod key;
+mod lb;
 pub mod limits;
 mod network_volume;
+mod node;
 mod owner;
 mod registry_auth;
 mod secret;
@@ -29,6 +32,7 @@ mod stop_reason;
 mod template;
 mod text_form;
 mod time;
+mod trace;
 mod worker;
 
 pub use code::{CodeHash, ParseCodeError};
@@ -37,8 +41,10 @@ pub use counters::Counters;
 pub use end::JobEnd;
 pub use ended_worker::{EndedWorker, Served};
 pub use endpoint::{
-    ComputeType, Durability, Endpoint, PausedFrom, Provider, RetryOn, ScalerType, StreamShape, WebhookEvent,
+    ComputeType, Durability, Endpoint, EndpointType, Objectives, PausedFrom, Provider, RetryOn, ScalerType,
+    StreamShape, WebhookEvent,
 };
+pub use env_name::{ENV_NAME_PATTERN, is_env_name};
 pub use env_value::{EnvValue, SecretReference};
 pub use gpu::{Gpu, Placement, StartCause};
 pub use id::{
@@ -48,7 +54,9 @@ pub use id::{
 pub use job::{Idempotency, JobRow, JobState};
 pub use json_row::JsonRowKind;
 pub use key::{ApiKey, KeyScope, Permission};
+pub use lb::{HttpPorts, LbSettings};
 pub use network_volume::NetworkVolume;
+pub use node::{Node, NodeState, Nodes};
 pub use owner::{KeyId, Owner, OwnerNo, Submitter};
 pub use registry_auth::RegistryAuth;
 pub use secret::Secret;
@@ -58,4 +66,5 @@ pub use slug::{SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN, is_reserved_slug, i
 pub use stop_reason::StopReason;
 pub use template::Template;
 pub use time::Millis;
+pub use trace::TraceContext;
 pub use worker::{StartStage, WorkerCounts, WorkerPhase};

@@ -48,6 +48,11 @@ pub const TTL_MS_MAX: u64 = 604_800_000;
 /// The shortest `/status?ttl=`, in ms; the longest is [`TTL_MS_MAX`].
 pub const STATUS_TTL_MS_MIN: u64 = 1_000;
 
+/// The shortest `startPatienceMs` of an endpoint, in ms.
+pub const START_PATIENCE_MS_MIN: u64 = 10_000;
+/// The longest `startPatienceMs` of an endpoint, in ms: a day.
+pub const START_PATIENCE_MS_MAX: u64 = 86_400_000;
+
 /// How long a terminal `/run` job is stored by default, in ms.
 pub const RESULT_RETENTION_MS: u64 = 1_800_000;
 /// How long a terminal `/runsync` job is stored by default, in ms.

@@ -141,6 +141,16 @@ bugs! {
     /// Workers that are stopping do not count towards the limit.
     TooManyWorkers,
 
+    // Load balancing.
+    /// A drained worker gets requests.
+    DrainedServerChosen,
+    /// A worker whose checks fail keeps its requests coming.
+    SickServerChosen,
+    /// A request that was sent and may change something is sent again.
+    RequestSentTwice,
+    /// The last waiting request gets no worker.
+    WaiterForgotten,
+
     // Rates.
     /// One request more than the limit is accepted.
     RateOneTooMany,

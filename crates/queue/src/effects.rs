@@ -67,7 +67,13 @@ pub enum Signal {
         state: JobState,
         /// Execution time of the last attempt, in ms; `None` if the job did not run since it last entered the queue.
         ran_ms: Option<u64>,
+        /// The job was running: with this end, its last attempt ended too.
+        was_running: bool,
     },
+    /// An attempt of a job ended, and the job is queued again.
+    Requeued(Box<Requeued>),
+    /// A job was deleted before it became terminal; its row before that.
+    Expired(Box<JobRow>),
     /// The row of a job was deleted. Its waiters are to be dropped.
     Deleted(JobId, JobKey),
     /// The worker must stop this job.
@@ -88,6 +94,17 @@ pub enum Signal {
     WebhookDue(JobId, JobKey, JobEnd),
     /// The number of queued or running jobs, or a worker's phase, changed.
     LoadChanged,
+}
+
+/// The end of an attempt after which the job is queued again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requeued {
+    /// The row of the job while the attempt ran.
+    pub row: JobRow,
+    /// When the attempt ended.
+    pub at: Millis,
+    /// Why the attempt ended, in the server's words or in those of the exit of its worker.
+    pub reason: String,
 }
 
 /// Why a queue refused a verb. The verb changed nothing. `longshore-http` maps each variant to one status and code.

@@ -80,6 +80,17 @@ impl<K: Copy + Ord> Index<K> {
             .map(|entry| (entry.key, entry.slot))
     }
 
+    /// The entries with a key above `after` (`None`: all entries), in ascending order.
+    pub(crate) fn ascending(&self, after: Option<K>) -> impl Iterator<Item = (K, Slot)> {
+        let start = after.map(|key| Entry { key, slot: Slot::MAX });
+        let first = start.map_or(0, |start| self.chunks_up_to(start).saturating_sub(1));
+        let before = move |entry: &Entry<K>| start.is_some_and(|start| *entry <= start);
+        let chunks = self.chunks.range(first.min(self.chunks.len())..);
+        chunks
+            .flat_map(move |chunk| chunk[chunk.partition_point(before)..].iter())
+            .map(|entry| (entry.key, entry.slot))
+    }
+
     /// Whether the job has an entry with this key.
     pub(crate) fn contains(&self, key: K, slot: Slot) -> bool {
         let entry = Entry { key, slot };

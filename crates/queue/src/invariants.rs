@@ -29,7 +29,12 @@ impl Queue {
     /// Asserts that the lengths of the indexes and the stored counts agree.
     pub(crate) fn assert_sums(&self) {
         let listed = self.ready.len() + self.deferred.jobs.len() + self.purging.len() + self.running;
-        assert!(listed <= self.jobs.len(), "{listed} of {} jobs are queued or running", self.jobs.len());
+        assert!(
+            listed + self.ended.len() <= self.jobs.len(),
+            "{listed} of {} jobs are queued or running, {} are listed as ended",
+            self.jobs.len(),
+            self.ended.len()
+        );
         assert!(self.deadlines.len() <= self.jobs.len(), "a job has one deadline at most");
         assert!(u64::from(self.workers.busy()) <= self.running, "a busy worker holds a running job");
         assert!(self.last_seq <= self.counters.reserved_seq, "every sequence number in use is reserved");
@@ -42,6 +47,9 @@ impl Queue {
         assert!(self.jobs.is_indexed(slot), "job {id} is found by its id");
         assert_eq!(row.key().endpoint, self.endpoint, "job {id} belongs to this endpoint");
         assert!(row.key().seq <= self.counters.reserved_seq, "the number of job {id} is reserved");
+        if let Some(ended) = self.ended.of(state) {
+            assert!(ended.contains(id, slot), "job {id} in state {state} is listed as ended");
+        }
         let (low_priority, order) = (row.low_priority(), row.order);
         let (ready, purging) = (&self.ready, &self.purging);
         let lists = [

@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops;
 
-use longshore_model::{JobId, JobRow, Submitter};
+use longshore_model::{JobId, JobRow, Submitter, TraceContext};
 
 use crate::idempotency::IdempotencyKey;
 use crate::index::Index;
@@ -42,6 +42,8 @@ pub(crate) struct Jobs {
     by_id: Index<JobId>,
     /// The submitters that the packed rows refer to.
     pub(crate) submitters: Submitters,
+    /// The clients' traces ([`JobRow::trace`]). Few jobs have one.
+    traces: BTreeMap<Slot, TraceContext>,
     /// Encoded fields of rows that this version does not know ([`JobRow::carried`]). Few jobs have any.
     carried: BTreeMap<Slot, Box<[u8]>>,
 }
@@ -51,6 +53,8 @@ pub(crate) struct Jobs {
 pub(crate) struct UnpackedFields<'a> {
     /// The API key and the owner of the submit.
     pub(crate) submitter: Submitter,
+    /// The client's trace; `None` without one.
+    pub(crate) trace: Option<&'a TraceContext>,
     /// Encoded fields that this version does not know; `None` if the row has none.
     pub(crate) carried: Option<&'a [u8]>,
 }
@@ -80,6 +84,11 @@ impl Jobs {
         self.carried.insert(slot, fields);
     }
 
+    /// Sets the client's trace of the job.
+    pub(crate) fn set_trace(&mut self, slot: Slot, trace: TraceContext) {
+        self.traces.insert(slot, trace);
+    }
+
     /// Adds a slot at the end of the slab.
     fn add_slot(&mut self) -> Slot {
         if self.pages.last().is_none_or(|page| page.len() == PAGE_SLOTS) {
@@ -103,6 +112,9 @@ impl Jobs {
         let row = self.slot_mut(slot).take().expect("a slot in an index holds a job");
         assert!(self.by_id.remove(row.id, slot), "a job is found by its id");
         self.submitters.remove_job(row.submitter);
+        if !self.traces.is_empty() {
+            self.traces.remove(&slot);
+        }
         if !self.carried.is_empty() {
             self.carried.remove(&slot);
         }
@@ -114,8 +126,9 @@ impl Jobs {
     pub(crate) fn row(&self, slot: Slot) -> JobRow {
         let row = &self[slot];
         let submitter = self.submitters.get(row.submitter);
+        let trace = if self.traces.is_empty() { None } else { self.traces.get(&slot) };
         let carried = if self.carried.is_empty() { None } else { self.carried.get(&slot) };
-        row.unpacked(UnpackedFields { submitter, carried: carried.map(AsRef::as_ref) })
+        row.unpacked(UnpackedFields { submitter, trace, carried: carried.map(AsRef::as_ref) })
     }
 
     /// The job's idempotency key; `None` if its submit had no `Idempotency-Key`.
@@ -128,6 +141,11 @@ impl Jobs {
     /// The jobs with an id below `before` (`None`: all jobs), newest first.
     pub(crate) fn newest_first(&self, before: Option<JobId>) -> impl Iterator<Item = Slot> {
         self.by_id.descending(before).map(|(_, slot)| slot)
+    }
+
+    /// The jobs with an id above `after` (`None`: all jobs), oldest first.
+    pub(crate) fn oldest_first(&self, after: Option<JobId>) -> impl Iterator<Item = Slot> {
+        self.by_id.ascending(after).map(|(_, slot)| slot)
     }
 
     /// The job in the slot `number` modulo the number of slots; `None` if that slot is free or there are no slots.

@@ -70,6 +70,7 @@ mod cancel;
 mod deferred;
 mod delete_all;
 mod effects;
+mod ended;
 mod idempotency;
 mod index;
 mod invariants;
@@ -99,8 +100,8 @@ mod workers;
 #[cfg(test)]
 mod dialogue;
 
-pub use effects::{Change, Effects, Refusal, Signal};
-pub use query::{JobConditions, Page, QueueLoad, WorkerLoad};
+pub use effects::{Change, Effects, Refusal, Requeued, Signal};
+pub use query::{JobConditions, Page, QueueLoad, StateCounts, WorkerLoad};
 pub use queue::Queue;
 pub use report::Report;
 pub use settings::QueueSettings;

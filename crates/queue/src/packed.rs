@@ -13,7 +13,7 @@ use crate::submitters::SubmitterNo;
 /// The row of a job, packed: a queue may have millions. A job as its submit left it needs 64 bytes. A job that
 /// was taken or changed since, or has an idempotency key, has its [`RowExtras`] in a separate allocation.
 ///
-/// The submitter is a number in a table, and carried fields are in a table of their own ([`UnpackedFields`]).
+/// The submitter is a number in a table, and traces and carried fields are in tables of their own ([`UnpackedFields`]).
 #[derive(Debug)]
 pub(crate) struct PackedRow {
     /// The key as [`JobKey::to_row`] encodes it.
@@ -56,7 +56,7 @@ impl Flags {
 
 /// A time as 48 bits of milliseconds since the epoch: up to the year 10889. Later times, which only a damaged row has,
 /// become the last one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PackedMillis([u8; 6]);
 
 impl PackedMillis {
@@ -84,6 +84,8 @@ pub(crate) struct RowExtras {
     pub(crate) retries: u8,
     pub(crate) redeliveries: u8,
     pub(crate) attempt: Attempt,
+    /// Packed, so that it takes no more memory: it is where the other fields left a gap.
+    retried_at: PackedMillis,
     pub(crate) enqueued_at: Millis,
     pub(crate) started_at: Millis,
     pub(crate) finished_at: Millis,
@@ -93,6 +95,11 @@ pub(crate) struct RowExtras {
 }
 
 impl RowExtras {
+    /// Notes a client retry.
+    pub(crate) fn set_retried(&mut self, now: Millis) {
+        self.retried_at = PackedMillis::new(now);
+    }
+
     /// The extras of a job that was submitted without an idempotency key and not taken yet.
     fn as_submitted(created_at: Millis, ttl_ms: u32) -> Self {
         Self {
@@ -102,6 +109,7 @@ impl RowExtras {
             retries: 0,
             redeliveries: 0,
             attempt: Attempt(0),
+            retried_at: PackedMillis::new(Millis(0)),
             enqueued_at: created_at,
             started_at: Millis(0),
             finished_at: Millis(0),
@@ -113,7 +121,7 @@ impl RowExtras {
 }
 
 impl PackedRow {
-    /// Packs a stored row. `submitter` is the number of the row's submitter. The caller stores the row's carried fields.
+    /// Packs a stored row. `submitter` is the number of the row's submitter. The caller stores the row's trace and carried fields.
     pub(crate) fn new(row: JobRow, submitter: SubmitterNo) -> Self {
         // Without `..`, so that a new field of `JobRow` does not compile until it is packed.
         let JobRow {
@@ -133,6 +141,7 @@ impl PackedRow {
             enqueued_at,
             started_at,
             finished_at,
+            retried_at,
             delete_at,
             ttl_ms,
             execution_timeout_ms,
@@ -140,6 +149,7 @@ impl PackedRow {
             worker,
             idempotency,
             submitter: _,
+            trace: _,
             carried: _,
         } = row;
         let created_at = PackedMillis::new(created_at);
@@ -150,6 +160,7 @@ impl PackedRow {
             retries,
             redeliveries,
             attempt,
+            retried_at: PackedMillis::new(retried_at),
             enqueued_at,
             started_at,
             finished_at,
@@ -225,6 +236,7 @@ impl PackedRow {
             enqueued_at: extras.enqueued_at,
             started_at: extras.started_at,
             finished_at: extras.finished_at,
+            retried_at: extras.retried_at.get(),
             delete_at: extras.delete_at,
             ttl_ms: self.ttl_ms,
             execution_timeout_ms: self.execution_timeout_ms,
@@ -232,6 +244,7 @@ impl PackedRow {
             worker: extras.worker.clone(),
             idempotency: extras.idempotency.clone(),
             submitter: fields.submitter,
+            trace: fields.trace.map(|trace| Box::new(*trace)),
             carried: fields.carried.map(Into::into),
         }
     }
@@ -352,6 +365,11 @@ mod tests {
     }
 
     #[test]
+    fn a_client_retry_needs_no_more_memory() {
+        assert_eq!(size_of::<RowExtras>(), size_of::<(Option<WorkerId>, Option<Box<Idempotency>>)>() + 48);
+    }
+
+    #[test]
     fn a_submitted_job_takes_64_bytes() {
         assert_eq!(size_of::<Option<PackedRow>>(), 64);
         let mut packed = packed(submitted());
@@ -378,6 +396,7 @@ mod tests {
             JobRow { enqueued_at: Millis(1_001), ..submitted() },
             JobRow { started_at: Millis(1_002), ..submitted() },
             JobRow { finished_at: Millis(1_003), ..submitted() },
+            JobRow { retried_at: Millis(1_004), ..submitted() },
             JobRow { delete_at: Millis::MAX, ..submitted() },
             JobRow { worker: Some("w1".parse().unwrap()), ..submitted() },
             JobRow { idempotency: Some(Box::new(idempotency)), ..submitted() },

@@ -1,11 +1,15 @@
 //! Queries of a queue. None of them changes it.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
+use core::iter::Peekable;
 
 use longshore_model::{Counters, JobId, JobRow, JobState, KeyId, Millis, WorkerId, WorkerPhase};
 
 use crate::Queue;
+use crate::ended::EndedJobs;
+use crate::index::Index;
 use crate::jobs::Slot;
 use crate::packed::PackedRow;
 
@@ -15,9 +19,9 @@ const PAGE_SCAN_MAX: usize = 10_000;
 /// One page of a list of jobs.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// The jobs that match, newest first. May be empty although a later page is not.
+    /// The jobs that match, in the order of the list. May be empty although a later page is not.
     pub jobs: Vec<JobRow>,
-    /// The id to continue before; `None` on the last page.
+    /// The id to continue from; `None` on the last page.
     pub cursor: Option<JobId>,
     /// The number of jobs that were examined for this page.
     pub examined: u64,
@@ -46,6 +50,25 @@ pub struct JobConditions {
     pub execution_ms_min: Option<u64>,
     /// Whether the job has to have been retried automatically at least once.
     pub is_retried: bool,
+    /// Last started at this time or later; a job that has not started counts from its submit.
+    pub started_since: Option<Millis>,
+    /// Last started before this time; a job that has not started counts from its submit.
+    pub started_until: Option<Millis>,
+    /// Whether the list begins with the oldest job.
+    pub is_ascending: bool,
+}
+
+/// The numbers of an endpoint's jobs by their state, as clients see them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StateCounts {
+    counts: [u64; JobState::ALL.len()],
+}
+
+impl StateCounts {
+    /// The number of jobs in this state.
+    pub fn of(&self, state: JobState) -> u64 {
+        self.counts[state as usize]
+    }
 }
 
 impl JobConditions {
@@ -55,9 +78,12 @@ impl JobConditions {
             JobState::InQueue => now.since(row.enqueued_at),
             _ => row.delay_ms(),
         };
+        let started_at = if row.ran() && !row.never_taken { row.started_at } else { row.created_at };
         (self.states.is_empty() || self.states.contains(&row.state))
             && self.since.is_none_or(|since| row.created_at >= since)
             && self.until.is_none_or(|until| row.created_at < until)
+            && self.started_since.is_none_or(|since| started_at >= since)
+            && self.started_until.is_none_or(|until| started_at < until)
             && (self.worker.is_none() || row.worker == self.worker)
             && (self.key.is_none() || row.submitter.key == self.key)
             && self.delay_ms_min.is_none_or(|min| delay_ms >= min)
@@ -71,7 +97,7 @@ impl JobConditions {
 
     /// Whether every row meets them.
     fn is_empty(&self) -> bool {
-        *self == Self::default()
+        *self == Self { is_ascending: self.is_ascending, ..Self::default() }
     }
 }
 
@@ -107,6 +133,24 @@ pub struct WorkerLoad {
     pub last_contact: Millis,
     /// The number of the worker's reports that counted since it became known.
     pub jobs_done: u64,
+}
+
+/// The entries of lists that are each in order, in one order: an entry that comes `first` before another one.
+fn merged<'a, I: Iterator<Item = (JobId, Slot)> + 'a>(
+    mut lists: Vec<Peekable<I>>,
+    first: fn(&JobId, &JobId) -> bool,
+) -> impl Iterator<Item = Slot> + 'a {
+    core::iter::from_fn(move || {
+        let mut next: Option<(usize, JobId)> = None;
+        for (at, list) in lists.iter_mut().enumerate() {
+            if let Some((id, _)) = list.peek()
+                && next.is_none_or(|(_, known)| first(id, &known))
+            {
+                next = Some((at, *id));
+            }
+        }
+        lists[next?.0].next().map(|(_, slot)| slot)
+    })
 }
 
 impl Queue {
@@ -145,13 +189,13 @@ impl Queue {
         if self.is_purged(row) { JobState::Cancelled } else { row.state() }
     }
 
-    /// At most `limit` visible jobs, newest first, that meet the conditions and have ids below `before` (`None`: all).
-    /// Examines at most 10 000 jobs.
-    pub fn page(&self, conditions: &JobConditions, limit: usize, before: Option<JobId>, now: Millis) -> Page {
+    /// At most `limit` visible jobs that meet the conditions, newest first with ids below `from` (`None`: all), or oldest
+    /// first with ids above it. Examines at most 10 000 jobs; only those in the wanted states, if these are rare ones.
+    pub fn page(&self, conditions: &JobConditions, limit: usize, from: Option<JobId>, now: Millis) -> Page {
         let mut page = Page { of: self.len(), ..Page::default() };
         let is_any = conditions.is_empty();
         let mut last = None;
-        for (examined, slot) in self.jobs.newest_first(before).enumerate() {
+        for (examined, slot) in self.candidates(conditions, from).enumerate() {
             if page.jobs.len() == limit || examined == PAGE_SCAN_MAX {
                 page.cursor = last;
                 break;
@@ -170,6 +214,54 @@ impl Queue {
             }
         }
         page
+    }
+
+    /// The jobs that may meet the conditions, in the order of the list.
+    fn candidates(
+        &self,
+        conditions: &JobConditions,
+        from: Option<JobId>,
+    ) -> Box<dyn Iterator<Item = Slot> + '_> {
+        match (self.listed(conditions), conditions.is_ascending) {
+            (Some(listed), false) => {
+                let lists = listed.into_iter().map(|list| list.descending(from).peekable()).collect();
+                Box::new(merged(lists, |one, other| one > other))
+            }
+            (Some(listed), true) => {
+                let lists = listed.into_iter().map(|list| list.ascending(from).peekable()).collect();
+                Box::new(merged(lists, |one, other| one < other))
+            }
+            (None, false) => Box::new(self.jobs.newest_first(from)),
+            (None, true) => Box::new(self.jobs.oldest_first(from)),
+        }
+    }
+
+    /// The lists that have every job in the wanted states; `None` if there are none.
+    fn listed(&self, conditions: &JobConditions) -> Option<Vec<&Index<JobId>>> {
+        let states = &conditions.states;
+        // A purged job is shown as cancelled before it is listed.
+        let is_hidden = states.contains(&JobState::Cancelled) && !self.purging.is_empty();
+        if states.is_empty() || is_hidden {
+            return None;
+        }
+        let wanted = EndedJobs::STATES.into_iter().filter(|state| states.contains(state));
+        let lists: Vec<_> = wanted.filter_map(|state| self.ended.of(state)).collect();
+        states.iter().all(|state| self.ended.of(*state).is_some()).then_some(lists)
+    }
+
+    /// The numbers of jobs by state. Expired jobs count until they are deleted.
+    pub fn state_counts(&self) -> StateCounts {
+        let mut counts = [0; JobState::ALL.len()];
+        counts[JobState::InQueue as usize] = self.queued();
+        counts[JobState::InProgress as usize] = self.running;
+        for state in EndedJobs::STATES {
+            counts[state as usize] = self.ended.of(state).map_or(0, Index::len);
+        }
+        counts[JobState::Cancelled as usize] += self.purging.len();
+        // The other ones.
+        let others: u64 = counts.iter().sum();
+        counts[JobState::Completed as usize] = self.len().saturating_sub(others);
+        StateCounts { counts }
     }
 
     /// The cumulative counters. A purged job counts as cancelled when a tick writes its row.

@@ -4,6 +4,7 @@ use longshore_model::{Counters, EndpointNo, Millis};
 use longshore_planted::{Bug, planted};
 
 use crate::deferred::DeferredJobs;
+use crate::ended::EndedJobs;
 use crate::idempotency::IdempotencyIndex;
 use crate::index::Index;
 use crate::jobs::Jobs;
@@ -41,6 +42,8 @@ pub struct Queue {
     /// The time of each job's timeout or deletion: at most one entry per job, see `transitions::deadline`.
     pub(crate) deadlines: Index<Millis>,
     pub(crate) idempotency: IdempotencyIndex,
+    /// Jobs that failed, timed out or were cancelled.
+    pub(crate) ended: EndedJobs,
     /// The number of running jobs.
     pub(crate) running: u64,
     /// The sequence number of the last submit; at most `counters.reserved_seq`.
@@ -76,6 +79,7 @@ impl Queue {
             purging: ReadyQueue::default(),
             deadlines: Index::default(),
             idempotency: IdempotencyIndex::default(),
+            ended: EndedJobs::default(),
             running: 0,
             order_first: 0,
             order_last: 0,

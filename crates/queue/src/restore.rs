@@ -21,8 +21,12 @@ impl Queue {
         if let Some(worker) = &row.worker {
             self.workers.add_restored(worker);
         }
-        let (by, carried) = (self.jobs.submitters.add_job(row.submitter), row.carried.take());
+        let by = self.jobs.submitters.add_job(row.submitter);
+        let (trace, carried) = (row.trace.take(), row.carried.take());
         let slot = self.jobs.insert(PackedRow::new(row, by));
+        if let Some(trace) = trace {
+            self.jobs.set_trace(slot, *trace);
+        }
         if let Some(carried) = carried {
             self.jobs.set_carried(slot, carried);
         }
@@ -39,7 +43,7 @@ impl Queue {
                     self.renew_lease(slot, now);
                 }
             }
-            _ => {}
+            ended => self.ended.insert(ended, self.jobs[slot].id, slot),
         }
         if state != JobState::InProgress || !planted(Bug::TimeoutNotLoaded) {
             self.schedule(slot);

@@ -24,6 +24,7 @@ impl Queue {
             return Err(Refusal::NotRetryable);
         }
         self.unschedule(slot);
+        self.ended.remove(row.state, job, slot);
         let (key, ttl_ms) = (row.key, row.ttl_ms);
         let row = self.jobs[slot].extras_mut();
         row.never_taken = true;
@@ -31,6 +32,7 @@ impl Queue {
         row.retries = 0;
         row.redeliveries = 0;
         row.worker = None;
+        row.set_retried(now);
         if !planted(Bug::TtlNotRenewed) {
             row.delete_at = now + u64::from(ttl_ms);
         }

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use longshore_model::{Idempotency, JobId, JobKey, JobRow, KeyId, Millis, Submitter};
+use longshore_model::{Idempotency, JobId, JobKey, JobRow, KeyId, Millis, Submitter, TraceContext};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
@@ -32,6 +32,8 @@ pub struct Submit {
     pub idempotency: Option<Box<Idempotency>>,
     /// The API key of the request and its owner.
     pub submitter: Submitter,
+    /// The client's trace; `None` without one.
+    pub trace: Option<Box<TraceContext>>,
 }
 
 /// The result of a submit that was not refused.
@@ -59,9 +61,12 @@ impl Queue {
             return Err(Refusal::QueueFull);
         }
         let has_idempotency_key = submit.idempotency.is_some();
-        let row = self.new_row(now, submit);
+        let (row, trace) = self.new_row(now, submit);
         let key = row.key();
         let slot = self.jobs.insert(row);
+        if let Some(trace) = trace {
+            self.jobs.set_trace(slot, *trace);
+        }
         // Tested first: few submits have a key.
         if has_idempotency_key && let Some(key) = self.jobs.idempotency_key(slot) {
             self.idempotency.insert(key, slot);
@@ -98,14 +103,15 @@ impl Queue {
         }
     }
 
-    /// Assigns the next sequence number, and returns the row of the job before it is queued.
-    fn new_row(&mut self, now: Millis, submit: Submit) -> PackedRow {
+    /// Assigns the next sequence number, and returns the row of the job before it is queued, and its trace.
+    fn new_row(&mut self, now: Millis, mut submit: Submit) -> (PackedRow, Option<Box<TraceContext>>) {
         self.last_seq += 1;
         if self.last_seq > self.counters.reserved_seq {
             self.counters.reserved_seq = self.last_seq + SEQ_BLOCK;
         }
         let key = JobKey { endpoint: self.endpoint, seq: self.last_seq };
         let by = self.jobs.submitters.add_job(submit.submitter);
-        PackedRow::submitted(key, now, submit, by, self.settings.execution_timeout_ms as u32)
+        let trace = submit.trace.take();
+        (PackedRow::submitted(key, now, submit, by, self.settings.execution_timeout_ms as u32), trace)
     }
 }

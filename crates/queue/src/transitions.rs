@@ -10,7 +10,7 @@ use longshore_planted::{Bug, planted};
 use crate::jobs::Slot;
 use crate::packed::PackedRow;
 use crate::workers::PendingStop;
-use crate::{Change, Effects, Queue, Signal};
+use crate::{Change, Effects, Queue, Requeued, Signal};
 
 /// The position at which a job enters the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,7 @@ impl Queue {
         assert!(state.is_terminal(), "a job ends in a terminal state");
         let was_terminal = self.jobs[slot].state().is_terminal();
         assert!(!was_terminal || can_end_twice(), "a terminal job does not end again");
+        let was_running = self.jobs[slot].state() == JobState::InProgress;
         self.unschedule(slot);
         self.detach(slot, now);
         self.deferred.reset_failures(slot);
@@ -101,7 +102,12 @@ impl Queue {
             self.settings.retention_ms
         };
         let row = &mut self.jobs[slot];
+        let (id, before) = (row.id, row.state());
         row.set_state(state);
+        // A planted mistake can end a job twice.
+        self.ended.remove(before, id, slot);
+        self.ended.insert(state, id, slot);
+        let row = &mut self.jobs[slot];
         let webhook = row.webhook();
         let extras = row.extras_mut();
         extras.webhook_pending = webhook;
@@ -122,7 +128,7 @@ impl Queue {
         let ran_ms = (row.started_at().0 > 0).then(|| now.since(row.started_at()));
         let (job, key, by) = (row.id, row.key(), row.submitter);
         let submitter = self.jobs.submitters.get(by);
-        out.signals.push(Signal::Ended { job, key, submitter, state, ran_ms });
+        out.signals.push(Signal::Ended { job, key, submitter, state, ran_ms, was_running });
         out.signals.push(Signal::LoadChanged);
         self.schedule(slot);
         self.put(slot, out);
@@ -151,6 +157,7 @@ impl Queue {
             self.end(slot, JobState::Failed, now, out);
             return;
         }
+        let ended = self.jobs.row(slot);
         self.unschedule(slot);
         self.detach(slot, now);
         let row = &mut self.jobs[slot];
@@ -171,6 +178,8 @@ impl Queue {
             RequeueCause::Unreadable => "its input could not be read from the disk",
         };
         self.requeues.note(self.jobs[slot].id, now, reason);
+        let requeued = Requeued { row: ended, at: now, reason: reason.into() };
+        out.signals.push(Signal::Requeued(Box::new(requeued)));
         let end = match cause {
             _ if planted(Bug::RequeuedAtBack) => QueueEnd::Back,
             // At the front the job would overtake jobs before it that were unreadable earlier.
@@ -191,12 +200,14 @@ impl Queue {
             // The key of an expired job that was stored for its webhook may belong to a newer job. It stays.
             self.idempotency.remove(&key, slot);
         }
-        let row = self.jobs.remove(slot);
-        out.changes.push(Change::DeleteJob(row.key()));
-        out.signals.push(Signal::Deleted(row.id, row.key()));
-        if !row.state().is_terminal() {
+        if !self.jobs[slot].state().is_terminal() {
+            out.signals.push(Signal::Expired(Box::new(self.jobs.row(slot))));
             out.signals.push(Signal::LoadChanged);
         }
+        let row = self.jobs.remove(slot);
+        self.ended.remove(row.state(), row.id, slot);
+        out.changes.push(Change::DeleteJob(row.key()));
+        out.signals.push(Signal::Deleted(row.id, row.key()));
     }
 
     /// Sends a stop signal to the worker of a running job and starts the stop grace; nothing if the job is not running.

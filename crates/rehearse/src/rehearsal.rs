@@ -181,6 +181,7 @@ impl<'a> Rehearsal<'a> {
             ttl_ms: None,
             idempotency: None,
             submitter: Submitter::default(),
+            trace: None,
         };
         self.next_arrival += 1;
         // Neither a limit nor an earlier job with the same id can refuse it.

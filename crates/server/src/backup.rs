@@ -95,6 +95,11 @@ fn run_backup(args: &BackupArgs) -> Result<(), StartupError> {
     let serve_args =
         ServeArgs { data_dir: args.data_dir.clone(), config: args.config.clone(), ..ServeArgs::default() };
     let settings = Settings::load(&serve_args, serve::environment())?;
+    if settings.has_database() {
+        return Err(StartupError::NotWithDatabase(
+            "rows and payloads are in a database: back it up with `pg_dump`, or with the archive of its log",
+        ));
+    }
     let data = settings.data_dir;
     let made = make(&data, &args.to, args.without_volumes)?;
     tell(&format!("backup of {} in {}: {made}", data.display(), args.to.display()));

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! code/<name>/<hash>/           a deployed folder, as it was sent; templates name it `code:<hash>`
+//! code/<name>/<hash>.tgz        the archive that it was sent in, for workers of other computers
 //! code/<name>/<hash>.json       what is known of it; written last, so that half a version is none
 //! code/<name>/env-<…>/          a Python environment, shared by the versions that need the same
 //! ```
@@ -13,22 +14,25 @@ mod extensions;
 mod forget;
 #[cfg(test)]
 mod hostile;
+mod stored;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use longshore_http::{CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
+use longshore_http::{CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
 use longshore_launch::{CodeFolders, Launchers};
 use longshore_model::{CodeHash, EndedWorker, EndpointId, WorkerId};
 
 use self::forget::Unused;
+use self::stored::StoredBytes;
 use crate::parts;
 
 /// Files of workers and deployed code in one data directory.
 pub(crate) struct DataFiles {
     data_dir: PathBuf,
+    stored: StoredBytes,
     launchers: Launchers,
     code: CodeFolders,
     unused: Arc<Unused>,
@@ -41,6 +45,7 @@ impl DataFiles {
         let code = CodeFolders::at(&parts::code_dir(data_dir));
         Self {
             data_dir: data_dir.to_owned(),
+            stored: StoredBytes::of(data_dir),
             launchers,
             code,
             unused: Arc::default(),
@@ -77,6 +82,10 @@ impl FileService for DataFiles {
         Some(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
+    fn store_bytes(&self) -> Option<u64> {
+        Some(self.stored.get())
+    }
+
     fn ended_workers(&self, endpoint: &EndpointId) -> Vec<EndedWorker> {
         self.launchers.values().flat_map(|launcher| launcher.ended_workers(endpoint)).collect()
     }
@@ -110,6 +119,10 @@ impl FileService for DataFiles {
         }
         self.unused.touch(&folder);
         folder.is_dir()
+    }
+
+    fn open_code(&self, code: &CodeHash) -> Option<CodeArchive> {
+        self.code.find(code).and_then(|folder| code::open_archive(&folder))
     }
 
     fn forget_code(&self, is_used: IsUsed) {

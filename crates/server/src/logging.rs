@@ -1,10 +1,14 @@
 //! Log lines on standard error, as text or JSON. A line that cannot be written is lost: a full disk or a closed
 //! pipe must not stop jobs.
 
+mod events;
+mod json;
+
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format::JsonFields;
 
 use crate::settings::{LogFormat, Settings, SettingsError};
 
@@ -18,7 +22,9 @@ pub(crate) fn start(settings: &Settings) -> Result<(), SettingsError> {
         // request.
         .log_internal_errors(false);
     let started = match settings.log_format {
-        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),
+        LogFormat::Json => {
+            lines.fmt_fields(JsonFields::new()).event_format(json::JsonLines::default()).try_init()
+        }
         LogFormat::Pretty => lines.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init(),
     };
     // Logging was started before, for example by a test.

@@ -1,16 +1,19 @@
 //! Creates the server's parts from the settings.
 
+use std::future::pending;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use longshore_blobs::DirBlobs;
 use longshore_docker::DockerLauncher;
-use longshore_engine::{DirWebhookLog, Engine, EngineParts, HttpTransport, TokioRuntime};
+use longshore_engine::{DirWebhookLog, Engine, EngineParts, HttpTransport, TokioRuntime, TraceExport};
 use longshore_launch::{
     CgroupBase, CgroupError, CodeFolders, Launcher, Launchers, ProcessLauncher, ShimCommand,
 };
 use longshore_model::Provider;
-use longshore_store::{EmbeddedStore, Scrub};
+use longshore_postgres::{Database, Owned, PostgresStore};
+use longshore_store::{EmbeddedStore, HeldDataDir, Scrub, Store, StoreError};
 use longshore_trust::Roots;
 use longshore_vault::Keyring;
 
@@ -25,24 +28,40 @@ const SHIM_SUBCOMMAND: &str = "worker-shim";
 /// The hidden subcommand that creates a version's Python environment and executes its handler.
 const CODE_SUBCOMMAND: &str = "code-worker";
 
-/// Starts an engine on the data directory, with its background reader. Workers connect to `server_url`.
+/// An engine, and what lives as long as it does.
+pub(crate) struct Started {
+    pub(crate) engine: Engine,
+    pub(crate) background: Background,
+}
+
+/// What a store needs beside the engine.
+pub(crate) struct Background {
+    /// The background reader of a log.
+    pub(crate) scrub: Option<Scrub>,
+    /// Ends when the store has lost its rows to another server.
+    pub(crate) lost: Pin<Box<dyn Future<Output = StoreError> + Send + Sync>>,
+    /// The data directory, which the embedded store holds itself.
+    _data_dir: Option<HeldDataDir>,
+}
+
+/// Starts an engine on the store. Workers connect to `server_url`.
 pub(crate) async fn start_engine(
     settings: &Settings,
     launchers: Launchers,
     vault: Keyring,
     server_url: String,
-) -> Result<(Engine, Scrub), StartupError> {
+    rows: Rows,
+) -> Result<Started, StartupError> {
     let roots = Roots::load(settings.webhook_ca_file()).map_err(StartupError::WebhookAuthorities)?;
-    let gpus = settings.gpus(longshore_launch::nvidia_gpus()).await?;
+    let gpus = settings.gpus(longshore_launch::read_gpus()).await?;
     // Opening the store needs some space. A disk without any gets that of the reserve.
     Reserve::of(&settings.data_dir).use_if_full();
-    let (store, blobs) = open_data(settings).await?;
-    let scrub = store.scrub(&settings.data_dir);
+    let OpenData { store, blobs, background } = open_rows(settings, rows).await?;
     let hook_log_dir = settings.data_dir.join("webhooks");
     let hook_log = DirWebhookLog::open(&hook_log_dir, settings.webhook_log_bytes_max())
         .map_err(|cause| StartupError::WebhookLog { path: hook_log_dir, cause })?;
     let parts = EngineParts {
-        store: Arc::new(store),
+        store,
         blobs: Arc::new(blobs),
         launchers,
         runtime: Arc::new(TokioRuntime),
@@ -52,20 +71,98 @@ pub(crate) async fn start_engine(
         settings: settings.engine(),
         webhooks: settings.webhooks(),
         workers: settings.workers(server_url, gpus),
+        traces: traces(settings, &roots)?,
     };
-    Ok((Engine::start(parts).await?, scrub))
+    Ok(Started { engine: Engine::start(parts).await?, background })
 }
 
-/// Opens the store and the payloads in the data directory. One server at a time can have them open.
-pub(crate) async fn open_data(settings: &Settings) -> Result<(EmbeddedStore, DirBlobs), StartupError> {
-    let dir = settings.data_dir.clone();
-    let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&dir))
-        .await
-        .map_err(|error| StartupError::Engine(error.to_string()))??;
+/// What sends traces to the collector of the settings; `None` if they name none.
+fn traces(settings: &Settings, roots: &Roots) -> Result<Option<TraceExport>, StartupError> {
+    let traces = settings.traces(|name| std::env::var(name).ok())?;
+    Ok(traces.map(|settings_of_traces| TraceExport {
+        settings: settings_of_traces,
+        transport: Arc::new(HttpTransport::with_roots(&settings.trace_connection(), roots)),
+    }))
+}
+
+/// The store and the payloads of a server, open until this is dropped.
+pub(crate) struct OpenData {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) blobs: DirBlobs,
+    pub(crate) background: Background,
+}
+
+/// Which store a server opens.
+pub(crate) enum Rows {
+    /// That of the settings, alone.
+    OfSettings,
+    /// The database of a node that owns the shards. The node holds the data directory itself.
+    OfOwner(Owned),
+}
+
+/// Opens the store, and the payloads in the data directory. One server at a time can have them open.
+pub(crate) async fn open_data(settings: &Settings) -> Result<OpenData, StartupError> {
+    open_rows(settings, Rows::OfSettings).await
+}
+
+async fn open_rows(settings: &Settings, rows: Rows) -> Result<OpenData, StartupError> {
+    let (store, background) = match (rows, settings.database()?) {
+        (Rows::OfOwner(owned), _) => {
+            let store: Arc<dyn Store> = Arc::new(PostgresStore::of_owner(owned));
+            // The node is told when another one takes over.
+            (store, Background { scrub: None, lost: Box::pin(pending()), _data_dir: None })
+        }
+        (Rows::OfSettings, None) => open_log(settings).await?,
+        (Rows::OfSettings, Some(database)) => open_database(settings, database).await?,
+    };
     let blobs_dir = settings.data_dir.join("blobs");
     let blobs = DirBlobs::open(&blobs_dir)
         .map_err(|error| StartupError::Blobs { path: blobs_dir, cause: error.to_string() })?;
-    Ok((store, blobs))
+    Ok(OpenData { store, blobs, background })
+}
+
+async fn open_log(settings: &Settings) -> Result<(Arc<dyn Store>, Background), StartupError> {
+    let dir = settings.data_dir.clone();
+    let store = blocking(move || EmbeddedStore::open(&dir)).await?;
+    let scrub = Some(store.scrub(&settings.data_dir));
+    // The log's lock cannot get lost.
+    let background = Background { scrub, lost: Box::pin(pending()), _data_dir: None };
+    Ok((Arc::new(store), background))
+}
+
+async fn open_database(
+    settings: &Settings,
+    database: Database,
+) -> Result<(Arc<dyn Store>, Background), StartupError> {
+    let data_dir = hold_data_dir(settings).await?;
+    let address = database.address();
+    let database = with_authorities(settings, database)?;
+    let store = PostgresStore::open(database).await?;
+    tracing::info!(database = %address, "rows and payloads are in a PostgreSQL database");
+    let background = Background { scrub: None, lost: Box::pin(store.lost()), _data_dir: Some(data_dir) };
+    Ok((Arc::new(store), background))
+}
+
+/// Keeps other servers away from the data directory. It must have no log of an embedded store.
+pub(crate) async fn hold_data_dir(settings: &Settings) -> Result<HeldDataDir, StartupError> {
+    let dir = settings.data_dir.clone();
+    blocking(move || HeldDataDir::hold(&dir)).await
+}
+
+/// The database, with the certificates that are trusted for it.
+pub(crate) fn with_authorities(settings: &Settings, database: Database) -> Result<Database, StartupError> {
+    if !database.needs_tls() {
+        return Ok(database);
+    }
+    let roots = Roots::load(settings.store_ca_file()).map_err(StartupError::DatabaseAuthorities)?;
+    Ok(database.with_tls(roots.client_config()))
+}
+
+async fn blocking<T: Send + 'static>(
+    open: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StartupError> {
+    let opened = tokio::task::spawn_blocking(open).await;
+    Ok(opened.map_err(|error| StartupError::Engine(error.to_string()))??)
 }
 
 /// The launchers of this server, by provider: processes of this computer, and containers if it has a Docker daemon.
@@ -74,7 +171,13 @@ pub(crate) fn launchers(settings: &Settings) -> Result<Launchers, StartupError> 
     let mut launchers = Launchers::from([(Provider::Process, process)]);
     if let Some(docker) = settings.docker() {
         let dir = settings.data_dir.join("containers");
-        let docker = DockerLauncher::new(&dir, &volumes_dir(settings), docker);
+        let code = CodeFolders::at(&code_dir(&settings.data_dir));
+        let docker = DockerLauncher::new(&dir, &volumes_dir(settings), docker)
+            .with_code(code, Arc::new(longshore_cli::code_command));
+        let docker = match worker_runtime_folder(settings) {
+            Some(folder) => docker.with_worker_runtime(folder),
+            None => docker,
+        };
         launchers.insert(Provider::Docker, Arc::new(docker));
     }
     Ok(launchers)
@@ -95,7 +198,7 @@ fn process_launcher(settings: &Settings) -> Result<ProcessLauncher, StartupError
         .with_code(CodeFolders::at(&code_dir(&settings.data_dir)), runner)
         .with_orphans_ended_after(settings.orphans_ended_after());
     let launcher = match worker_runtime_folder(settings) {
-        Some(folder) => launcher.with_worker_runtime(folder),
+        Some(folder) => launcher.with_worker_runtime(folder).with_zygotes(settings.zygotes_max),
         None => launcher,
     };
     match worker_cgroup(settings) {
@@ -129,6 +232,18 @@ pub(crate) fn log_worker_cgroup(settings: &Settings) {
         }
         WorkerCgroup::None(reason) => tracing::info!(%reason, "workers get no cgroups of their own"),
         WorkerCgroup::Unusable(error) => tracing::warn!(%error, "workers get no cgroups of their own"),
+    }
+}
+
+/// Logs that `DOCKER_HOST` is not used, if that is why the server starts no containers.
+pub(crate) fn log_docker_host(settings: &Settings) {
+    if let Some(address) = settings.unused_docker_host() {
+        // The rest may have a password.
+        let scheme = address.split("://").next();
+        tracing::warn!(
+            scheme,
+            "DOCKER_HOST names no unix socket and is not used, this server reaches a Docker daemon by one only"
+        );
     }
 }
 

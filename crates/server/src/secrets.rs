@@ -99,8 +99,8 @@ pub(crate) async fn rotate(args: &RotateArgs) -> Result<(), StartupError> {
         let cause = "no key: name a file with --secrets-key-file, or set LONGSHORE_SECRETS_KEY".to_owned();
         return Err(StartupError::SecretsKey { origin: "nothing".to_owned(), cause });
     };
-    let (store, blobs) = parts::open_data(&settings).await?;
-    let done = longshore_engine::reseal(&store, &blobs, &vault).await?;
+    let data = parts::open_data(&settings).await?;
+    let done = longshore_engine::reseal(data.store.as_ref(), &data.blobs, &vault).await?;
     tell(&format!("sealed under key {first}: {} records, {} jobs", done.records, done.jobs));
     if done.closed_jobs > 0 {
         let closed = done.closed_jobs;

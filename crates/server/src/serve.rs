@@ -13,10 +13,10 @@ use crate::parts::{self, WorkerCgroup};
 use crate::service::{self, Listeners, Service};
 use crate::settings::{DEFAULTS, Settings};
 use crate::startup_error::StartupError;
-use crate::{bootstrap_key, listener, logging, secrets};
+use crate::{bootstrap_key, listener, logging, node, secrets};
 
 /// The program exits within this time after the signal, even if a part does not stop.
-const STOP_TIME_MAX: Duration = Duration::from_secs(9);
+pub(crate) const STOP_TIME_MAX: Duration = Duration::from_secs(9);
 
 /// Runs the server until a signal stops it.
 pub(crate) async fn serve(args: &ServeArgs) -> Result<(), StartupError> {
@@ -37,20 +37,29 @@ pub(crate) async fn serve(args: &ServeArgs) -> Result<(), StartupError> {
     let operators = management.as_ref().map(|listener| local_address(listener, &settings.management_listen));
     let operators = operators.transpose()?;
     let listeners = Listeners { jobs: listener, management };
-    let (service, made_key) = Service::start(&settings, listeners, bootstrap_key::ensure).await?;
+    if settings.is_node() {
+        let announced = || begin(args, &settings, address, operators);
+        return node::serve(&settings, listeners, announced, stop.requested()).await;
+    }
+    let (mut service, made_key) = Service::start(&settings, listeners, bootstrap_key::ensure).await?;
     if let Some(key) = made_key {
         announce_key(&key);
     }
-    if let Some(path) = &args.port_file {
-        write_port(path, address.port())?;
+    begin(args, &settings, address, operators)?;
+    let lost = tokio::select! {
+        () = stop.requested() => Ok(()),
+        error = service.lost() => Err(StartupError::from(error)),
+    };
+    match &lost {
+        Ok(()) => tracing::info!("stopping, workers continue"),
+        Err(error) => {
+            tracing::error!(%error, "stopping, because the connection to the database was lost meanwhile");
+        }
     }
-    announce(&settings, address, operators);
-    stop.requested().await;
-    tracing::info!("stopping, workers continue");
     if tokio::time::timeout(STOP_TIME_MAX, service.stop()).await.is_err() {
         tracing::warn!("stopped before all parts ended; acknowledged jobs are stored");
     }
-    Ok(())
+    lost
 }
 
 /// Returns what a server with these arguments would use, or why it would not start.
@@ -93,7 +102,21 @@ fn announce(settings: &Settings, address: SocketAddr, operators: Option<SocketAd
     let _ = out.flush();
 }
 
-fn announce_key(key: &str) {
+/// Says that the server answers.
+fn begin(
+    args: &ServeArgs,
+    settings: &Settings,
+    address: SocketAddr,
+    operators: Option<SocketAddr>,
+) -> Result<(), StartupError> {
+    if let Some(path) = &args.port_file {
+        write_port(path, address.port())?;
+    }
+    announce(settings, address, operators);
+    Ok(())
+}
+
+pub(crate) fn announce_key(key: &str) {
     let mut out = io::stdout().lock();
     let _ =
         writeln!(out, "first start: this key has all permissions; it is shown only now and stored as a hash");

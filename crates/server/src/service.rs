@@ -1,23 +1,26 @@
 //! A running server: the engine behind the HTTP edge, and how both stop.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_engine::{Engine, SessionLimits};
 use longshore_history::History;
-use longshore_http::{AuditLog, FileService, HttpState, ScrubReport, Surface, Tls};
+use longshore_http::{AuditLog, Edge, FileService, HttpState, NodeStatus, ScrubReport, Surface, Tls};
 use longshore_launch::Launchers;
+use longshore_store::StoreError;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::files::DataFiles;
+use crate::parts::{Background, Rows, Started};
 use crate::reserve::{self, Reserve};
 use crate::settings::Settings;
 use crate::startup_error::StartupError;
-use crate::{fd_limit, history, parts, scrub, secrets};
+use crate::{fd_limit, gpu_watch, history, parts, scrub, secrets};
 
 /// Divisor of the connections: one in 16 is reserved for operators if they have their own address.
 const OPERATORS_SHARE: usize = 16;
@@ -47,6 +50,7 @@ pub(crate) struct Service {
     files: Arc<DataFiles>,
     history: Arc<History>,
     noting: JoinSet<()>,
+    background: Background,
     closing: watch::Sender<()>,
     serving: JoinSet<()>,
     grace: Duration,
@@ -60,19 +64,34 @@ impl Service {
         listeners: Listeners,
         admit: impl AsyncFnOnce(&Engine) -> Result<T, StartupError>,
     ) -> Result<(Self, T), StartupError> {
-        let address = listeners
-            .jobs
-            .local_addr()
-            .map_err(|cause| StartupError::Listen { address: "there".into(), cause })?;
-        let tls = tls(settings)?;
-        let server_url = settings.server_url().unwrap_or_else(|| local_url(address, tls.is_some()));
+        let place = Place::of(settings, &listeners)?;
+        let tls = place.tls.clone();
+        let (mut service, edge, admitted) =
+            Self::prepare(settings, place, Rows::OfSettings, None, admit).await?;
+        let closed = service.closing.subscribe();
+        serve_all(listeners, &mut service.serving, closed, |listener, surface, connections_max, closed| {
+            longshore_http::serve(listener, edge.restricted_to(surface), tls.clone(), connections_max, closed)
+        });
+        Ok((service, admitted))
+    }
+
+    /// Starts an engine on `rows` and runs `admit`. Returns what answers requests, for the caller to serve.
+    pub(crate) async fn prepare<T>(
+        settings: &Settings,
+        place: Place,
+        rows: Rows,
+        node: Option<Arc<NodeStatus>>,
+        admit: impl AsyncFnOnce(&Engine) -> Result<T, StartupError>,
+    ) -> Result<(Self, Edge, T), StartupError> {
+        let Place { tls, server_url, workers_url } = place;
         let mut http = settings.http();
-        // Without an operators' address, workers use the address that the request came to.
-        http.workers_url = listeners.management.is_some().then(|| server_url.clone());
+        http.workers_url = workers_url;
+        http.node = node;
         let launchers = parts::launchers(settings)?;
         let vault = secrets::vault(settings)?;
         let is_sealing = vault.is_sealing();
-        let (engine, reading) = parts::start_engine(settings, launchers.clone(), vault, server_url).await?;
+        let Started { engine, mut background } =
+            parts::start_engine(settings, launchers.clone(), vault, server_url, rows).await?;
         if !is_sealing {
             tracing::warn!(
                 "secrets are stored unencrypted: set LONGSHORE_SECRETS_KEY or `secrets_key_file` (longshore secret new-key)"
@@ -80,54 +99,42 @@ impl Service {
         }
         let admitted = admit(&engine).await?;
         parts::log_worker_cgroup(settings);
+        parts::log_docker_host(settings);
         let files = Arc::new(DataFiles::new(&settings.data_dir, launchers.clone()));
         let shown: Arc<dyn FileService> = Arc::<DataFiles>::clone(&files);
         http.audit = Some(audit_log(settings)?);
-        let found = Arc::new(ScrubReport::default());
-        http.scrub = Some(Arc::clone(&found));
+        let reading = background.scrub.take().map(|scrub| (scrub, Arc::new(ScrubReport::default())));
+        http.scrub = reading.as_ref().map(|(_, found)| Arc::clone(found));
         http.facts.is_sealing = is_sealing;
         http.facts.certificate_end = tls.as_ref().map(Tls::certificate_end);
         let history = history::open(settings, &engine).await;
         http.history = Some(Arc::clone(&history));
         let edge = longshore_http::router(HttpState::with_files(engine.clone(), &http, shown))
             .with_origins(settings.origins());
-        let (closing, closed) = watch::channel(());
-        let mut serving = JoinSet::new();
-        let mut answer = |listener, edge, connections_max| {
-            let mut closed = closed.clone();
-            serving.spawn(longshore_http::serve(listener, edge, tls.clone(), connections_max, async move {
-                // A dropped sender also means stop.
-                let _ = closed.changed().await;
-            }));
-        };
-        let connections_max = fd_limit::connections_max();
-        match listeners.management {
-            None => answer(listeners.jobs, edge, connections_max),
-            Some(management) => {
-                let few = connections_max / OPERATORS_SHARE + 1;
-                answer(listeners.jobs, edge.restricted_to(Surface::Jobs), connections_max - few);
-                answer(management, edge, few);
-            }
-        }
-        let mut noting = JoinSet::new();
-        noting.spawn(note_key_use(engine.clone(), settings.key_use_interval()));
-        noting.spawn(note_session_use(
-            engine.clone(),
-            settings.key_use_interval(),
-            settings.session_limits(),
-        ));
-        noting.spawn(note_usage(engine.clone()));
-        noting.spawn(forget_unused_code(engine.clone(), Arc::clone(&files)));
+        let mut noting = work_at_intervals(settings, &engine, &files);
         noting.spawn(history::record(engine.clone(), Arc::clone(&history)));
-        noting.spawn(reserve::watch(Reserve::of(&settings.data_dir), engine.clone()));
-        noting.spawn(scrub::run(reading, settings.scrub_pace(), found));
+        if let Some((scrub, found)) = reading {
+            noting.spawn(scrub::run(scrub, settings.scrub_pace(), found));
+        }
         let grace = settings.shutdown_grace();
-        Ok((Self { engine, launchers, files, history, noting, closing, serving, grace }, admitted))
+        let (closing, serving) = (watch::channel(()).0, JoinSet::new());
+        let service = Self { engine, launchers, files, history, noting, background, closing, serving, grace };
+        Ok((service, edge, admitted))
+    }
+
+    /// Hands over the tasks that answer requests, and what ends them.
+    pub(crate) fn serves(&mut self, serving: JoinSet<()>, closing: watch::Sender<()>) {
+        (self.serving, self.closing) = (serving, closing);
     }
 
     /// The launchers, by provider.
     pub(crate) fn launchers(&self) -> &Launchers {
         &self.launchers
+    }
+
+    /// Waits until another server has taken the rows: then this one must stop. Returns why.
+    pub(crate) async fn lost(&mut self) -> StoreError {
+        self.background.lost.as_mut().await
     }
 
     /// Stops accepting requests, finishes current ones and closes the data directory. Workers continue.
@@ -150,6 +157,79 @@ impl Service {
         history::close(&self.engine, &self.history).await;
         self.engine.close().await;
     }
+}
+
+/// Where a server is reached, and its certificate.
+pub(crate) struct Place {
+    /// The certificate of its listeners.
+    pub(crate) tls: Option<Tls>,
+    /// The URL for workers of this computer.
+    server_url: String,
+    /// The URL for external workers; `None`: the address that the request for their token came to.
+    workers_url: Option<String>,
+}
+
+impl Place {
+    /// The place of a server with these settings.
+    ///
+    /// # Errors
+    ///
+    /// The certificate cannot be read.
+    pub(crate) fn of(settings: &Settings, listeners: &Listeners) -> Result<Self, StartupError> {
+        let address = listeners
+            .jobs
+            .local_addr()
+            .map_err(|cause| StartupError::Listen { address: "there".into(), cause })?;
+        let tls = tls(settings)?;
+        let server_url = settings.server_url().unwrap_or_else(|| local_url(address, tls.is_some()));
+        // Without an operators' address, workers use the address that the request came to.
+        let workers_url = listeners.management.is_some().then(|| server_url.clone());
+        Ok(Self { tls, server_url, workers_url })
+    }
+}
+
+/// Serves each listener in a task of its own, until the sender of `closed` says stop or is dropped.
+pub(crate) fn serve_all<F: Future<Output = ()> + Send + 'static>(
+    listeners: Listeners,
+    serving: &mut JoinSet<()>,
+    closed: watch::Receiver<()>,
+    serve: impl Fn(TcpListener, Surface, usize, Closed) -> F,
+) {
+    let connections_max = fd_limit::connections_max();
+    match listeners.management {
+        None => {
+            serving.spawn(serve(listeners.jobs, Surface::All, connections_max, until_closed(closed)));
+        }
+        Some(management) => {
+            let few = connections_max / OPERATORS_SHARE + 1;
+            let rest = connections_max - few;
+            serving.spawn(serve(listeners.jobs, Surface::Jobs, rest, until_closed(closed.clone())));
+            serving.spawn(serve(management, Surface::All, few, until_closed(closed)));
+        }
+    }
+}
+
+/// Ends when a server closes.
+pub(crate) type Closed = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Ends when the sender says stop or is dropped.
+pub(crate) fn until_closed(mut closed: watch::Receiver<()>) -> Closed {
+    Box::pin(async move {
+        let _ = closed.changed().await;
+    })
+}
+
+/// Starts what is done at intervals until the server stops.
+fn work_at_intervals(settings: &Settings, engine: &Engine, files: &Arc<DataFiles>) -> JoinSet<()> {
+    let mut noting = JoinSet::new();
+    let interval = settings.key_use_interval();
+    noting.spawn(note_key_use(engine.clone(), interval));
+    noting.spawn(note_session_use(engine.clone(), interval, settings.session_limits()));
+    noting.spawn(note_usage(engine.clone()));
+    gpu_watch::begin(&mut noting, settings.gpu_interval(), engine);
+    noting.spawn(forget_unused_code(engine.clone(), Arc::clone(files)));
+    noting.spawn(reserve::watch(Reserve::of(&settings.data_dir), engine.clone()));
+    noting
 }
 
 /// Writes at intervals which keys were used. A killed server loses one interval.

@@ -1,5 +1,6 @@
 //! Settings: the operator's choices as data. [`crate::parts`] creates the working parts from them.
 
+mod cluster;
 mod console;
 mod docker;
 mod error;
@@ -8,6 +9,8 @@ mod gpus;
 mod hostile;
 mod layers;
 mod limits;
+mod store;
+mod traces;
 mod webhooks;
 
 use std::collections::BTreeMap;
@@ -15,8 +18,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use longshore_cli::ServeArgs;
-use longshore_engine::{EngineSettings, WorkerSettings};
+use longshore_engine::{Capacity, EngineSettings, WorkerSettings};
 use longshore_http::{HttpSettings, Origins, ServerFacts};
+use longshore_launch::GpuReading;
 use longshore_model::limits::{TAKE_HOLD_MS_MAX, WORKER_BODY_BYTES_MAX};
 use longshore_model::{Gpu, StreamShape};
 use serde::Deserialize;
@@ -29,6 +33,7 @@ use layers::Layers;
 use limits::LimitSettings;
 use webhooks::WebhookProxy;
 
+use crate::machine;
 use crate::scrub::Pace;
 
 /// The reference: every setting with its default and explanation.
@@ -65,6 +70,12 @@ pub(crate) struct Settings {
     session_idle_ms: u64,
     session_max_ms: u64,
     pub(crate) data_dir: PathBuf,
+    store: String,
+    store_password_file: PathBuf,
+    store_ca_file: PathBuf,
+    pub(crate) cluster_listen: String,
+    cluster_address: String,
+    node_name: String,
     shutdown_grace_ms: u64,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: String,
@@ -73,9 +84,11 @@ pub(crate) struct Settings {
     kill_grace_ms: u64,
     orphan_ms: u64,
     worker_runtime: Switch,
+    pub(crate) zygotes_max: usize,
     worker_cgroup: PathBuf,
     worker_hold_ms: u64,
     server_url: String,
+    lb_domain: String,
     stream_shape: StreamShape,
     jobs_max: u64,
     output_bytes_max: u64,
@@ -100,7 +113,11 @@ pub(crate) struct Settings {
     webhook_calls_max: usize,
     webhook_calls_per_host_max: usize,
     webhook_bytes_max: usize,
+    workers_max_total: u32,
+    workers_memory_bytes_max: u64,
+    workers_vcpus_max: u32,
     gpu_sharing: GpuSharing,
+    gpu_interval_ms: u64,
     gpus: Vec<GpuSettings>,
     prices: BTreeMap<String, f64>,
     webhook_body_bytes_max: usize,
@@ -116,6 +133,11 @@ pub(crate) struct Settings {
     scrub_bytes_per_second: u64,
     scrub_interval_ms: u64,
     public_url: String,
+    otlp_endpoint: String,
+    otlp_headers_file: PathBuf,
+    otlp_sample: f64,
+    otlp_queue_spans: u64,
+    trace_link: String,
     rate_limits: LimitSettings,
     docker: DockerTable,
     /// The settings whose value is not the default, by name. Not read from a layer: it follows from them.
@@ -267,7 +289,7 @@ impl Settings {
             output_bytes_max: self.output_bytes_max,
             sync_output_bytes_max: self.sync_output_bytes_max,
             stream_bytes_max: self.stream_bytes_max,
-            blob_bytes_min: self.blob_bytes_min,
+            blob_bytes_min: self.blob_bytes_min(),
             recent_bytes_max: self.recent_bytes_max,
             answer_bytes_max: self.payload_bytes_max(),
             input_bytes_max: self.payload_bytes_max(),
@@ -279,16 +301,25 @@ impl Settings {
     /// The GPUs to share among workers: those in the settings, or else the detected ones.
     pub(crate) async fn gpus(
         &self,
-        found: impl Future<Output = Result<Vec<Gpu>, String>>,
+        found: impl Future<Output = Result<Vec<GpuReading>, String>>,
     ) -> Result<Vec<Gpu>, SettingsError> {
         match self.gpu_sharing {
             GpuSharing::Off => Ok(Vec::new()),
             GpuSharing::On if !self.gpus.is_empty() => gpus::inventory(&self.gpus),
-            GpuSharing::On => Ok(found.await.unwrap_or_else(|reason| {
-                tracing::warn!(%reason, "GPU sharing disabled; name the GPUs under [[gpus]]");
-                Vec::new()
-            })),
+            GpuSharing::On => {
+                let found = found.await.unwrap_or_else(|reason| {
+                    tracing::warn!(%reason, "GPU sharing disabled; name the GPUs under [[gpus]]");
+                    Vec::new()
+                });
+                Ok(found.into_iter().map(|reading| reading.gpu).collect())
+            }
         }
+    }
+
+    /// How often the driver is asked how its GPUs are; `None`: never, as with GPUs that the settings name.
+    pub(crate) fn gpu_interval(&self) -> Option<Duration> {
+        let are_detected = self.gpu_sharing == GpuSharing::On && self.gpus.is_empty();
+        (are_detected && self.gpu_interval_ms > 0).then(|| Duration::from_millis(self.gpu_interval_ms))
     }
 
     /// Returns the settings of worker supervisors. Workers connect to `base_url`.
@@ -299,6 +330,17 @@ impl Settings {
             stop_grace_ms: self.stop_grace_ms,
             kill_grace_ms: self.kill_grace_ms,
             gpus,
+            capacity: self.capacity(),
+        }
+    }
+
+    /// What all workers may have together: what the settings name, or else what this computer has.
+    fn capacity(&self) -> Capacity {
+        let machine = machine::capacity();
+        Capacity {
+            memory_bytes: Some(self.workers_memory_bytes_max).filter(|max| *max > 0).or(machine.memory_bytes),
+            vcpus: Some(f64::from(self.workers_vcpus_max)).filter(|max| *max > 0.0).or(machine.vcpus),
+            workers_max: Some(self.workers_max_total).filter(|max| *max > 0),
         }
     }
 
@@ -327,10 +369,21 @@ impl Settings {
         self.check_webhooks()?;
         self.check_console()?;
         self.check_docker()?;
+        self.check_store()?;
+        self.check_cluster()?;
+        self.check_traces()?;
         at_least("bytes_in_flight_max", self.bytes_in_flight_max as u64, BYTES_IN_FLIGHT_MIN)?;
         self.check_addresses()?;
         at_least("audit_files_max", self.audit_files_max as u64, 1)?;
         at_most("worker_hold_ms", self.worker_hold_ms, TAKE_HOLD_MS_MAX)?;
+        let is_label = |label: &str| {
+            !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        if !self.lb_domain.is_empty() && !self.lb_domain.split('.').all(is_label) {
+            let text =
+                format!("`lb_domain` is {:?}; it must be a domain such as apps.example.org", self.lb_domain);
+            return Err(SettingsError::Value(text));
+        }
         for (name, url) in [("server_url", &self.server_url), ("public_url", &self.public_url)] {
             if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
                 let text = format!("`{name}` is {url:?}; it must start with http:// or https://");
@@ -348,6 +401,7 @@ impl Settings {
             bytes_in_flight_max: self.body_bytes_max(),
             worker_hold_ms: self.worker_hold_ms,
             workers_url: None,
+            lb_domain: Some(self.lb_domain.to_ascii_lowercase()).filter(|domain| !domain.is_empty()),
             audit: None,
             prices: self.prices.clone().into(),
             stream_shape: self.stream_shape,
@@ -355,7 +409,12 @@ impl Settings {
             scrub: None,
             history: None,
             console: self.console(),
-            facts: ServerFacts { changed_settings: self.changed.clone(), ..ServerFacts::default() },
+            facts: ServerFacts {
+                changed_settings: self.changed.clone(),
+                trace_link: self.trace_link().to_owned(),
+                ..ServerFacts::default()
+            },
+            node: None,
         }
     }
 }
@@ -363,6 +422,12 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The settings of a server with these variables; each name is without its `LONGSHORE_`.
+    pub(super) fn load(pairs: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+        let pairs = pairs.iter().map(|(name, value)| (format!("LONGSHORE_{name}"), (*value).to_owned()));
+        Settings::load(&ServeArgs::default(), pairs)
+    }
 
     #[test]
     fn the_reference_gives_every_setting_a_value() {

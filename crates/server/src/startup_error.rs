@@ -47,6 +47,12 @@ pub(crate) enum StartupError {
     WebhookLog { path: PathBuf, cause: io::Error },
     #[error("cannot check the certificates of webhook receivers: {0}")]
     WebhookAuthorities(TrustError),
+    #[error("cannot check the certificate of the database: {0}")]
+    DatabaseAuthorities(TrustError),
+    #[error("{0}")]
+    NotWithDatabase(&'static str),
+    #[error("{0}")]
+    Cluster(String),
     #[error("cannot start: {0}")]
     Engine(String),
     #[error("cannot create a key: no random numbers from the system")]

@@ -16,9 +16,11 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("longshore_runtime/edits.py", include_str!("../../../python/longshore_runtime/edits.py")),
     ("longshore_runtime/finder.py", include_str!("../../../python/longshore_runtime/finder.py")),
+    ("longshore_runtime/imports.py", include_str!("../../../python/longshore_runtime/imports.py")),
     ("longshore_runtime/known.py", include_str!("../../../python/longshore_runtime/known.py")),
     ("longshore_runtime/pace.py", include_str!("../../../python/longshore_runtime/pace.py")),
     ("longshore_runtime/processor.py", include_str!("../../../python/longshore_runtime/processor.py")),
+    ("longshore_runtime/zygote.py", include_str!("../../../python/longshore_runtime/zygote.py")),
 ];
 
 /// How many hexadecimal digits of the files' hash name the folder.

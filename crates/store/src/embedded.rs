@@ -40,6 +40,7 @@ pub use self::log::end_file::UNPROVEN_END;
 pub use self::log::limits::SegmentLimits;
 use self::read::pool::ReadPool;
 use self::recovery::data_dir::DataDir;
+pub use self::recovery::data_dir::HeldDataDir;
 pub use self::salvage::{Salvaged, salvage};
 pub use self::scrub::{Scrub, Scrubbed};
 pub use self::verify::{Verified, verify, verify_with};
@@ -49,6 +50,24 @@ use self::write::writer::{Request, WriterPool};
 use crate::{
     Batch, Catalog, ChunkRow, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow, WebhookRow,
 };
+
+/// Encodes a job's row without its key, as records of the log have it: see the table of kinds in `format.rs`. Other stores
+/// keep the same bytes.
+pub fn encode_job_row(row: &JobRow) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(96);
+    log::job_row::put(&mut bytes, row);
+    bytes
+}
+
+/// Decodes the row of `key` that [`encode_job_row`] has encoded, or an earlier version of it.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] with what was expected, if no version up to this one writes the bytes.
+pub fn decode_job_row(key: JobKey, bytes: &[u8]) -> Result<JobRow, StoreError> {
+    log::job_row::decode(key, bytes).map_err(|malformed| {
+        StoreError::Corrupt(format!("the row of job {} of endpoint {}: {malformed}", key.seq, key.endpoint.0))
+    })
+}
 
 /// The store of a single server. Must be used inside a Tokio runtime.
 ///

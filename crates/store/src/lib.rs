@@ -18,8 +18,8 @@ pub use batch::{Batch, Catalog, ChunkRow, JsonRow, OutcomeRow, Payload, StreamRo
 pub use blob::{BlobCheck, BlobRef};
 pub use chains::CommitChains;
 pub use embedded::{
-    Damage, EmbeddedStore, HeldFile, HeldLog, Salvaged, Scrub, Scrubbed, SegmentLimits, UNPROVEN_END,
-    Verified, dump, hold_log, salvage, verify, verify_with,
+    Damage, EmbeddedStore, HeldDataDir, HeldFile, HeldLog, Salvaged, Scrub, Scrubbed, SegmentLimits,
+    UNPROVEN_END, Verified, decode_job_row, dump, encode_job_row, hold_log, salvage, verify, verify_with,
 };
 pub use memory::MemoryStore;
 

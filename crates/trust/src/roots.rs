@@ -40,6 +40,12 @@ impl Roots {
         Self { store: Arc::new(store) }
     }
 
+    /// Returns the PEM file with the authorities of the system, or the one that `SSL_CERT_FILE` names, for programs that
+    /// read one file only. `None` if there is no such file.
+    pub fn system_pem() -> Option<Vec<u8>> {
+        std::fs::read(openssl_probe::probe().cert_file?).ok()
+    }
+
     /// Returns no authorities, for a client that uses no TLS: every certificate is then refused. Reads no file.
     pub fn none() -> Self {
         Self { store: Arc::new(RootCertStore::empty()) }

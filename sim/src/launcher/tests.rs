@@ -1,13 +1,16 @@
 //! The contract of a launcher, also across deaths of servers.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use longshore_launch::{InstallationId, LaunchEvent, Launcher as _, RunningWorker, WorkerExit, WorkerSpec};
+use longshore_launch::{InstallationId, LaunchEvent, Launcher, RunningWorker, WorkerExit, WorkerSpec};
+use longshore_launcher_suite::{Abilities, Rig, RigFuture, check, plain_spec};
 use longshore_model::{ComputeType, Placement, StopReason, WorkerId};
 use tokio::time::{Instant, timeout};
 
-use super::{GRACE_LEFT, SimLauncher, WorkerMachine};
+use super::{GRACE_LEFT, MACHINE, ServerAttachment, SimLauncher, WorkerMachine};
 use crate::fixture::{quiet_world, serve};
 use crate::scheduler::Process;
 use crate::workers::tests::variables;
@@ -33,6 +36,9 @@ fn spec(worker: &str) -> WorkerSpec {
         compute_type: ComputeType::Cpu,
         placement: Placement::default(),
         limits: longshore_launch::Limits::default(),
+        flashboot: false,
+        secret_variables: BTreeSet::new(),
+        disk_bytes: None,
     }
 }
 
@@ -65,7 +71,7 @@ async fn exit(launcher: &SimLauncher) -> WorkerExit {
     let mut events = launcher.events().unwrap();
     match timeout(60 * SECOND, events.recv()).await.unwrap().unwrap() {
         LaunchEvent::Exited(exited) => exited,
-        event @ LaunchEvent::Stage { .. } => panic!("{event:?} is no exit"),
+        event => panic!("{event:?} is no exit"),
     }
 }
 
@@ -130,4 +136,88 @@ async fn a_start_goes_on_without_the_server_until_the_next_one_looks() {
     assert_eq!(third.adopt(InstallationId(1)).await.unwrap(), [present("w1")], "w2 had not begun");
     tokio::time::sleep(SECOND).await;
     assert_eq!(machine.state().entries.len(), 1, "w2 never begins");
+}
+
+/// A simulated computer, and the server that has the launcher of now.
+struct SimulatedComputer {
+    world: World,
+    machine: WorkerMachine,
+    server: Mutex<Process>,
+    launcher: Mutex<Weak<SimLauncher>>,
+}
+
+impl SimulatedComputer {
+    fn new(world: World, machine: WorkerMachine) -> Self {
+        let server = Mutex::new(world.tasks.process());
+        Self { world, machine, server, launcher: Mutex::default() }
+    }
+}
+
+/// Cuts a computer off from its server, or connects it again.
+fn set_away(launcher: &SimLauncher, is_away: bool) {
+    let ServerAttachment { machine, sender, .. } = &launcher.attachment;
+    if is_away {
+        machine.shared.away.send_replace(true);
+    }
+    for entry in machine.state().entries.values() {
+        let RunningWorker { worker, endpoint, .. } = entry.present.clone();
+        let name = MACHINE.to_owned();
+        let event = if is_away {
+            LaunchEvent::Away { worker, endpoint, machine: name }
+        } else {
+            LaunchEvent::Back { worker, endpoint }
+        };
+        sender.send(event).unwrap();
+    }
+    if !is_away {
+        machine.shared.away.send_replace(false);
+    }
+}
+
+impl Rig for SimulatedComputer {
+    fn abilities(&self) -> Abilities {
+        Abilities { stages: true, away: true, ..Abilities::default() }
+    }
+
+    fn next_launcher(&self) -> Arc<dyn Launcher> {
+        let mut server = self.server.lock().unwrap();
+        let (next, launcher) = next_server(&self.world, &self.machine, &server);
+        *server = next;
+        let launcher = Arc::new(launcher);
+        *self.launcher.lock().unwrap() = Arc::downgrade(&launcher);
+        launcher
+    }
+
+    fn spec(&self, worker: &str, _script: &str) -> WorkerSpec {
+        WorkerSpec { env: variables(worker), ..plain_spec(worker) }
+    }
+
+    fn kill<'a>(&'a self, worker: &'a WorkerId) -> RigFuture<'a, ()> {
+        Box::pin(async { self.machine.state().entries[worker].worker.clone().kill() })
+    }
+
+    fn set_away(&self, is_away: bool) {
+        if let Some(launcher) = self.launcher.lock().unwrap().upgrade() {
+            set_away(&launcher, is_away);
+        }
+    }
+
+    fn remains(&self) -> RigFuture<'_, Vec<String>> {
+        Box::pin(async { self.machine.state().entries.keys().map(ToString::to_string).collect() })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launcher_whose_starts_take_minutes_keeps_the_contract() {
+    let (world, mut rng) = quiet_world(7);
+    serve(&world, |_, _, _| (204, String::new()));
+    let machine = WorkerMachine::with_slow_starts(&world, &mut rng, 1.0, 170_000);
+    check(&SimulatedComputer::new(world, machine), |_| {}).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_simulated_launcher_keeps_the_contract_of_all_launchers() {
+    let (world, machine, _server, first) = machine().await;
+    drop(first);
+    check(&SimulatedComputer::new(world, machine), |_| {}).await;
 }

@@ -6,14 +6,27 @@ use std::process::Command;
 /// as it is. CONTRIBUTING.md and `e2e/README.md` say what each of them means.
 const VARIABLES: &[(&str, &str)] = &[
     ("LONGSHORE_KILLS", "100"),
+    ("LONGSHORE_NODE_KILLS", "100"),
+    ("LONGSHORE_NODE_PAUSES", "30"),
+    ("LONGSHORE_DATABASE_RESTARTS", "10"),
+    ("LONGSHORE_NODE_ROLLS", "3"),
     ("LONGSHORE_CUTS", "10000"),
     ("LONGSHORE_WEBHOOKS", "10000"),
     ("LONGSHORE_PARKED", "9000"),
     ("LONGSHORE_OPENAPI_EXAMPLES", "100"),
     ("LONGSHORE_POWER_CUT_BATCHES", "120"),
     ("LONGSHORE_DAMAGE_STEP", "1"),
+    ("LONGSHORE_LB_BYTES", "1073741824"),
+    ("LONGSHORE_LB_IDLE", "5000"),
     ("LONGSHORE_UNREAD_S", "900"),
     ("LONGSHORE_SDK_VERSIONS", "all"),
+    ("LONGSHORE_PAGES", "all"),
+    ("LONGSHORE_LISTED_JOBS", "100000"),
+    ("LONGSHORE_LISTED_ENDPOINTS", "1000"),
+    ("LONGSHORE_LISTED_WORKERS", "300"),
+    ("LONGSHORE_LISTED_CHUNKS", "20000"),
+    ("LONGSHORE_SOAK_S", "600"),
+    ("LONGSHORE_DAEMON_KILLS", "on"),
     ("PROPTEST_CASES", "2000"),
 ];
 

@@ -10,6 +10,8 @@ use crate::workspace;
 
 /// How often a download is tried: what the network does must not decide over the tests.
 const TRIES: &str = "8";
+/// Where the Debian packages of PostgreSQL have its programs.
+const POSTGRESQL: &str = "/usr/lib/postgresql";
 /// The version of `cargo deny` that reads `deny.toml`.
 const CARGO_DENY: &str = "0.20.2";
 
@@ -35,12 +37,14 @@ impl Tools {
             ("zstd", "zstd"),
             ("setpriv", "util-linux"),
             ("chromium", "chromium"),
+            ("firefox-esr", "firefox-esr"),
             ("dockerd", "docker.io"),
             ("docker", "docker.io"),
             ("docker-registry", "docker-registry"),
             ("prometheus", "prometheus"),
             ("promtool", "prometheus"),
         ])?;
+        setup.postgresql()?;
         let venv = setup.root.join(".tools/venv");
         // It is compiled while the others are fetched.
         std::thread::scope(|scope| {
@@ -61,15 +65,34 @@ impl Tools {
         Ok(venv.join("bin/python"))
     }
 
+    /// A Python with the packages of the heavy handler of the bench. Installs them where they are missing.
+    pub fn ensure_heavy_python() -> Result<PathBuf, String> {
+        let setup = Setup { skip_install: false, root: workspace::root() };
+        setup.programs(&[("python3", "python3")])?;
+        let venv = setup.root.join(".tools/heavy");
+        setup.python_packages(&venv, &setup.root.join("bench/worker/requirements.txt"))?;
+        Ok(venv.join("bin/python"))
+    }
+
+    /// Installs the proxies that the bench compares load balancing with.
+    pub fn ensure_proxies() -> Result<(), String> {
+        let setup = Setup { skip_install: false, root: workspace::root() };
+        let is_there = |program: &str| works(Command::new(format!("/usr/sbin/{program}")).arg("-v"));
+        if is_there("nginx") && is_there("haproxy") {
+            return Ok(());
+        }
+        setup.apt(&["nginx-light", "haproxy"])
+    }
+
     /// Installs what the bench compares the server with; what comes from pip and npm goes into `folder`.
     pub fn ensure_peers(folder: &Path) -> Result<(), String> {
         let setup = Setup { skip_install: false, root: workspace::root() };
         let sources = setup.root.join("bench/peers");
-        let is_there =
-            works(Command::new("beanstalkd").arg("-v")) && Path::new("/usr/lib/postgresql").exists();
+        let is_there = works(Command::new("beanstalkd").arg("-v"));
         if !is_there || !works(Command::new("redis-server").arg("--version")) {
-            setup.apt(&["beanstalkd", "redis-server", "postgresql"])?;
+            setup.apt(&["beanstalkd", "redis-server"])?;
         }
+        setup.postgresql()?;
         setup.programs(&[("python3", "python3"), ("node", "nodejs"), ("npm", "npm")])?;
         setup.python_packages(&folder.join("venv"), &sources.join("requirements.txt"))?;
         fs::copy(sources.join("package.json"), folder.join("package.json"))
@@ -112,6 +135,11 @@ impl Setup {
         let missing: Vec<&str> =
             programs.iter().filter(|(program, _)| is_missing(program)).map(|(_, package)| *package).collect();
         if missing.is_empty() { Ok(()) } else { self.apt(&missing) }
+    }
+
+    /// Installs PostgreSQL, whose programs are not in the PATH.
+    fn postgresql(&self) -> Result<(), String> {
+        if Path::new(POSTGRESQL).exists() { Ok(()) } else { self.apt(&["postgresql"]) }
     }
 
     fn apt(&self, packages: &[&str]) -> Result<(), String> {

@@ -16,6 +16,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     // How files are read and written, not what is in them.
     ("direct-io", &[]),
     ("store", &["model", "direct-io"]),
+    // Rows in a database, beside the stores of `store`.
+    ("postgres", &["model", "store"]),
     ("blobs", &["model", "direct-io"]),
     ("vault", &[]),
     // Reads files with certificate authorities; knows nothing of servers and receivers.
@@ -40,18 +42,20 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     // Input and a disk for tests; only tests may depend on them.
     ("hostile", &["model"]),
     ("disk-faults", &[]),
+    // The contract of a launcher, as cases; only tests may depend on it.
+    ("launcher-suite", &["model", "launch"]),
     // Goes the hot paths one by one.
     ("hot-paths", &["model", "queue", "envelope"]),
     // Puts the parts together, so it knows them all.
     (
         "server",
         &[
-            "model", "planted", "store", "blobs", "launch", "docker", "vault", "trust", "history", "engine",
-            "console", "http", "client", "cli",
+            "model", "planted", "store", "postgres", "blobs", "launch", "docker", "vault", "trust",
+            "history", "engine", "console", "http", "client", "cli",
         ],
     ),
     // Puts the same parts together, on a simulated machine.
-    ("sim", &["model", "planted", "store", "blobs", "launch", "engine", "http"]),
+    ("sim", &["model", "planted", "store", "blobs", "launch", "fleet", "engine", "http"]),
     // Calls the built program over HTTP and uses none of its crates.
     ("bench", &[]),
 ];

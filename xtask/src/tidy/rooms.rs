@@ -22,10 +22,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("readiness", &["wire"]),
     ("metrics", &["wire", "services", "gate"]),
     ("openapi", &["wire", "fast_route"]),
-    ("jobs", &["wire", "fast_route", "gate", "openapi"]),
+    ("lb", &["wire", "gate", "openapi"]),
+    ("jobs", &["wire", "fast_route", "gate", "openapi", "lb"]),
     ("events", &["wire", "gate", "openapi"]),
     ("workers", &["wire", "fast_route", "gate"]),
-    ("openai", &["wire", "gate", "openapi", "workers"]),
+    ("openai", &["wire", "gate", "openapi", "workers", "lb"]),
     (
         "management",
         &[
@@ -36,6 +37,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "sessions",
             "gate",
             "openapi",
+            "lb",
             "jobs",
             "events",
             "openai",
@@ -44,8 +46,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("console", &["wire", "audit", "sessions", "gate", "management"]),
     ("graphql", &["wire", "sessions", "gate", "openapi", "management"]),
     ("fast_path", &["wire", "fast_route", "jobs", "workers"]),
-    ("edge", &["wire", "services", "readiness", "sessions", "gate", "openai", "fast_path"]),
+    ("edge", &["wire", "services", "readiness", "sessions", "gate", "openai", "lb", "fast_path"]),
     ("connection", &["services", "gate", "edge"]),
+    ("cluster", &["wire", "services", "gate", "metrics", "workers", "lb", "openai", "edge", "connection"]),
 ];
 
 /// The module that every handler gets. Every other one may use it, and it holds parts of many: a file that it uses must

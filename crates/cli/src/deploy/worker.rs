@@ -1,44 +1,78 @@
-//! The hidden command `code-worker`: a worker of deployed code. It creates the Python environment if there is none,
-//! and then executes the handler in its place.
+//! The hidden command `code-worker`: a worker of deployed code. It fetches the code if that is on another computer, creates
+//! the Python environment if there is none, and then executes the handler in its place.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::Args;
 use longshore_model::StartStage;
 use rustix::fs::{FlockOperation, flock};
 
+use super::fetch::fetched;
 use crate::dev::dev_dir::DevDir;
 use crate::dev::error::DevError;
-use crate::dev::project::Project;
+use crate::dev::project::{Program, Project};
 use crate::dev::python;
 use crate::screen::Screen;
 
 /// Arguments of the hidden command `code-worker`.
 #[derive(Debug, Args)]
 pub struct CodeWorkerArgs {
-    /// The directory with the code of one version.
-    pub(crate) dir: PathBuf,
+    /// The directory with the code of one version; without it, the code is fetched from its server.
+    pub(crate) dir: Option<PathBuf>,
+    /// The address of the code [or `LONGSHORE_CODE_URL`]
+    #[arg(long, value_name = "URL", conflicts_with = "dir")]
+    from: Option<String>,
+    /// The folder for fetched code and Python environments [default: ~/.cache/longshore/code]
+    #[arg(long, value_name = "DIR", conflicts_with = "dir")]
+    cache: Option<PathBuf>,
 }
 
 /// Replaces this process with the handler. Returns only after a failure.
 pub async fn code_worker(args: &CodeWorkerArgs) -> ExitCode {
     let screen = Screen::new(true);
-    let command = match prepare(args, &screen).await {
-        Ok(command) => command,
+    let (dir, words) = match prepare(args, &screen).await {
+        Ok(prepared) => prepared,
         Err(error) => return crate::dev::report(&screen, &error),
     };
-    let Some((program, args)) = command.split_first() else { return ExitCode::FAILURE };
-    let error = Command::new(program).args(args).env_remove(StartStage::FILE_VARIABLE).exec();
+    let Some((program, words)) = words.split_first() else { return ExitCode::FAILURE };
+    let mut command = Command::new(program);
+    command.args(words).env_remove(StartStage::FILE_VARIABLE);
+    if args.dir.is_none() {
+        command.current_dir(dir);
+    }
+    let error = command.exec();
     crate::dev::report(&screen, &DevError::new(format!("cannot run `{program}`: {error}")))
 }
 
-/// Creates the environment and returns the handler's command line.
-async fn prepare(args: &CodeWorkerArgs, screen: &Screen) -> Result<Vec<String>, DevError> {
-    let project = Project::load(&args.dir)?;
+/// Returns the command line that runs the code of a folder with the `python3` of a container image, relative to the folder.
+/// It installs no packages: those are the image's.
+///
+/// # Errors
+///
+/// The folder has no handler, or its `longshore.toml` is damaged.
+pub fn code_command(dir: &Path) -> Result<Vec<String>, String> {
+    let project = Project::load(dir).map_err(|error| error.to_string())?;
+    Ok(match project.program {
+        Program::Handler(file) => {
+            let python = project.python.unwrap_or_else(|| "python3".to_owned());
+            vec![python, "-u".to_owned(), file]
+        }
+        Program::Command(command) => command,
+        Program::Image(..) | Program::Dockerfile(_) => return Err("deployed code names an image".to_owned()),
+    })
+}
+
+/// Creates the environment. Returns the folder of the code and the handler's command line.
+async fn prepare(args: &CodeWorkerArgs, screen: &Screen) -> Result<(PathBuf, Vec<String>), DevError> {
+    let dir = match &args.dir {
+        Some(dir) => dir.clone(),
+        None => fetched(args.from.as_deref(), args.cache.as_deref(), screen).await?,
+    };
+    let project = Project::load(&dir)?;
     let home = DevDir::at(environment_dir(&project))?;
     let lock_path = home.lock();
     let cannot =
@@ -54,7 +88,7 @@ async fn prepare(args: &CodeWorkerArgs, screen: &Screen) -> Result<Vec<String>, 
         say(StartStage::Loading);
     }
     drop(lock);
-    command
+    Ok((project.dir, command?))
 }
 
 /// Writes what this worker does now to the file that the launcher named. A failure is ignored: only people read it.

@@ -55,8 +55,12 @@ pub(crate) async fn deploy(
 ) -> Result<Deployed, ClientError> {
     let env = worker_env(deployment, present);
     if let Some(present) = present {
+        // The type cannot change; one that differs is sent, so that the server says so.
+        let is_same = deployment.project.endpoint_type() == present.endpoint_type;
+        let endpoint_type = own_fields(deployment).endpoint_type.filter(|_| !is_same);
+        let own = EndpointSpec { endpoint_type, ..own_fields(deployment) };
         let template = TemplateSpec { env: Some(env), ..program(deployment) };
-        return client.deploy(present.id, &DeploySpec { template, endpoint: own_fields(deployment) }).await;
+        return client.deploy(present.id, &DeploySpec { template, endpoint: own }).await;
     }
     let asked = own_fields(deployment);
     let deployed_env = env.keys().cloned().collect();
@@ -95,7 +99,7 @@ async fn put_template(client: &Client, spec: &TemplateSpec) -> Result<Template, 
 fn program(deployment: &Deployment<'_>) -> TemplateSpec {
     let image = match &deployment.project.program {
         Program::Image(image, _) => Some(image.clone()),
-        Program::Handler(_) | Program::Command(_) => None,
+        Program::Handler(_) | Program::Command(_) | Program::Dockerfile(_) => None,
     };
     TemplateSpec {
         image_name: image,

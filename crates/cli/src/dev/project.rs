@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use longshore_client::EndpointSpec;
-use longshore_model::{EnvValue, Provider};
+use longshore_model::{ENV_NAME_PATTERN, EndpointType, EnvValue, Provider, is_env_name};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::error::DevError;
 use super::manifest_error::explained;
@@ -14,6 +15,14 @@ use crate::jobs::endpoint_name;
 
 /// File name of the directory's own settings.
 pub(crate) const MANIFEST: &str = "longshore.toml";
+/// The file with the steps that build an image of the folder.
+pub(crate) const DOCKERFILE: &str = "Dockerfile";
+/// The file with a sample job.
+const SAMPLE: &str = "test_input.json";
+/// The file with the JSON Schema of the input.
+const INPUT_SCHEMA: &str = "input_schema.json";
+/// A longer sample is no example: the server refuses it.
+const EXAMPLE_BYTES_MAX: usize = 65_536;
 const HANDLER: &str = "handler.py";
 const SLUG_CHARS_MAX: usize = 63;
 
@@ -41,6 +50,8 @@ pub(crate) enum Program {
     Command(Vec<String>),
     /// A container image, and the words after its entrypoint; none: those of the image.
     Image(String, Vec<String>),
+    /// An image that is built of the folder, and the words after its entrypoint; none: those of the image.
+    Dockerfile(Vec<String>),
 }
 
 /// The contents of `longshore.toml`.
@@ -58,7 +69,26 @@ struct Manifest {
 }
 
 impl Project {
-    /// Reads the directory and its `longshore.toml`.
+    /// Reads the directory, or that of an image, for a command that sends it to a server.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be used, or a variable of `longshore.toml` has a name that the server refuses.
+    pub(crate) fn to_run(dir: &Path, image: &ImageArgs) -> Result<Self, DevError> {
+        let project = match &image.image {
+            Some(name) => Self::of_image(dir, image, name)?,
+            None => Self::load(dir)?,
+        };
+        match project.env.keys().find(|name| !is_env_name(name)) {
+            None => Ok(project),
+            Some(name) => Err(DevError::new(format!(
+                "`env` in {MANIFEST} has the name {name:?}; the name of a variable must be of the form \
+                 {ENV_NAME_PATTERN}"
+            ))),
+        }
+    }
+
+    /// Reads the directory and its `longshore.toml`. Deployed code of an earlier version may have other names in `env`.
     pub(crate) fn load(dir: &Path) -> Result<Self, DevError> {
         let shown = dir.display();
         let dir = dir.canonicalize().map_err(|error| {
@@ -78,10 +108,11 @@ impl Project {
                 )));
             }
         };
-        let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let slug = manifest.endpoint.slug.clone();
-        let slug = slug.unwrap_or_else(|| slug_of(&manifest.name.unwrap_or(folder)));
-        let (python, env, endpoint) = (manifest.python, manifest.env, manifest.endpoint);
+        let slug =
+            slug.or_else(|| manifest.name.as_deref().map(slug_of)).unwrap_or_else(|| slug_of_dir(&dir));
+        let (python, env) = (manifest.python, manifest.env);
+        let endpoint = with_inputs(&dir, manifest.endpoint)?;
         Ok(Self { dir, slug, program, python, env, endpoint })
     }
 
@@ -106,6 +137,7 @@ impl Project {
                 .or(manifest.endpoint.network_volume_ids),
             ..manifest.endpoint
         };
+        let endpoint = with_inputs(&dir, endpoint)?;
         Ok(Self {
             dir,
             slug: slug.unwrap_or_else(|| slug_of(&own)),
@@ -114,6 +146,33 @@ impl Project {
             env: manifest.env,
             endpoint,
         })
+    }
+
+    /// Reads a folder with a `Dockerfile` whose workers are containers; `None` for another folder. `wanted` is the provider of
+    /// the command line, if it names one.
+    pub(crate) fn of_dockerfile(dir: &Path, wanted: Option<Provider>) -> Result<Option<Self>, DevError> {
+        if !dir.join(DOCKERFILE).is_file() {
+            return Ok(None);
+        }
+        let manifest = Manifest::load(dir)?;
+        if wanted.or(manifest.endpoint.provider) != Some(Provider::Docker) {
+            return Ok(None);
+        }
+        if manifest.handler.is_some() {
+            return Err(DevError::new(format!(
+                "{MANIFEST} names a `handler`, and the {DOCKERFILE} says what a container runs; keep the one that is meant"
+            )));
+        }
+        let dir = dir
+            .canonicalize()
+            .map_err(|error| DevError::new(format!("cannot open the folder {}: {error}", dir.display())))?;
+        let slug = manifest.endpoint.slug.clone();
+        let slug =
+            slug.or_else(|| manifest.name.as_deref().map(slug_of)).unwrap_or_else(|| slug_of_dir(&dir));
+        let endpoint = EndpointSpec { provider: Some(Provider::Docker), ..manifest.endpoint };
+        let endpoint = with_inputs(&dir, endpoint)?;
+        let program = Program::Dockerfile(manifest.command.unwrap_or_default());
+        Ok(Some(Self { dir, slug, program, python: None, env: manifest.env, endpoint }))
     }
 
     /// A project without files, for commands about an endpoint that exists.
@@ -152,10 +211,15 @@ impl Project {
         let (handler, command) = match &self.program {
             Program::Handler(file) => (Some(&**file).filter(|file| *file != HANDLER), None),
             Program::Command(command) => (None, Some(&**command)),
-            Program::Image(..) => (None, None),
+            Program::Image(..) | Program::Dockerfile(_) => (None, None),
         };
         let manifest = WorkerManifest { handler, command, python: self.python.as_deref() };
         toml::to_string(&manifest)
+    }
+
+    /// How work reaches the workers.
+    pub(crate) fn endpoint_type(&self) -> EndpointType {
+        self.endpoint.endpoint_type.unwrap_or_default()
     }
 
     /// Returns the path of `requirements.txt`, if it exists.
@@ -163,10 +227,37 @@ impl Project {
         Some(self.dir.join("requirements.txt")).filter(|path| path.is_file())
     }
 
-    /// Returns the path of the sample, if it exists.
+    /// Returns the path of the sample job, if it exists.
     pub(crate) fn sample(&self) -> Option<PathBuf> {
-        Some(self.dir.join("test_input.json")).filter(|path| path.is_file())
+        if self.endpoint_type() == EndpointType::Lb {
+            return None;
+        }
+        Some(self.dir.join(SAMPLE)).filter(|path| path.is_file())
     }
+}
+
+/// Adds what people need to try the endpoint, unless the settings have it: the sample as the example of a request, and the
+/// schema of its input. A sample that is no JSON is refused when it is run.
+fn with_inputs(dir: &Path, mut endpoint: EndpointSpec) -> Result<EndpointSpec, DevError> {
+    let fits = |text: &str| text.len() <= EXAMPLE_BYTES_MAX;
+    if endpoint.example.is_none()
+        && let Some(text) = std::fs::read_to_string(dir.join(SAMPLE)).ok().filter(|text| fits(text))
+    {
+        endpoint.example = serde_json::from_str(&text).ok();
+    }
+    if endpoint.input_schema.is_none() && dir.join(INPUT_SCHEMA).is_file() {
+        let text = std::fs::read_to_string(dir.join(INPUT_SCHEMA))
+            .map_err(|error| DevError::new(format!("cannot read {INPUT_SCHEMA}: {error}")))?;
+        let schema: Value = serde_json::from_str(&text)
+            .map_err(|error| DevError::new(format!("{INPUT_SCHEMA} is not JSON: {error}")))?;
+        if !schema.is_object() {
+            return Err(DevError::new(format!(
+                "{INPUT_SCHEMA} must be an object, the JSON Schema of the input"
+            )));
+        }
+        endpoint.input_schema = Some(schema);
+    }
+    Ok(endpoint)
 }
 
 impl Manifest {
@@ -204,6 +295,11 @@ fn existing_handler(dir: &Path, named: Option<String>) -> Result<String, DevErro
         ["handler = \"src/main.py\"", "", "`longshore init hello` makes a folder with one"]
             .map(str::to_owned),
     ))
+}
+
+/// Returns the slug of an endpoint whose `longshore.toml` gives it no name: that of its folder.
+pub(crate) fn slug_of_dir(dir: &Path) -> String {
+    slug_of(&dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default())
 }
 
 /// Returns a slug for a directory's name: `My Model_v2` → `my-model-v2`.
@@ -254,6 +350,47 @@ mod tests {
         assert_eq!(project.env["A"], "1".into());
         assert_eq!(project.env["B"].secret_name().unwrap().as_str(), "TOKEN");
         assert!(matches!(project.program, Program::Handler(handler) if handler == "main.py"));
+    }
+
+    #[test]
+    fn the_sample_is_the_example_unless_the_manifest_has_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let load = || Project::load(dir.path());
+        let put = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        put("handler.py", "");
+        put(SAMPLE, r#"{"input": {"a": 1}}"#);
+        put(INPUT_SCHEMA, r#"{"type": "object"}"#);
+        let endpoint = load().unwrap().endpoint;
+        assert_eq!(endpoint.example, Some(serde_json::json!({ "input": { "a": 1 } })));
+        assert_eq!(endpoint.input_schema, Some(serde_json::json!({ "type": "object" })));
+        put(
+            MANIFEST,
+            "[endpoint]\nexample = { input = { b = 2 } }\nslo = { delayMs = 5000, windowDays = 7 }\n",
+        );
+        let endpoint = load().unwrap().endpoint;
+        assert_eq!(endpoint.example, Some(serde_json::json!({ "input": { "b": 2 } })));
+        let slo = endpoint.slo.unwrap();
+        assert_eq!((slo.delay_ms, slo.window_days, slo.success_target), (Some(5000), 7, 0.99));
+        put(INPUT_SCHEMA, "[]");
+        assert!(load().err().unwrap().message.starts_with("input_schema.json must be an object"));
+        put(INPUT_SCHEMA, "{");
+        assert!(load().err().unwrap().message.starts_with("input_schema.json is not JSON"));
+    }
+
+    #[test]
+    fn a_wrong_name_of_a_variable_is_refused_before_anything_is_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("handler.py"), "").unwrap();
+        std::fs::write(dir.path().join(MANIFEST), "env = { A = \"1\", \"1A\" = \"hush\" }\n").unwrap();
+        for image in [None, Some("image".to_owned())] {
+            let image = ImageArgs { image, ..ImageArgs::default() };
+            let error = Project::to_run(dir.path(), &image).err().unwrap();
+            let expected =
+                "`env` in longshore.toml has the name \"1A\"; the name of a variable must be of the form ";
+            assert_eq!(error.message, format!("{expected}{ENV_NAME_PATTERN}"));
+        }
+        // A worker runs the code that an earlier version stored.
+        assert_eq!(Project::load(dir.path()).unwrap().env.len(), 2);
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub(crate) async fn prepare(
 ) -> Result<Vec<String>, DevError> {
     let wanted = match (&project.program, project.requirements()) {
         // The project's own command without requirements runs without an environment.
-        (Program::Command(command), None) | (Program::Image(_, command), _) => return Ok(command.clone()),
+        (Program::Command(command), None)
+        | (Program::Image(_, command) | Program::Dockerfile(command), _) => return Ok(command.clone()),
         (_, Some(path)) => std::fs::read_to_string(&path)
             .map_err(|error| DevError::new(format!("cannot read {}: {error}", path.display())))?,
         (Program::Handler(_), None) => {
@@ -70,7 +71,7 @@ fn command(project: &Project, venv: &Path) -> Vec<String> {
         Program::Handler(file) => {
             vec![bin.join("python").display().to_string(), "-u".to_owned(), file.clone()]
         }
-        Program::Image(_, command) => command.clone(),
+        Program::Image(_, command) | Program::Dockerfile(command) => command.clone(),
         Program::Command(command) => {
             let mut command = command.clone();
             if let Some(program) = command.first_mut() {

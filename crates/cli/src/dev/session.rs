@@ -5,10 +5,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use longshore_client::Client;
+use longshore_model::EndpointType;
 
 use super::deploy::{self, Deployment, Fleet};
 use super::dev_dir::DevDir;
 use super::error::DevError;
+use super::forwarded;
 use super::logs::Logs;
 use super::project::{Program, Project};
 use super::sample::{self, Sample, SampleResult};
@@ -91,10 +93,7 @@ impl DevSession {
     async fn follow_up(&mut self, changes: Changes, files: &FileTimes) -> Result<(), DevError> {
         self.screen.line("");
         if changes.project {
-            self.project = match &self.image.image {
-                Some(name) => Project::of_image(&self.project.dir, &self.image, name)?,
-                None => Project::load(&self.project.dir)?,
-            };
+            self.project = Project::to_run(&self.project.dir, &self.image)?;
             self.command = python::prepare(&self.project, &self.home, &self.screen, &|_| {}).await?;
         }
         if changes.project || changes.source {
@@ -150,6 +149,9 @@ impl DevSession {
     }
 
     fn show_snippets(&self) {
+        if self.project.endpoint_type() == EndpointType::Lb {
+            return forwarded::show(self.client.base_url(), &self.project.slug, &self.key, &self.screen);
+        }
         let sample = self.project.sample().and_then(|path| std::fs::read(path).ok());
         let path = self.dir.join("test_input.json").display().to_string();
         let snippets = Snippets {

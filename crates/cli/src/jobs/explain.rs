@@ -52,7 +52,8 @@ pub(crate) async fn explain(args: &ExplainArgs) -> CommandResult {
 async fn endpoint_of(session: &Connection, job: JobId) -> CommandResult<String> {
     let endpoints = session.client.endpoints().await.map_err(|error| match error {
         ClientError::Refused { status: 401, .. } => CommandError::from(error).next(format!(
-            "name the endpoint too, which needs no list of endpoints: longshore explain ENDPOINT {job}"
+            "only a key with `read` or `manage` may list the endpoints; with another key name the job's endpoint, too: \
+             longshore explain ENDPOINT {job}"
         )),
         error => error.into(),
     })?;

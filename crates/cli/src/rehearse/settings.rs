@@ -91,6 +91,7 @@ impl ScalingSettings {
             scaler: Scaler::of(self.scaler_type, self.scaler_value),
             max_concurrency: u64::from(self.max_concurrency),
             version: 1,
+            is_balanced: false,
         }
     }
 }

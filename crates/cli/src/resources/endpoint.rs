@@ -29,6 +29,8 @@ const MAIN_FIELDS: &[&str] = &[
     "id",
     "name",
     "slug",
+    "type",
+    "lb",
     "version",
     "templateId",
     "provider",
@@ -102,6 +104,8 @@ Examples:
   longshore endpoint create --slug hello --template k2x0a8m4q6w1ez
   longshore endpoint create --slug hello --provider external --json \\
     '{\"template\": {\"imageName\": \"mine\"}}'
+  longshore endpoint create --slug web --template k2x0a8m4q6w1ez --type LB \\
+    --json '{\"lb\": {\"maxConcurrency\": 8}}'
   longshore endpoint create --json @endpoint.json
 
 --json accepts every field of the API (/v1/docs); flags override it.";
@@ -188,17 +192,20 @@ struct EndpointFields {
     /// A readable, unique name in addresses
     #[arg(long, value_name = "SLUG")]
     slug: Option<String>,
+    /// QUEUE or LB, at its creation: what its workers serve
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
     /// The id of its template
     #[arg(long, value_name = "ID")]
     template: Option<String>,
-    /// process or external
+    /// process, docker or external
     #[arg(long, value_name = "WHO")]
     provider: Option<String>,
     /// Workers that run without any job
-    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
+    #[arg(long, alias = "min-workers", value_name = "N", value_parser = whole::<u32>)]
     workers_min: Option<u32>,
     /// Most workers; 0 pauses the endpoint
-    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
+    #[arg(long, alias = "max-workers", value_name = "N", value_parser = whole::<u32>)]
     workers_max: Option<u32>,
     /// Seconds until an idle worker is stopped
     #[arg(long, value_name = "S", value_parser = whole::<u32>)]
@@ -255,6 +262,7 @@ impl EndpointFields {
         let mut members = Members::of_argument(self.json.as_ref())?;
         members.set("name", self.name.as_ref())?;
         members.set("slug", self.slug.as_ref())?;
+        members.set("type", self.kind.as_ref())?;
         members.set("templateId", self.template.as_ref())?;
         members.set("provider", self.provider.as_ref())?;
         members.set("workersMin", self.workers_min)?;

@@ -10,32 +10,45 @@ import { useHistory } from "../timeline.js";
 import { Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
 import { HistoryCharts, SERIES } from "../ui/history_charts.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { Forwarded, isForwarded } from "../ui/forwarded.js";
 import { Failures } from "../ui/failures.js";
 import { JobTable } from "../ui/job_table.js";
+import { Objectives } from "../ui/objectives.js";
 import { Problems } from "../ui/problems.js";
-import { WorkerTable } from "../ui/worker_table.js";
+import { WorkerTable, workersPath } from "../ui/worker_table.js";
 
 const NEWEST_MS = 2000;
+const COST_MS = 60000;
 const SHOWN = 20;
+/** Of a load-balancing endpoint, which has no jobs. */
+const KINDS_FORWARDED = ["workers", "starts"];
 const KINDS = ["jobs", "ended", "delay", "run", "workers", "starts"];
 
 export default function Endpoint() {
   const name = place.value.params.endpoint;
   const { endpoint, isReadable, error, health, healthError, rate: speed } = useEndpoint(name);
   const history = useHistory(endpoint?.id ?? null, [...SERIES.jobs, ...SERIES.endpoint], isReadable);
-  const newest = useRead(endpoint && newestPath(endpoint.id), NEWEST_MS);
+  const mayList = Boolean(endpoint) && (may.requests(endpoint.id) || !isReadable);
+  const newest = useRead(mayList && !isForwarded(endpoint, health) ? newestPath(endpoint.id) : null, NEWEST_MS);
   if (error && !endpoint) return error.status === 404 ? html`<${NoEndpoint} name=${name} error=${error} />` : html`<h1>${name}</h1><${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints/")} />`;
   if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
   if (healthError && !health) return html`<${NoEndpoint} name=${name} error=${healthError} />`;
+  if (isForwarded(endpoint, health)) {
+    return html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />
+      <${Forwarded} endpoint=${endpoint} health=${health} speed=${speed} isReadable=${isReadable} />
+      ${isReadable && html`<${HistoryCharts} history=${history} kinds=${KINDS_FORWARDED} />`}
+      ${isReadable && html`<${Card} title="Running workers" flush><${WorkerTable} endpoint=${endpoint} health=${health} /><//>`}`;
+  }
   const figures = timesOf(history.data, history.range.name, times(newest.data));
   return html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />
     ${isReadable && html`<${Trouble} id=${endpoint.id} />`}
     <${Figures} endpoint=${endpoint} health=${health} speed=${speed} figures=${figures} jobs=${newest.data?.requests} isReadable=${isReadable} />
+    ${isReadable && html`<${Objectives} endpoint=${endpoint} />`}
     ${isReadable && html`<${HistoryCharts} history=${history} kinds=${KINDS} />`}
-    <${Failures} endpoint=${endpoint} hasFailures=${(health?.jobs.failed ?? 0) > 0} />
-    <${Card} title="Newest requests" flush actions=${html`<a class="button quiet small" href=${href(`${endpointPath(endpoint)}/requests`)}>All requests</a>`}>
+    ${isReadable && html`<${Failures} endpoint=${endpoint} hasFailures=${(health?.jobs.failed ?? 0) > 0} />`}
+    ${mayList && html`<${Card} title="Newest requests" flush actions=${html`<a class="button quiet small" href=${href(`${endpointPath(endpoint)}/requests`)}>All requests</a>`}>
       ${newest.error && !newest.data ? html`<${Failed} error=${newest.error} onRetry=${() => refresh(newestPath(endpoint.id))} />` : !newest.data ? html`<${Loading} rows=${6} />` : html`<${Newest} endpoint=${endpoint} jobs=${newest.data.requests} />`}
-    <//>
+    <//>`}
     ${isReadable && html`<${Card} title="Running workers" flush><${WorkerTable} endpoint=${endpoint} health=${health} /><//>`}`;
 }
 
@@ -43,7 +56,7 @@ export default function Endpoint() {
 const Trouble = ({ id }) => html`<${Problems} problems=${useAttention(id)} />`;
 
 /**
- * @typedef {{delayP50: number | null, delayP95: number | null, runP50: number | null, runP95: number | null, failed: number | null, ended: number | null, of: string}} Times
+ * @typedef {{delayP50: number | null, delayP95: number | null, runP50: number | null, runP95: number | null, failed: number | null, ended: number | null, of: string, starts: number | null, startP50: number | null}} Times
  *   `of` says what the figures are of
  */
 
@@ -55,10 +68,10 @@ const Trouble = ({ id }) => html`<${Problems} problems=${useAttention(id)} />`;
  * @returns {Times | null}
  */
 function timesOf(history, name, newest) {
-  if (!history) return newest && { ...newest, of: `of the newest ${count(newest.ended)}` };
+  if (!history) return newest && { ...newest, of: `of the newest ${count(newest.ended)}`, starts: null, startP50: null };
   const { delayP50Ms, delayP95Ms, runP50Ms, runP95Ms, completed, failed, timedOut } = history.total;
   const bad = failed === null ? null : failed + (timedOut ?? 0);
-  return { delayP50: delayP50Ms, delayP95: delayP95Ms, runP50: runP50Ms, runP95: runP95Ms, failed: bad, ended: bad === null ? null : bad + (completed ?? 0), of: name ? `in ${name}` : "in this range" };
+  return { delayP50: delayP50Ms, delayP95: delayP95Ms, runP50: runP50Ms, runP95: runP95Ms, failed: bad, ended: bad === null ? null : bad + (completed ?? 0), of: name ? `in ${name}` : "in this range", starts: history.total.starts, startP50: history.total.startP50Ms };
 }
 
 /** @param {{endpoint: any, health: any, speed: any, figures: Times | null, jobs: any[] | undefined, isReadable: boolean}} props */
@@ -73,8 +86,20 @@ function Figures({ endpoint, health, speed, figures, jobs, isReadable }) {
     <${Gauge} name="Run p50" value=${duration(figures?.runP50)} note=${`p95 ${duration(figures?.runP95)}`} />
     <${Gauge} name="Completed" value=${rate(speed?.completed)} unit="a second" note=${`${count(health?.jobs.completed)} in all`} />
     <${Gauge} name="Failed" value=${percent(failed)} unit="%" bad=${(failed ?? 0) > 0} note=${figures && figures.ended !== null ? `${count(figures.failed)} of ${count(figures.ended)} ${figures.of}` : ""} />
-    <${Gauge} name="Retried" value=${count(health?.jobs.retried)} note="after lost workers, in all" />
+    ${isReadable && html`<${Gauge} name="Cold starts" value=${count(figures?.starts)} note=${figures?.startP50 ? `p50 ${duration(figures.startP50)}` : figures?.of ?? ""} />`}
+    ${isReadable && html`<${Cost} endpoint=${endpoint} />`}
   <//>`;
+}
+
+/** What its workers cost in an hour, and what they cost today; nothing without prices. @param {{endpoint: any}} props */
+function Cost({ endpoint }) {
+  const workers = useRead(workersPath(endpoint), COST_MS).data;
+  const today = new Date().toISOString().slice(0, 10);
+  const bill = useRead(may.everyRead.value ? `/v1/billing/endpoints?bucketSize=day&endpointId=${encodeURIComponent(endpoint.id)}&startTime=${today}T00:00:00Z` : null, COST_MS).data;
+  const sum = (/** @type {any[] | undefined} */ list, /** @type {string} */ name) => list?.reduce((total, one) => total + (one[name] ?? 0), 0) ?? 0;
+  const [hourly, daily] = [sum(workers, "costPerHr"), sum(bill, "amount")];
+  if (!hourly && !daily) return null;
+  return html`<${Gauge} name="Cost" value=${hourly.toFixed(2)} unit="an hour" note=${bill ? `${daily.toFixed(2)} today` : ""} />`;
 }
 
 /** @param {{endpoint: any, jobs: any[]}} props */

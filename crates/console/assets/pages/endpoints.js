@@ -1,6 +1,8 @@
 // All endpoints: by name, by state, sorted by any figure.
 import { html } from "../dom.js";
-import { place, setQuery } from "../router.js";
+import { href, place, setQuery } from "../router.js";
+import { Icon } from "../icons.js";
+import { may } from "../session.js";
 import { count } from "../format.js";
 import { useFleet } from "../fleet.js";
 import { refresh } from "../store.js";
@@ -13,11 +15,11 @@ import { endpointState } from "../ui/state.js";
 export default function Endpoints() {
   const { rows, error } = useFleet({ withTimes: true });
   useKeys([{ key: "/", does: "Search", act: () => document.getElementById("search")?.focus() }]);
-  return html`<div class="head"><h1>Endpoints</h1><p class="dim">Each is a queue of jobs with the workers that run them.</p></div>
+  return html`<div class="head"><h1>Endpoints</h1><p class="dim">Each is a queue of jobs with the workers that run them.</p>${may.everything.value && html`<div class="acts"><a class="button primary" href=${href("/new-endpoint")}><${Icon} name="plus" />New endpoint</a></div>`}</div>
     ${error && !rows ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints")} />` : !rows ? html`<${Loading} rows=${8} />` : rows.length === 0 ? html`<${None} />` : html`<${List} rows=${rows} />`}`;
 }
 
-const None = () => html`<${Empty}><h2>No endpoint yet</h2><p>Run a folder with a handler, and its endpoint is here:</p><${CodeLine} text="longshore dev examples/hello" /><//>`;
+const None = () => html`<${Empty}><h2>No endpoint yet</h2><p>Run a folder with a handler, and its endpoint is here:</p><${CodeLine} text="longshore dev examples/hello" />${may.everything.value && html`<p>Or make one from a command, an image or a template:</p><a class="button" href=${href("/new-endpoint")}>New endpoint</a>`}<//>`;
 
 /** @param {{rows: import("../fleet.js").Row[]}} props */
 function List({ rows }) {

@@ -12,20 +12,20 @@ import { HistoryCharts, SERIES } from "../ui/history_charts.js";
 /** @typedef {Record<string, number | null>} Totals */
 /** @typedef {{name: string, of: (total: Totals) => number | null, shown: (value: number | null) => string}} Row */
 
-const KINDS = ["jobs", "submitted", "ended", "bad", "delays", "runs", "workers", "starts", "busy", "bytes", "chunks"];
+const KINDS = ["jobs", "submitted", "ended", "bad", "delays", "runs", "workers", "starts", "busy", "gpus", "bytes", "chunks"];
 const ALL = [...new Set([...SERIES.jobs, ...SERIES.endpoint, ...SERIES.metrics])];
 
 export default function Metrics() {
   const name = place.value.params.endpoint;
   const { endpoint, isReadable, error, health } = useEndpoint(name);
   const isCompared = place.value.query.get("compare") === "1";
-  const history = useHistory(endpoint?.id ?? null, ALL, isReadable && endpoint !== undefined);
+  const history = useHistory(endpoint?.id ?? null, [...ALL, "delayCells"], isReadable && endpoint !== undefined);
   const before = useHistoryBefore(endpoint?.id ?? null, ALL, isReadable && endpoint !== undefined && isCompared);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
   if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not read the metrics.</p><//>`;
-  return html`${head}<${HistoryCharts} history=${history} kinds=${KINDS} />
+  return html`${head}<${HistoryCharts} history=${history} kinds=${KINDS} hasMap />
     ${history.data && html`<${Figures} total=${history.data.total} before=${isCompared ? before.data?.total : undefined} isCompared=${isCompared} />`}`;
 }
 

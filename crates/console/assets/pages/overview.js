@@ -46,6 +46,8 @@ function Totals({ rows }) {
   };
   const today = new Date().toISOString().slice(0, 10);
   const bill = useRead(may.everything.value ? `/v1/billing/endpoints?bucketSize=day&startTime=${today}T00:00:00Z` : null, COST_MS).data;
+  const machines = useRead(may.everyRead.value ? "/v1/machines" : null, COST_MS).data;
+  const gpus = machines?.flatMap((/** @type {any} */ machine) => machine.gpus) ?? [];
   const ended = sum(({ times }) => times?.ended);
   const failed = sum(({ times }) => times?.failed);
   const cost = bill?.reduce((/** @type {number} */ total, /** @type {any} */ record) => total + record.amount, 0);
@@ -55,7 +57,8 @@ function Totals({ rows }) {
     <${Gauge} name="Completed" value=${rate(sum((row) => row.rate?.completed))} unit="a second" />
     <${Gauge} name="Failed" value=${count(failed)} unit=${`of the newest ${count(ended)}`} bad=${(failed ?? 0) > 0} />
     <${Gauge} name="Workers" value=${count(sum(({ health }) => workersOf(health)))} unit=${`of ${count(sum(({ endpoint }) => endpoint.workersMax))}`} />
-    ${bill && html`<${Gauge} name="Cost today" value=${cost.toFixed(2)} note="by the prices of the settings" />`}
+    ${gpus.length > 0 && html`<${Gauge} name="GPUs" value=${count(gpus.filter((/** @type {any} */ gpu) => gpu.worker).length)} unit=${`of ${count(gpus.length)}`} />`}
+    ${bill && html`<${Gauge} name="Cost today" value=${cost.toFixed(2)} note="at the set prices" />`}
   <//>`;
 }
 
@@ -101,7 +104,7 @@ function FirstEndpoint() {
     <p>An endpoint is a queue of jobs with the workers that run them. Three ways lead to the first one.</p>
     <p>Run a folder with a handler here, and change it while it runs:</p><${CodeLine} text="longshore dev examples/hello" />
     <p>Put a folder on this server:</p><${CodeLine} text="longshore deploy examples/hello" />
-    <p>Or create it with a template of your own:</p><${CodeLine} text="longshore endpoint create hello --template my-template" />
+    ${may.everything.value ? html`<p>Or make it here, from a command, an image or a template:</p><a class="button" href=${href("/new-endpoint")}>New endpoint</a>` : html`<p>Or create it with a template of your own:</p><${CodeLine} text="longshore endpoint create hello --template my-template" />`}
   <//>`;
 }
 

@@ -1,18 +1,22 @@
 // The playground of an endpoint: an input, run as a job, and what comes of it beside it.
-import { html, useEffect, useState } from "../dom.js";
+import { html, useEffect, useMemo, useState } from "../dom.js";
 import * as api from "../api.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
 import { useEndpoint } from "../fleet.js";
 import { shortId } from "../format.js";
 import { ENDED } from "../icons.js";
 import { faultOf } from "../json_fault.js";
+import { fieldsOf, formFault } from "../input_schema.js";
 import { parse, write } from "../json_text.js";
-import { clearRuns, keepRun, runsOf, whyNotKept } from "../playground_history.js";
+import { clearRuns, exampleOf, keepRun, runsOf, whyNotKept } from "../playground_history.js";
 import { may } from "../session.js";
+import { useRead } from "../store.js";
 import { Button, SureButton } from "../ui/button.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
+import { ChatBench } from "../ui/chat.js";
 import { CopyAs } from "../ui/copy_as.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { InputForm } from "../ui/input_form.js";
 import { JobView, useFollow, useLife } from "../ui/job_view.js";
 import { JobState } from "../ui/state.js";
 import { Age } from "../ui/time.js";
@@ -27,11 +31,20 @@ export default function Playground() {
   if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
   if (!may.jobs(endpoint.id)) return html`${head}<${Empty}><p>This key may not run jobs on this endpoint.</p><//>`;
-  return html`${head}<${Bench} key=${endpoint.id} endpoint=${endpoint} />`;
+  return html`${head}<${Views} key=${endpoint.id} endpoint=${endpoint} />`;
 }
 
-/** The input that an endpoint is tried with first. @param {any} endpoint */
-const exampleOf = (endpoint) => JSON.stringify(endpoint.example?.input ?? endpoint.example ?? { prompt: "a harbour at dawn" }, null, 2);
+/** The editor of an input, and for endpoints with models a chat. @param {{endpoint: any}} props */
+function Views({ endpoint }) {
+  const hasModels = (endpoint.models ?? []).length > 0;
+  // An endpoint without `models` can have one, too: a job that came over a route of OpenAI's clients shows it.
+  const asked = useRead(hasModels ? null : `/v2/${encodeURIComponent(endpoint.id)}/requests?limit=1&q=openai_route`, Infinity).data;
+  const isChat = place.value.query.get("tab") === "chat";
+  const hasChat = hasModels || isChat || asked?.requests.length > 0;
+  if (!hasChat) return html`<${Bench} endpoint=${endpoint} />`;
+  return html`<div class="play-views"><span class="switch" role="group" aria-label="Playground"><button type="button" aria-pressed=${!isChat} onClick=${() => setQuery({ tab: null })}>Job</button><button type="button" aria-pressed=${isChat} onClick=${() => setQuery({ tab: "chat" })}>Chat</button></span></div>
+    ${isChat ? html`<${ChatBench} endpoint=${endpoint} />` : html`<${Bench} endpoint=${endpoint} />`}`;
+}
 
 /**
  * The body that the form stands for, as JSON text: the input goes as it was typed, with all digits of its numbers.
@@ -55,6 +68,9 @@ function Bench({ endpoint }) {
   const [draft, setDraft] = useState(/** @type {Draft} */ ({ input: exampleOf(endpoint), timeoutS: "", ttlS: "", isLow: false, webhook: "" }));
   const [error, setError] = useState("");
   const [runs, setRuns] = useState(() => runsOf(endpoint.id));
+  const fields = useMemo(() => fieldsOf(endpoint.inputSchema), [endpoint.inputSchema]);
+  const [wrong, setWrong] = useState(/** @type {Record<string, string>} */ ({}));
+  const isForm = fields.length > 0 && query.get("view") !== "json" && faultOf(draft.input) === "";
   const path = `/v2/${encodeURIComponent(endpoint.id)}`;
   const set = (/** @type {Partial<Draft>} */ change) => {
     setDraft((before) => ({ ...before, ...change }));
@@ -76,7 +92,7 @@ function Bench({ endpoint }) {
     return () => stop.abort();
   }, [from]);
   const run = async () => {
-    const fault = faultOf(draft.input);
+    const fault = faultOf(draft.input) || (isForm ? formFault(fields, parse(draft.input), wrong) : "");
     if (fault) return setError(fault);
     try {
       const { id } = await api.json("POST", `${path}/run`, { rawBody: bodyOf(draft) });
@@ -95,18 +111,28 @@ function Bench({ endpoint }) {
     setRuns([]);
   };
   const choose = (/** @type {import("../playground_history.js").Run} */ chosen) => {
+    setWrong({});
     set({ input: chosen.input, timeoutS: chosen.timeoutS, ttlS: chosen.ttlS, isLow: chosen.isLow });
     setQuery({ job: chosen.job, from: null });
   };
+  const view = (/** @type {boolean} */ isJson) => {
+    setWrong({});
+    setError("");
+    setQuery({ view: isJson ? "json" : null });
+  };
+  const form = isForm ? html`<${InputForm} fields=${fields} text=${draft.input} wrong=${wrong} onInput=${(/** @type {string} */ input) => set({ input })} onWrong=${setWrong} />` : null;
   return html`<div class="bench">
-    <div class="stack bench-input"><${Editor} endpoint=${endpoint} draft=${draft} error=${error} onSet=${set} onRun=${run} /></div>
+    <div class="stack bench-input"><${Editor} endpoint=${endpoint} draft=${draft} error=${error} form=${form} onView=${fields.length > 0 ? view : null} onSet=${set} onRun=${run} /></div>
     <div class="stack bench-result">${job ? html`<${Result} key=${job} endpoint=${endpoint} id=${job} />` : html`<${Card} title="Result"><p class="dim">Run the input to see its job here: why it waits, its stream and its output.</p><//>`}</div>
     <div class="stack bench-runs"><${Runs} runs=${runs} current=${job} onChoose=${choose} onClear=${clear} /></div>
   </div>`;
 }
 
-/** @param {{endpoint: any, draft: Draft, error: string, onSet: (change: Partial<Draft>) => void, onRun: () => Promise<void>}} props */
-function Editor({ endpoint, draft, error, onSet, onRun }) {
+/**
+ * @param {{endpoint: any, draft: Draft, error: string, form: any, onView: ((isJson: boolean) => void) | null, onSet: (change: Partial<Draft>) => void, onRun: () => Promise<void>}} props
+ *   `form` is the form of the input where it is shown, `onView` changes between it and the JSON
+ */
+function Editor({ endpoint, draft, error, form, onView, onSet, onRun }) {
   const press = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void onRun();
   };
@@ -117,11 +143,12 @@ function Editor({ endpoint, draft, error, onSet, onRun }) {
   };
   const field = (/** @type {"timeoutS" | "ttlS"} */ name, /** @type {string} */ label, /** @type {string} */ none) => html`<div class="field"><label for=${`play-${name}`}>${label}</label><input id=${`play-${name}`} type="number" min="0" step="any" inputmode="decimal" placeholder=${none} value=${draft[name]} onInput=${(/** @type {any} */ event) => onSet({ [name]: event.target.value })} /></div>`;
   const call = { endpoint: endpoint.slug ?? endpoint.id, body: bodyOf(draft), input: draft.input.trim() };
-  return html`<${Card} title="Input" actions=${html`<${Button} kind="quiet small" disabled=${!isJson} why="The input is not a JSON object." onClick=${tidy}>Tidy<//>`}>
+  const views = onView && html`<span class="switch" role="group" aria-label="Input as"><button type="button" aria-pressed=${form !== null} aria-disabled=${isJson ? undefined : "true"} title=${isJson ? undefined : "The input is not a JSON object."} onClick=${() => isJson && onView(false)}>Form</button><button type="button" aria-pressed=${form === null} onClick=${() => onView(true)}>JSON</button></span>`;
+  return html`<${Card} title="Input" actions=${html`${!form && html`<${Button} kind="quiet small" disabled=${!isJson} why="The input is not a JSON object." onClick=${tidy}>Tidy<//>`}${views}`}>
     <div class="form" onKeyDown=${press}>
-      <div class="field"><label for="play-input">Input, a JSON object</label>
-        <textarea id="play-input" class="mono" rows="12" spellcheck=${false} value=${draft.input} aria-invalid=${error ? "true" : undefined} aria-describedby=${error ? "play-error" : undefined} onInput=${(/** @type {any} */ event) => onSet({ input: event.target.value })}></textarea>
-        ${error && html`<p id="play-error" class="field-error" role="alert">${error}</p>`}</div>
+      ${form ?? html`<div class="field"><label for="play-input">Input, a JSON object</label>
+        <textarea id="play-input" class="mono" rows="12" spellcheck=${false} value=${draft.input} aria-invalid=${error ? "true" : undefined} aria-describedby=${error ? "play-error" : undefined} onInput=${(/** @type {any} */ event) => onSet({ input: event.target.value })}></textarea></div>`}
+      ${error && html`<p id="play-error" class="field-error" role="alert">${error}</p>`}
       <div class="play-policy">${field("timeoutS", "Longest run, in s", "as the endpoint")}${field("ttlS", "Kept at most, in s", "24 h")}</div>
       <div class="field"><label for="play-webhook">Webhook</label><input id="play-webhook" type="url" autocomplete="off" spellcheck=${false} placeholder="none" value=${draft.webhook} onInput=${(/** @type {any} */ event) => onSet({ webhook: event.target.value })} /></div>
       <label class="play-check"><input type="checkbox" checked=${draft.isLow} onChange=${(/** @type {any} */ event) => onSet({ isLow: event.target.checked })} />Low priority: starts no worker</label>

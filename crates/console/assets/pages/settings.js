@@ -5,17 +5,16 @@ import { go, href, place } from "../router.js";
 import { count } from "../format.js";
 import { useEndpoint } from "../fleet.js";
 import { may } from "../session.js";
-import { effects, GROUPS, isSame, parsed, SETTINGS, shown, written } from "../settings.js";
+import { effects, GROUPS, isSame, parsed, patchOf, readRecord, SETTINGS, shown, written } from "../settings.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
 import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
-import { CodeLine } from "../ui/copy.js";
-import { serverUrl } from "../ui/copy_as.js";
 import { DeleteByName } from "../ui/delete_by_name.js";
 import { Dialog } from "../ui/dialog.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { toast } from "../ui/toast.js";
 import { Versions } from "../ui/versions.js";
+import { WorkerToken } from "../ui/worker_token.js";
 
 export default function SettingsPage() {
   const name = place.value.params.endpoint;
@@ -26,7 +25,7 @@ export default function SettingsPage() {
   if (!isReadable) return html`${head}<${Empty}><p>This key may not see the settings.</p><//>`;
   return html`${head}<${Settings} key=${endpoint.id} id=${endpoint.id} health=${health} />
     <${Versions} endpoint=${endpoint} />
-    ${endpoint.provider === "external" && may.change(endpoint.id) && html`<${Token} endpoint=${endpoint} />`}
+    ${endpoint.provider === "external" && may.change(endpoint.id) && html`<${WorkerToken} endpoint=${endpoint} />`}
     ${may.change(endpoint.id) && html`<${End} endpoint=${endpoint} health=${health} />`}`;
 }
 
@@ -45,7 +44,7 @@ function Settings({ id, health }) {
   const read = async () => {
     try {
       const { text, tag } = await api.tagged("GET", path);
-      setBase({ record: JSON.parse(text), tag });
+      setBase({ record: readRecord(text), tag });
       setError(null);
     } catch (failed) {
       setError(/** @type {api.ApiError} */ (failed));
@@ -110,10 +109,12 @@ function Field({ setting, record, defaultValue, text, fault, isOff, onSet }) {
   }
   const value = text ?? written(setting, record[name]);
   const input = (/** @type {any} */ event) => onSet(name, event.target.value);
-  const field = kind === "word"
+  const field = kind === "json"
+    ? html`<textarea id=${id} class="mono" rows="8" disabled=${isOff} spellcheck=${false} placeholder=${setting.orNone} aria-invalid=${fault ? "true" : undefined} aria-describedby=${`${id}-about`} value=${value} onInput=${input}></textarea>`
+    : kind === "word" || kind === "flag"
     ? html`<select id=${id} disabled=${isOff} aria-describedby=${`${id}-about`} value=${value} onChange=${input}>${setting.orNone && html`<option value="">${setting.orNone}</option>`}${words.map((word) => html`<option key=${word} value=${word}>${word}</option>`)}</select>`
     : html`<input id=${id} disabled=${isOff} autocomplete="off" spellcheck=${false} inputmode=${kind === "text" || kind === "texts" ? undefined : "decimal"} placeholder=${setting.orNone} aria-invalid=${fault ? "true" : undefined} aria-describedby=${`${id}-about`} value=${value} onInput=${input} />`;
-  return html`<div class="field"><label for=${id}>${setting.title} <span class="mono dim">${name}</span></label>${field}${about}</div>`;
+  return html`<div class=${kind === "json" ? "field settings-json" : "field"}><label for=${id}>${setting.title} <span class="mono dim">${name}</span></label>${field}${about}</div>`;
 }
 
 /**
@@ -126,7 +127,7 @@ function Review({ path, base, changes, health, onClose, onDone, onReread }) {
   const save = async () => {
     setError("");
     try {
-      await api.json("PATCH", path, { body: changes, headers: base.tag ? { "If-Match": base.tag } : {} });
+      await api.json("PATCH", path, { rawBody: patchOf(base.record, changes), headers: base.tag ? { "If-Match": base.tag } : {} });
       toast("The settings are saved.");
       onDone();
     } catch (failed) {
@@ -135,7 +136,7 @@ function Review({ path, base, changes, health, onClose, onDone, onReread }) {
       // Another has changed the endpoint: what it is now is shown beside what is to be saved.
       const { text, tag } = await api.tagged("GET", path);
       setOvertaken(true);
-      onReread({ record: JSON.parse(text), tag });
+      onReread({ record: readRecord(text), tag });
     }
     return undefined;
   };
@@ -143,15 +144,12 @@ function Review({ path, base, changes, health, onClose, onDone, onReread }) {
   const sentences = effects(base.record, changes, health);
   return html`<${Dialog} title="Save these changes?" wide onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Go back<//><${Button} kind="primary" disabled=${rows.length === 0} why="Nothing differs any more." onClick=${save}>Save<//>`}>
     ${isOvertaken && html`<${Alert} tone="warn" title="This endpoint was changed meanwhile" level=${3}><p>“Now” is what it is at present. Saving changes it to what you entered.</p><//>`}
-    <div class="table-box"><table class="table"><thead><tr><th scope="col">Setting</th><th scope="col">Now</th><th scope="col">Then</th></tr></thead>
-      <tbody>${rows.map((setting) => html`<tr key=${setting.name}><th scope="row">${setting.title} <span class="mono dim">${setting.name}</span></th><td class="tone-failed">${shown(setting, base.record[setting.name])}</td><td class="tone-completed">${shown(setting, changes[setting.name])}</td></tr>`)}</tbody></table></div>
+    <div class="table-box" tabindex="0"><table class="table"><thead><tr><th scope="col">Setting</th><th scope="col">Now</th><th scope="col">Then</th></tr></thead>
+      <tbody>${rows.map((setting) => html`<tr key=${setting.name}><th scope="row">${setting.title} <span class="mono dim">${setting.name}</span></th><td class=${setting.kind === "json" ? "tone-failed mono settings-value" : "tone-failed"}>${shown(setting, base.record[setting.name])}</td><td class=${setting.kind === "json" ? "tone-completed mono settings-value" : "tone-completed"}>${shown(setting, changes[setting.name])}</td></tr>`)}</tbody></table></div>
     ${sentences.length > 0 && html`<ul class="plain">${sentences.map((sentence) => html`<li key=${sentence}>${sentence}</li>`)}</ul>`}
     ${error && html`<p class="field-error" role="alert">${error}</p>`}
   <//>`;
 }
-
-/** How workers from elsewhere get their token. @param {{endpoint: any}} props */
-const Token = ({ endpoint }) => html`<${Card} title="Worker token"><p>Workers of this endpoint are external. This gives the variables that one needs:</p><${CodeLine} text=${`curl -X POST ${serverUrl()}/v1/endpoints/${endpoint.slug ?? endpoint.id}/worker-token -H "Authorization: Bearer $LONGSHORE_API_KEY"`} /><//>`;
 
 /** @param {{endpoint: any, health: any}} props */
 function End({ endpoint, health }) {

@@ -4,6 +4,7 @@ import { href, place, setQuery } from "../router.js";
 import { count, percent } from "../format.js";
 import { GROUPINGS, RANGES, bucketName, bucketsOf, csv, forecast, money, sumsOf, workerTime } from "../billing.js";
 import { useEndpointList } from "../fleet.js";
+import { saveFile } from "../csv.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Bars } from "../ui/bars.js";
@@ -110,9 +111,5 @@ function Groups({ sums, grouping, names }) {
 
 /** @param {BillingRecord[]} records */
 function download(records) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([csv(records)], { type: "text/csv" }));
-  link.download = "longshore-usage.csv";
-  link.click();
-  URL.revokeObjectURL(link.href);
+  saveFile("longshore-usage.csv", [csv(records)], "text/csv");
 }

@@ -11,6 +11,7 @@ import { Button } from "../ui/button.js";
 import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
 import { Dialog } from "../ui/dialog.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { Menu } from "../ui/menu.js";
 import { Age, Moment } from "../ui/time.js";
 import { attempt, toast } from "../ui/toast.js";
 import { WebhookSecrets } from "../ui/webhook_secrets.js";
@@ -18,6 +19,8 @@ import { WebhookSecrets } from "../ui/webhook_secrets.js";
 const READ_MS = 5000;
 const PAGE = 200;
 const STATES = /** @type {[string, string | null][]} */ ([["All", null], ["Failed", "FAILED"], ["Pending", "PENDING"], ["Delivered", "DELIVERED"]]);
+/** Which failed calls are delivered again: those that were tried in this time, in ms. */
+const SINCE = /** @type {[string, number | null][]} */ ([["Of the last 15 min", 900000], ["Of the last hour", 3600000], ["Of the last 24 h", 86400000], ["All", null]]);
 const SHOWN = /** @type {Record<string, {icon: string, word: string, tone: string}>} */ ({
   DELIVERED: { icon: "completed", word: "Delivered", tone: "completed" },
   PENDING: { icon: "queued", word: "Pending", tone: "queued" },
@@ -52,14 +55,15 @@ function Calls({ path, endpointOf, again, isOfAll = false }) {
   const read = `${path}?limit=${PAGE}${state ? `&state=${state}` : ""}`;
   const { data, error } = useRead(read, READ_MS);
   const [opened, setOpened] = useState(/** @type {any} */ (null));
-  const all = () => attempt(async () => {
-    const { redelivered, gone } = await api.json("POST", `${again}/redeliver`);
+  const deliverAll = (/** @type {number | null} */ ms) => attempt(async () => {
+    const since = ms === null ? "" : `?since=${new Date(Date.now() - ms).toISOString()}`;
+    const { redelivered, gone } = await api.json("POST", `${again}/redeliver${since}`);
     refresh(path);
     toast(`${count(redelivered)} ${redelivered === 1 ? "call is" : "calls are"} delivered again${gone > 0 ? `; ${count(gone)} cannot be, because their jobs are gone` : ""}.`);
   }, "");
   const chips = html`<div class="chips" role="group" aria-label="State">${STATES.map(([word, value]) => html`<button type="button" key=${word} class="chip" aria-pressed=${state === value} onClick=${() => setQuery({ state: value })}>${word}</button>`)}</div>`;
   const hasFailed = data?.webhooks.some((/** @type {any} */ call) => call.state === "FAILED");
-  const actions = html`${chips}${again && hasFailed && html`<${Button} kind="small" icon="retry" onClick=${all}>Deliver all failed ones again<//>`}`;
+  const actions = html`${chips}${again && hasFailed && html`<${Menu} kind="small" icon="retry" label="Deliver failed ones again" items=${SINCE.map(([name, ms]) => ({ name, act: () => deliverAll(ms) }))} />`}`;
   return html`<${Paused} receivers=${data?.pausedReceivers ?? []} />
     <${Card} title="Calls" note=${data && note(data)} flush actions=${actions}>
       ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(path)} />` : !data ? html`<${Loading} rows=${6} />` : html`<${Table} calls=${data.webhooks} endpointOf=${endpointOf} isOfAll=${isOfAll} hasState=${state !== null} onOpen=${setOpened} />`}
@@ -106,7 +110,7 @@ function Row({ call, endpoint, isOfAll, onOpen }) {
     <td class="opt2 mono">${call.event}</td><td class="opt2 mono one-line" title=${visible(call.receiver)}>${visible(call.receiver)}</td>
     <td class="num">${count(last?.attempt ?? 0)}</td><td class="opt one-line" title=${last?.error ? visible(last.error) : undefined}>${answerOf(last)}</td>
     <td class="dim"><${Age} at=${last?.at} /></td>
-    <td class="acts"><${Button} kind="quiet small" label=${`Show the attempts for ${shortId(call.job)}`} onClick=${() => onOpen(call)}>Attempts<//>${may.jobs(endpoint.id) && call.state !== "PENDING" && html`<${Button} kind="quiet small" label=${`Deliver ${shortId(call.job)} again`} onClick=${() => deliver(call, endpoint)}>Deliver again<//>`}</td>
+    <td class="acts"><${Button} kind="quiet small" label=${`Show the attempts for ${shortId(call.job)}`} onClick=${() => onOpen(call)}>Attempts<//>${may.jobs(endpoint.id) && call.state !== "PENDING" && html`<${Button} kind="quiet small" label=${`Deliver again ${shortId(call.job)}`} onClick=${() => deliver(call, endpoint)}>Deliver again<//>`}</td>
   </tr>`;
 }
 

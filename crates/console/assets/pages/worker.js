@@ -1,9 +1,10 @@
-// One worker: what it does or how it ended, and what it printed.
+// One worker: what it does or how it ended, its jobs over time, what it uses, and what it printed.
 import { html } from "../dom.js";
 import { endpointPath, href, place } from "../router.js";
-import { count, duration } from "../format.js";
+import { count, duration, rate, size } from "../format.js";
 import { useEndpoint } from "../fleet.js";
 import { Icon } from "../icons.js";
+import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { causeOf, exitOf } from "../worker_actions.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
@@ -11,6 +12,8 @@ import { Id } from "../ui/copy.js";
 import { NoEndpoint } from "../ui/endpoint_head.js";
 import { LogLines } from "../ui/log_lines.js";
 import { Age, Moment } from "../ui/time.js";
+import { WorkerJobs } from "../ui/worker_jobs.js";
+import { WorkerResources } from "../ui/worker_resources.js";
 import { Jobs, lived, WorkerButtons, WorkerState, workersPath } from "../ui/worker_table.js";
 
 const READ_MS = 3000;
@@ -28,6 +31,8 @@ export default function WorkerPage() {
       ${worker.status === "EXITED" ? html`<${Exit} worker=${worker} />` : html`<span><${WorkerState} worker=${worker} /></span>`}
       <div class="acts"><${WorkerButtons} row=${{ endpoint, worker }} /></div></div>
     <${Card} title="Details"><${Details} endpoint=${endpoint} worker=${worker} /><//>
+    ${may.requests(endpoint.id) && html`<${WorkerJobs} endpoint=${endpoint} worker=${worker} />`}
+    ${worker.status !== "EXITED" && html`<${WorkerResources} worker=${worker} at=${workers.at} />`}
     <${LogLines} endpoint=${endpoint} filter=${{ worker: worker.id }} title="Log" />`;
 }
 
@@ -51,6 +56,8 @@ function Details({ endpoint, worker }) {
   if (worker.status === "EXITED") facts.push(["Ended", html`<${Moment} at=${worker.endedAt} /> <span class="dim">after ${duration(lived(worker))}</span>`]);
   else facts.push(["Jobs", html`<${Jobs} endpoint=${endpoint} worker=${worker} />`], ["Last heard", html`<${Age} at=${worker.lastHeardAt} />`]);
   facts.push(["Jobs done", count(worker.jobsDone)]);
+  if (worker.rssBytes !== undefined) facts.push(["Memory", size(worker.rssBytes)]);
+  if (worker.cpuRatio !== undefined) facts.push(["Processors", `${rate(worker.cpuRatio)} busy`]);
   if (worker.costPerHr) facts.push(["Cost", `${worker.costPerHr.toFixed(2)} an hour`]);
   if (worker.unenforcedLimits) facts.push(["Limits", worker.unenforcedLimits]);
   return html`<dl class="kv">${facts.map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl>`;

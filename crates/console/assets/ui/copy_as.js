@@ -1,9 +1,9 @@
 // "Copy as": the same call as curl, Python, JavaScript and a command line. It never contains a key.
-import { html, useEffect, useRef, useState } from "../dom.js";
+import { html } from "../dom.js";
 import { base } from "../router.js";
 import { me } from "../session.js";
-import { Icon } from "../icons.js";
 import { copy } from "./copy.js";
+import { Menu } from "./menu.js";
 import { toast } from "./toast.js";
 
 /**
@@ -30,7 +30,7 @@ const bodyOf = (call) => call.body ?? `{"input":${inputOf(call)}}`;
 const isPlain = (call) => bodyOf(call) === `{"input":${inputOf(call)}}`;
 
 /** JSON text of ASCII alone is a literal in JavaScript, and inside a text in Python. @param {string} text */
-const ascii = (text) => text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+export const ascii = (text) => text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 /** @type {{name: string, of: (call: Call) => string}[]} */
 export const FORMS = [
@@ -52,39 +52,12 @@ export const FORMS = [
   },
 ];
 
-/** @param {{call: Call, label?: string}} props */
-export function CopyAs({ call, label = "Copy as" }) {
-  const [isOpen, setOpen] = useState(false);
-  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
-  useEffect(() => {
-    if (!isOpen) return undefined;
-    /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector("button[role=menuitem]"))?.focus();
-    const leave = (/** @type {Event} */ event) => {
-      const isOutside = event.type === "pointerdown" && !box.current?.contains(/** @type {Node} */ (event.target));
-      if (isOutside || (event instanceof KeyboardEvent && event.key === "Escape")) setOpen(false);
-    };
-    document.addEventListener("pointerdown", leave);
-    document.addEventListener("keydown", leave);
-    return () => {
-      document.removeEventListener("pointerdown", leave);
-      document.removeEventListener("keydown", leave);
-    };
-  }, [isOpen]);
+/** @param {{call: Call, label?: string, forms?: {name: string, of: (call: Call) => string}[]}} props */
+export function CopyAs({ call, label = "Copy as", forms = FORMS }) {
   const choose = async (/** @type {{name: string, of: (call: Call) => string}} */ form) => {
-    setOpen(false);
     await copy(form.of(call));
     toast(`Copied as ${form.name}. It reads the key from LONGSHORE_API_KEY.`);
   };
-  const move = (/** @type {KeyboardEvent} */ event) => {
-    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-    if (!step) return;
-    event.preventDefault();
-    const items = [...(box.current?.querySelectorAll("button[role=menuitem]") ?? [])];
-    const at = items.indexOf(/** @type {Element} */ (document.activeElement));
-    /** @type {HTMLElement} */ (items[(at + step + items.length) % items.length]).focus();
-  };
-  return html`<div class="menu-box" ref=${box}>
-    <button type="button" class="button" aria-haspopup="menu" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}><${Icon} name="copy" />${label}<${Icon} name="down" /></button>
-    ${isOpen && html`<div class="menu" role="menu" aria-label=${label} onKeyDown=${move}>${FORMS.filter((form) => form.name !== "longshore" || isPlain(call)).map((form) => html`<button type="button" role="menuitem" key=${form.name} onClick=${() => choose(form)}>${form.name}</button>`)}</div>`}
-  </div>`;
+  const items = forms.filter((form) => form.name !== "longshore" || isPlain(call)).map((form) => ({ name: form.name, act: () => choose(form) }));
+  return html`<${Menu} label=${label} icon="copy" items=${items} />`;
 }

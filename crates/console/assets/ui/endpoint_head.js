@@ -7,6 +7,7 @@ import { count } from "../format.js";
 import { Icon } from "../icons.js";
 import { Button } from "./button.js";
 import { CopyAs } from "./copy_as.js";
+import { isForwarded } from "./forwarded.js";
 import { useKeys } from "./keys.js";
 import { RunDialog } from "./run_dialog.js";
 import { EndpointStateTag, endpointState } from "./state.js";
@@ -18,16 +19,17 @@ export function EndpointHead({ endpoint, health, isReadable }) {
   const path = endpointPath(endpoint);
   // The playground has these two for the input that is typed there.
   const isBench = place.value.page === "playground";
+  const isLb = isForwarded(endpoint, health);
   const tabs = [
     { name: "Overview", path, current: place.value.page === "endpoint" },
-    { name: "Requests", path: `${path}/requests`, current: place.value.page === "requests", count: health && health.jobs.inQueue + health.jobs.inProgress },
-    ...(may.jobs(endpoint.id) ? [{ name: "Playground", path: `${path}/playground`, current: place.value.page === "playground", count: null }] : []),
+    ...(!isLb && (may.requests(endpoint.id) || !isReadable) ? [{ name: "Requests", path: `${path}/requests`, current: place.value.page === "requests", count: health && health.jobs.inQueue + health.jobs.inProgress }] : []),
+    ...(!isLb && may.jobs(endpoint.id) ? [{ name: "Playground", path: `${path}/playground`, current: place.value.page === "playground", count: null }] : []),
     ...(isReadable
       ? [
           { name: "Workers", path: `${path}/workers`, current: place.value.page === "workers", count: health && health.workers.idle + health.workers.running + health.workers.initializing },
           { name: "Logs", path: `${path}/logs`, current: place.value.page === "logs", count: null },
           { name: "Metrics", path: `${path}/metrics`, current: place.value.page === "metrics", count: null },
-          { name: "Webhooks", path: `${path}/webhooks`, current: place.value.page === "webhooks", count: null },
+          ...(isLb ? [] : [{ name: "Webhooks", path: `${path}/webhooks`, current: place.value.page === "webhooks", count: null }]),
           { name: "Settings", path: `${path}/settings`, current: place.value.page === "settings", count: null },
         ]
       : []),
@@ -50,8 +52,8 @@ export function EndpointHead({ endpoint, health, isReadable }) {
       ${isReadable && html`<p class="sub"><span class="mono">${name}</span><span>version ${endpoint.version}</span><span>${endpoint.workersMin}–${endpoint.workersMax} workers</span></p>`}
       <div class="acts">
         ${isReadable && may.change(endpoint.id) && html`<${Button} kind="quiet" icon=${isPaused ? "play" : "pause"} onClick=${() => attempt(() => (isPaused ? resume(endpoint) : pause(endpoint)), isPaused ? `${endpoint.name} runs again.` : `${endpoint.name} is paused: running jobs finish, others wait.`)}>${isPaused ? "Resume" : "Pause"}<//>`}
-        ${!isBench && html`<${CopyAs} call=${{ endpoint: name, input: endpoint.example ?? {} }} />`}
-        ${!isBench && may.jobs(endpoint.id) && html`<${Button} kind="primary" icon="play" onClick=${() => setRunning(true)}>Run a job<//>`}
+        ${!isBench && !isLb && html`<${CopyAs} call=${{ endpoint: name, input: endpoint.example ?? {} }} />`}
+        ${!isBench && !isLb && may.jobs(endpoint.id) && html`<${Button} kind="primary" icon="play" onClick=${() => setRunning(true)}>Run a job<//>`}
       </div>
     </div>
     <nav class="tabs" aria-label="Pages of this endpoint">${tabs.map((tab) => html`<a key=${tab.name} href=${href(tab.path)} aria-current=${tab.current ? "page" : undefined}>${tab.name}${tab.count ? html`<span class="count">${count(tab.count)}</span>` : null}</a>`)}</nav>

@@ -2,18 +2,19 @@
 import { html } from "../dom.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
 import { count, duration, percent } from "../format.js";
-import { columns } from "../history.js";
+import { useLastHalfHour } from "../fleet.js";
 import { Icon } from "../icons.js";
 import { Sparkline } from "./chart.js";
 import { EndpointStateTag, endpointState } from "./state.js";
 
-/** @typedef {import("../fleet.js").Row} Row */
+/** @typedef {import("../fleet.js").Row & {past?: {completed: (number | null)[], oldestMs: number | null}}} Row */
 
 /** @type {{name: string, title: string, isNumber: boolean, cls: string, of: (row: Row) => string | number | null, note?: string}[]} */
 const COLUMNS = [
   { name: "name", title: "Endpoint", isNumber: false, cls: "", of: ({ endpoint }) => endpoint.name.toLowerCase() },
   { name: "state", title: "State", isNumber: false, cls: "", of: ({ endpoint, health }) => endpointState(endpoint, health)?.word ?? "" },
   { name: "waiting", title: "Waiting", isNumber: true, cls: "", of: ({ health }) => health?.jobs.inQueue ?? null },
+  { name: "oldest", title: "Oldest", isNumber: true, cls: "opt", of: ({ health, past }) => (health?.jobs.inQueue > 0 ? (past?.oldestMs ?? null) : null), note: "How long the oldest waiting job has waited" },
   { name: "running", title: "Running", isNumber: true, cls: "opt2", of: ({ health }) => health?.jobs.inProgress ?? null },
   { name: "delay", title: "Delay p95", isNumber: true, cls: "opt", of: ({ times }) => times?.delayP95 ?? null, note: "Of the newest 50 jobs" },
   { name: "run", title: "Run p50", isNumber: true, cls: "opt", of: ({ times }) => times?.runP50 ?? null, note: "Of the newest 50 jobs" },
@@ -37,8 +38,10 @@ export function sorted(rows, by) {
   return [...rows].sort(compare);
 }
 
-/** @param {{rows: Row[]}} props */
-export function EndpointTable({ rows }) {
+/** @param {{rows: import("../fleet.js").Row[]}} props */
+export function EndpointTable({ rows: known }) {
+  const past = useLastHalfHour();
+  const rows = known.map((row) => ({ ...row, past: past.get(row.endpoint.id) }));
   const by = place.value.query.get("sort") ?? "name";
   return html`<div class="table-box"><table class="table">
     <thead><tr>
@@ -48,26 +51,30 @@ export function EndpointTable({ rows }) {
         return html`<th key=${name} scope="col" class=${`${isNumber ? "num" : ""} ${cls}`} aria-sort=${isBy ? (by.startsWith("-") ? "descending" : "ascending") : undefined} title=${note}>
           <button type="button" class="sort" onClick=${() => setQuery({ sort: next === "name" ? null : next })}>${title}${isBy && html`<${Icon} name=${by.startsWith("-") ? "down" : "up"} />`}</button></th>`;
       })}
-      <th scope="col" class="opt">Completed a second</th>
+      <th scope="col" class="opt">Completed in 30 min</th>
     </tr></thead>
     <tbody>${sorted(rows, by).map((row) => html`<${EndpointRow} key=${row.endpoint.id} row=${row} />`)}</tbody>
   </table></div>`;
 }
 
+/** @param {(number | null)[] | undefined} values */
+const sumOf = (values) => (values ? values.reduce((/** @type {number} */ sum, value) => sum + (value ?? 0), 0) : null);
+
 /** @param {{row: Row}} props */
 function EndpointRow({ row }) {
-  const { endpoint, health, times } = row;
+  const { endpoint, health, times, past } = row;
   const workers = workersOf(health);
   const failed = times?.ended ? times.failed / times.ended : null;
   return html`<tr>
     <th scope="row"><a class="row-link" href=${href(endpointPath(endpoint))}>${endpoint.name}</a> <span class="mono dim slug">${endpoint.slug ?? endpoint.id}</span></th>
     <td><${EndpointStateTag} state=${endpointState(endpoint, health)} /></td>
     <td class="num">${count(health?.jobs.inQueue)}</td>
+    <td class="num opt">${health?.jobs.inQueue > 0 && past?.oldestMs ? duration(past.oldestMs) : "–"}</td>
     <td class="num opt2">${count(health?.jobs.inProgress)}</td>
     <td class="num opt">${duration(times?.delayP95)}</td>
     <td class="num opt">${duration(times?.runP50)}</td>
     <td class=${failed ? "num opt tone-failed" : "num opt"}>${failed === null ? "–" : `${percent(failed)} %`}</td>
     <td class="num opt2">${count(workers)} <span class="dim">/ ${endpoint.workersMax}</span></td>
-    <td class="opt"><${Sparkline} values=${columns([endpoint.id], 4000).completed.slice(-60)} label=${`Completed a second, ${endpoint.name}`} /></td>
+    <td class="opt"><${Sparkline} values=${past?.completed ?? []} label=${`Completed in the last 30 minutes, ${endpoint.name}: ${count(sumOf(past?.completed))}`} /></td>
   </tr>`;
 }

@@ -23,7 +23,7 @@ const GROUPS = [
     title: "",
     items: [
       { path: "/", name: "Overview", icon: "home", pages: ["overview"], isShown: () => true },
-      { path: "/endpoints", name: "Endpoints", icon: "endpoints", pages: ["endpoints"], isShown: () => true },
+      { path: "/endpoints", name: "Endpoints", icon: "endpoints", pages: ["endpoints", "new_endpoint"], isShown: () => true },
       { path: "/requests", name: "Requests", icon: "requests", pages: ["requests", "request"], isShown: () => true },
       { path: "/workers", name: "Workers", icon: "workers", pages: ["workers"], isShown: () => may.readsAny.value },
       { path: "/webhooks", name: "Webhooks", icon: "webhook", pages: ["webhooks"], isShown: () => may.readsAny.value },
@@ -94,7 +94,7 @@ function Who() {
 function Crumbs() {
   const { page, params } = place.value;
   const endpoint = useRead(params.endpoint && may.readsAny.value ? `/v1/endpoints/${encodeURIComponent(params.endpoint)}` : null, 10000).data;
-  const names = /** @type {Record<string, string>} */ ({ overview: "Overview", endpoints: "Endpoints", requests: "Requests", workers: "Workers", api_keys: "API keys", audit: "Audit log", templates: "Templates", volumes: "Volumes", registries: "Registries", webhooks: "Webhooks", machines: "Machines", usage: "Usage and cost", health: "Health", not_found: "Not found" });
+  const names = /** @type {Record<string, string>} */ ({ overview: "Overview", endpoints: "Endpoints", new_endpoint: "New endpoint", requests: "Requests", workers: "Workers", api_keys: "API keys", audit: "Audit log", templates: "Templates", volumes: "Volumes", registries: "Registries", webhooks: "Webhooks", machines: "Machines", usage: "Usage and cost", health: "Health", not_found: "Not found" });
   const tabs = /** @type {Record<string, string>} */ ({ settings: "Settings", playground: "Playground", metrics: "Metrics", webhooks: "Webhooks" });
   /** @type {{name: string, path?: string, mono?: boolean}[]} */
   const parts = [];

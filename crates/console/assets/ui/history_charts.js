@@ -5,6 +5,7 @@ import { utc } from "../prefs.js";
 import { perSecond, zoom } from "../timeline.js";
 import { Failed } from "./card.js";
 import { Chart } from "./chart.js";
+import { HeatMap } from "./heat_map.js";
 import { RangePicker } from "./range_picker.js";
 import { refresh } from "../store.js";
 
@@ -91,6 +92,7 @@ const KINDS = {
     ],
   },
   chunks: { title: "Stream chunks a second", unit: rate, lines: (history) => [{ name: "chunks", tone: "running", values: sum(history, "chunks"), isFilled: true }] },
+  gpus: { title: "GPUs of workers", unit: rate, lines: ({ series, stepMs }) => [{ name: "held", tone: "accent", values: series.gpuMs.map((value) => (value === null ? null : value / stepMs)), isFilled: true }] },
   starts: { title: "Cold starts", unit: duration, lines: ({ series }) => half("accent", series.startP50Ms, series.startP95Ms) },
 };
 
@@ -115,9 +117,10 @@ const half = (tone, p50, p95) => [
 ];
 
 /**
- * @param {{history: {data: History | undefined, error: any, path: string}, kinds: string[]}} props
+ * @param {{history: {data: History | undefined, error: any, path: string}, kinds: string[], hasMap?: boolean}} props
+ *   `hasMap`: the delays are shown as a map, too
  */
-export function HistoryCharts({ history, kinds }) {
+export function HistoryCharts({ history, kinds, hasMap = false }) {
   const { data, error, path } = history;
   if (error && !data) return html`<${RangePicker} /><${Failed} error=${error} onRetry=${() => refresh(path)} />`;
   if (!data) return html`<${RangePicker} /><div class="two">${kinds.map((kind) => html`<${Chart} key=${kind} title=${KINDS[kind].title} t=${[]} lines=${[]} empty=" " />`)}</div>`;
@@ -128,5 +131,5 @@ export function HistoryCharts({ history, kinds }) {
   const isAll = data.missingBefore === data.to;
   return html`<${RangePicker} note=${isAll ? "No data in this time range." : missing ? `No data before ${missing}.` : `Each point is ${duration(data.stepMs)}.`} />
     <div class="two">${kinds.map((kind) => html`<${Chart} key=${kind} title=${KINDS[kind].title} t=${t} lines=${KINDS[kind].lines(data)} unit=${KINDS[kind].unit} span=${span} marks=${marks}
-      onZoom=${(/** @type {number} */ from, /** @type {number} */ to) => zoom(from * 1000, to * 1000)} empty=${isAll ? "No data in this time range." : "Nothing of this kind in this time range."} />`)}</div>`;
+      onZoom=${(/** @type {number} */ from, /** @type {number} */ to) => zoom(from * 1000, to * 1000)} empty=${isAll ? "No data in this time range." : "Nothing of this kind in this time range."} />`)}${hasMap && html`<${HeatMap} title="How long jobs waited" t=${t} cells=${data.series.delayCells ?? []} />`}</div>`;
 }

@@ -36,9 +36,17 @@ export function Details({ endpoint, job }) {
     ["Low priority", job.policy?.lowPriority ? "yes: it starts no worker" : null],
     ["Input", job.inputBytes === undefined ? null : size(job.inputBytes)],
     ["Output", job.outputBytes === undefined || job.outputBytes === null ? null : size(job.outputBytes)],
-    ["Trace", job.traceparent ? html`<span class="mono">${job.traceparent.split("-")[1]}</span>` : null],
+    ["Trace", trace(job)],
   ];
   return html`<${Card} title="Details"><dl class="kv">${facts.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl><//>`;
+}
+
+/** The trace of a job, with a link to the tool that shows it. @param {any} job */
+function trace(job) {
+  if (!job.traceparent) return null;
+  const id = job.traceparent.split("-")[1];
+  if (!/^https?:\/\//.test(job.traceUrl ?? "")) return html`<span class="mono">${id}</span>`;
+  return html`<a class="mono" href=${job.traceUrl} target="_blank" rel="noopener noreferrer">${id}</a>`;
 }
 
 const STATES = /** @type {Record<string, string>} */ ({ delivered: "completed", succeeded: "completed", failed: "failed", pending: "queued" });

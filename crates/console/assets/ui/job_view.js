@@ -13,6 +13,7 @@ import { Viewer } from "./viewer.js";
 import { WhyWaits } from "./why_waits.js";
 
 const LIFE_MS = 5000;
+const OUTPUT = ',"output":';
 
 /**
  * Follows a job while a component shows it.
@@ -62,6 +63,12 @@ export function JobView({ endpoint, job, text, follow, onAgain }) {
 
 /** The output as it was written, or null. @param {string} text the record */
 function outputText(text) {
-  const node = member(parse(text), "output");
+  const record = parse(text);
+  if (!record) {
+    // It is nested too deeply for a tree. The server writes the output last, and no text before it can contain this.
+    const at = text.indexOf(OUTPUT);
+    return at < 0 ? null : text.slice(at + OUTPUT.length, text.lastIndexOf("}"));
+  }
+  const node = member(record, "output");
   return node && !(node.kind === "array" && node.items.length === 0) ? write(node) : null;
 }

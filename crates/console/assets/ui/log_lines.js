@@ -12,7 +12,7 @@ import { Card, Failed, Loading } from "./card.js";
 
 /** Lines that have nodes; older ones are a press away. */
 const SHOWN_STEP = 1000;
-/** Within so many pixels of the end, one reads the newest lines. */
+/** A reader at most this many pixels above the end follows the newest lines. */
 const END_PX = 40;
 
 /**

@@ -16,7 +16,7 @@ const TIMES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 1500
 const DRAG_MIN = 8;
 
 /** The value of a colour in tokens.css. @param {string} name */
-const token = (name) => {
+export const token = (name) => {
   const probe = document.createElement("i");
   probe.style.color = `var(--${name})`;
   document.body.append(probe);
@@ -26,7 +26,7 @@ const token = (name) => {
 };
 
 /** A moment on an axis: the date where the range has several days. @param {number} at in seconds @param {number} seconds the range */
-const tick = (at, seconds) => {
+export const tick = (at, seconds) => {
   const text = dateTime(at * 1000, { utc: utc.value });
   if (seconds > 2 * 86400) return `${text.slice(5, 10)} ${text.slice(11, 16)}`;
   return seconds > 600 ? text.slice(11, 16) : text.slice(11);

@@ -1,18 +1,15 @@
 // The list of requests as a grid: rows, the pill for news, the row of the keyboard, and selection.
 import { html, useEffect, useRef, useState } from "../dom.js";
 import { endpointPath, go } from "../router.js";
-import * as api from "../api.js";
-import { count, duration, moment, ago, shortId } from "../format.js";
-import { ENDED } from "../icons.js";
-import { may } from "../session.js";
+import { count, duration, moment, ago, shortId, size } from "../format.js";
 import { now } from "../store.js";
 import { Button } from "./button.js";
 import { Icon } from "../icons.js";
 import { JobBar, timesOf } from "./job_bar.js";
 import { useKeys } from "./keys.js";
-import { Dialog } from "./dialog.js";
+import { BulkBar } from "./bulk.js";
+import { DownloadButtons } from "./download.js";
 import { JobState } from "./state.js";
-import { toast } from "./toast.js";
 import { VirtualRows } from "./virtual_rows.js";
 
 const LOAD_BEFORE_END = 60;
@@ -31,27 +28,32 @@ function useMedia(query) {
 const PHONE = matchMedia("(max-width: 760px)");
 const TOUCH = matchMedia("(pointer: coarse)");
 
-/** @param {{list: import("../request_list.js").RequestList, isOfAll: boolean}} props */
-export function RequestGrid({ list, isOfAll }) {
+/** The further columns: their headings and widths. @type {Record<string, {title: string, width: string, cls: string}>} */
+const FURTHER = {
+  key: { title: "Key", width: "132px", cls: "opt mono" },
+  size: { title: "In, out", width: "128px", cls: "opt num" },
+  webhook: { title: "Webhook", width: "84px", cls: "opt" },
+};
+const CALLS = /** @type {Record<string, [string, string]>} */ ({ DELIVERED: ["accepted", ""], PENDING: ["pending", "tone-queued"], FAILED: ["given up", "tone-failed"] });
+
+/** @param {{list: import("../request_list.js").RequestList, isOfAll: boolean, columns: string[], matching: number | null, download: ReturnType<typeof import("./download.js").useDownload>}} props */
+export function RequestGrid({ list, isOfAll, columns: further, matching, download }) {
   // The list is changed in place: its version says that it has.
   const version = list.version.value;
   const isPhone = useMedia(PHONE);
   const isTouch = useMedia(TOUCH);
   const rowHeight = isPhone ? 58 : isTouch ? 44 : 36;
   const [at, setAt] = useState(-1);
-  const [chosen, setChosen] = useState(/** @type {Set<string>} */ (new Set()));
+  const { selection } = list;
   const total = list.rows.length;
   const added = useAdded(list);
   const open = (/** @type {number} */ index) => {
     const row = list.rows[index];
     if (row) go(`${endpointPath(row.endpoint)}/requests/${row.job.id}`);
   };
-  const choose = (/** @type {number} */ index) => {
-    const id = list.rows[index]?.job.id;
-    if (!id) return;
-    const next = new Set(chosen);
-    if (!next.delete(id)) next.add(id);
-    setChosen(next);
+  const choose = (/** @type {number} */ index, isRange = false) => {
+    selection.press(list.rows, index, isRange);
+    setAt(index);
   };
   const step = (/** @type {number} */ by) => setAt(Math.max(0, Math.min(total - 1, at + by)));
   useKeys([
@@ -59,7 +61,8 @@ export function RequestGrid({ list, isOfAll }) {
     { key: "k", does: "The row before", act: () => step(-1) },
     { key: "Enter", does: "Open the row", act: () => open(at) },
     { key: "x", does: "Choose the row", act: () => choose(at) },
-    { key: "Escape", does: "Choose none", act: () => setChosen(new Set()) },
+    { key: "X", does: "Choose the rows from the last one on", act: () => choose(at, true) },
+    { key: "Escape", does: "Choose none", act: () => selection.none() },
   ]);
   const seen = (/** @type {number} */ first, /** @type {number} */ end, /** @type {boolean} */ isTop) => {
     list.isAtTop = isTop;
@@ -68,22 +71,24 @@ export function RequestGrid({ list, isOfAll }) {
     if (end > total - LOAD_BEFORE_END) void list.more();
   };
   const row = (/** @type {number} */ index, /** @type {string} */ transform) =>
-    html`<${Row} row=${list.rows[index]} version=${version} index=${index} transform=${transform} isOfAll=${isOfAll} isAt=${index === at || chosen.has(list.rows[index]?.job.id)} onOpen=${() => open(index)} onChoose=${() => choose(index)} />`;
-  const columns = isOfAll ? 9 : 8;
-  const names = /** @type {[string, string][]} */ ([["State", ""], ["Job", ""], ...(isOfAll ? [["Endpoint", "opt2"]] : []), ["Worker", "opt"], ["Waited, then ran", "opt2"], ["Waited", "num opt2"], ["Ran", "num"], ["Age", "num"], ["Tries", "num opt"]]);
+    html`<${Row} row=${list.rows[index]} version=${version} index=${index} transform=${transform} isOfAll=${isOfAll} further=${further} isAt=${index === at} isChosen=${selection.isAll.value ? !list.rows[index]?.hasLeft : selection.ids.value.has(list.rows[index]?.job.id)} isChoosing=${selection.isChoosing.value} onOpen=${() => open(index)} onChoose=${(/** @type {boolean} */ isRange) => choose(index, isRange)} />`;
+  const columns = (isOfAll ? 9 : 8) + further.length;
+  const names = /** @type {[string, string][]} */ ([["State", ""], ["Job", ""], ...(isOfAll ? [["Endpoint", "opt2"]] : []), ["Worker", "opt"], ["Waited, then ran", "opt2"], ["Waited", "num opt2"], ["Ran", "num"], ["Age", "num"], ["Tries", "num opt"], ...further.map((name) => [FURTHER[name].title, FURTHER[name].cls.replace(" mono", "")])]);
   const head = html`<div role="rowgroup" class="grid-top"><div class="grid-head" role="row" aria-rowindex="1">${names.map(([name, cls]) => html`<span key=${name} role="columnheader" class=${cls}>${name}</span>`)}</div></div>`;
-  return html`${list.news.length > 0 && html`<button type="button" class="pill" onClick=${() => {
+  return html`<div class="grid-further" style=${{ "--further": further.map((name) => FURTHER[name].width).join(" ") }}>${list.news.length > 0 && html`<button type="button" class="pill" onClick=${() => {
       list.showNews();
       const box = document.querySelector(".grid-scroll");
       if (box) box.scrollTop = 0;
     }}><${Icon} name="up" />${count(list.news.length)} new</button>`}
-    <${VirtualRows} count=${total} rowHeight=${rowHeight} label="Requests" columns=${columns} at=${at} head=${head} row=${row} onSeen=${seen} keep=${added} />
+    <${VirtualRows} count=${total} rowHeight=${rowHeight} label="Requests" columns=${columns} at=${at} head=${head} row=${row} onSeen=${seen} keep=${added} /></div>
     <div class="grid-foot">
       <span>${count(total)} loaded${list.isComplete ? ", all there are" : ""}</span>
       <${Searched} list=${list} version=${version} />
       ${list.error && html`<span class="tone-failed">${list.error.message}</span>`}
       <span class="grow"></span>
-      ${chosen.size > 0 && html`<${Chosen} list=${list} chosen=${chosen} onDone=${() => setChosen(new Set())} />`}
+      ${selection.isSome()
+        ? html`<${BulkBar} list=${list} matching=${matching}><${DownloadButtons} download=${download} chosen=${selection.isAll.value ? null : selection.ids.value} /><//>`
+        : selection.isChoosing.value && html`<div class="selection" role="group" aria-label="Chosen jobs"><b>Press the jobs to choose</b><${Button} kind="quiet small" onClick=${() => selection.none()}>Done<//></div>`}
     </div>`;
 }
 
@@ -100,20 +105,24 @@ function useAdded(list) {
 }
 
 /** How far a search went. @param {{list: import("../request_list.js").RequestList, version: number}} props */
-function Searched({ list }) {
+export function Searched({ list }) {
   if (list.tokens.length === 0) return null;
   const { searched, of } = list.progress();
-  return html`<span>searched ${count(searched)} of ${count(of)} jobs</span>`;
+  const go = () => {
+    list.isHalted = list.isLoading;
+    if (!list.isLoading) void list.more();
+  };
+  return html`<span>searched ${count(searched)} of ${count(of)} jobs</span>${!list.isComplete && html`<${Button} kind="quiet small" onClick=${go}>${list.isLoading ? "Stop" : "Go on"}<//>`}`;
 }
 
-/** @param {{row: import("../request_list.js").Row | undefined, version: number, index: number, transform: string, isOfAll: boolean, isAt: boolean, onOpen: () => void, onChoose: () => void}} props */
-function Row({ row, index, transform, isOfAll, isAt, onOpen, onChoose }) {
+/** @param {{row: import("../request_list.js").Row | undefined, version: number, index: number, transform: string, isOfAll: boolean, further: string[], isAt: boolean, isChosen: boolean, isChoosing: boolean, onOpen: () => void, onChoose: (isRange: boolean) => void}} props */
+function Row({ row, index, transform, isOfAll, further, isAt, isChosen, isChoosing, onOpen, onChoose }) {
   if (!row) return null;
   const { job, endpoint } = row;
   const { waited, ran } = timesOf(job);
   const created = moment(job.createdAt);
-  const press = (/** @type {MouseEvent} */ event) => (event.shiftKey || event.ctrlKey || event.metaKey ? onChoose() : onOpen());
-  return html`<div role="row" id=${`row-${index}`} aria-rowindex=${index + 2} aria-selected=${isAt} class=${`vrow ${isAt ? "at" : ""} ${job.isGone || row.hasLeft ? "gone" : ""} ${row.isFresh ? "fresh" : ""}`} style=${{ transform }} onClick=${press}>
+  const press = (/** @type {MouseEvent} */ event) => (isChoosing || event.shiftKey || event.ctrlKey || event.metaKey ? onChoose(event.shiftKey) : onOpen());
+  return html`<div role="row" id=${`row-${index}`} aria-rowindex=${index + 2} aria-selected=${isChosen} class=${`vrow ${isAt ? "at" : ""} ${isChosen ? "chosen" : ""} ${job.isGone || row.hasLeft ? "gone" : ""} ${row.isFresh ? "fresh" : ""}`} style=${{ transform }} onClick=${press}>
     <span role="gridcell" class="c-state"><${JobState} status=${job.status} /></span>
     <span role="gridcell" class="c-job mono" title=${job.id}>${shortId(job.id)}</span>
     ${isOfAll && html`<span role="gridcell" class="opt2">${endpoint.name}</span>`}
@@ -123,29 +132,14 @@ function Row({ row, index, transform, isOfAll, isAt, onOpen, onChoose }) {
     <span role="gridcell" class="num c-ran">${job.status === "IN_QUEUE" ? "–" : duration(ran)}</span>
     <span role="gridcell" class="num dim c-age">${created === null ? "–" : ago(now.value - created)}</span>
     <span role="gridcell" class="num dim opt">${(job.retries ?? 0) + 1}</span>
+    ${further.map((name) => html`<span role="gridcell" key=${name} class=${`dim ${FURTHER[name].cls}`}>${furtherOf(job, name)}</span>`)}
   </div>`;
 }
 
-/** What one can do with the chosen rows. @param {{list: import("../request_list.js").RequestList, chosen: Set<string>, onDone: () => void}} props */
-function Chosen({ list, chosen, onDone }) {
-  const [asked, setAsked] = useState(/** @type {"" | "cancel" | "retry"} */ (""));
-  const rows = list.rows.filter(({ job, endpoint }) => chosen.has(job.id) && may.jobs(endpoint.id));
-  const able = { cancel: rows.filter(({ job }) => !ENDED.includes(job.status)), retry: rows.filter(({ job }) => ["FAILED", "TIMED_OUT"].includes(job.status)) };
-  const act = async (/** @type {"cancel" | "retry"} */ verb) => {
-    const outcomes = await Promise.allSettled(able[verb].map(({ job, endpoint }) => api.json("POST", `/v2/${encodeURIComponent(endpoint.id)}/${verb}/${job.id}`)));
-    const done = outcomes.filter(({ status }) => status === "fulfilled").length;
-    const failed = outcomes.length - done;
-    toast(`${count(done)} ${verb === "cancel" ? "cancelled" : "queued again"}${failed ? `, ${count(failed)} refused` : ""}.`, failed ? "bad" : "good");
-    setAsked("");
-    onDone();
-    await list.readNews();
-  };
-  const dialog = asked && html`<${Dialog} title=${asked === "cancel" ? `Cancel ${count(able.cancel.length)} jobs` : `Retry ${count(able.retry.length)} jobs`} onClose=${() => setAsked("")}
-    actions=${html`<${Button} onClick=${() => setAsked("")}>Keep them<//><${Button} kind="primary" onClick=${() => act(asked)}>${asked === "cancel" ? "Cancel the jobs" : "Retry the jobs"}<//>`}>
-    <p>${asked === "cancel" ? `${count(able.cancel.filter(({ job }) => job.status === "IN_PROGRESS").length)} of them run now and are stopped.` : "They get the same input, and their outputs so far are removed."} ${count(chosen.size - able[asked].length)} of the chosen ones are left as they are.</p>
-  <//>`;
-  return html`<span class="selection"><span>${count(chosen.size)} chosen</span>
-    ${able.cancel.length > 0 && html`<${Button} kind="danger small" onClick=${() => setAsked("cancel")}>Cancel ${count(able.cancel.length)}<//>`}
-    ${able.retry.length > 0 && html`<${Button} kind="small" onClick=${() => setAsked("retry")}>Retry ${count(able.retry.length)}<//>`}
-    <${Button} kind="quiet small" onClick=${onDone}>Choose none<//>${dialog}</span>`;
+/** What a further column shows of a job. @param {any} job @param {string} name */
+function furtherOf(job, name) {
+  if (name === "key") return job.key ?? "–";
+  if (name === "size") return job.inputBytes === undefined ? "–" : `${size(job.inputBytes)}, ${job.outputBytes === null || job.outputBytes === undefined ? "–" : size(job.outputBytes)}`;
+  const [word, tone] = CALLS[job.webhook] ?? ["–", ""];
+  return html`<span class=${tone}>${word}</span>`;
 }

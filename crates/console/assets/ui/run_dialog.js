@@ -3,13 +3,14 @@ import { html, useState } from "../dom.js";
 import { endpointPath, go } from "../router.js";
 import * as api from "../api.js";
 import { faultOf } from "../json_fault.js";
+import { exampleOf } from "../playground_history.js";
 import { Button } from "./button.js";
 import { Dialog } from "./dialog.js";
 import { toast } from "./toast.js";
 
 /** @param {{endpoint: any, onClose: () => void}} props */
 export function RunDialog({ endpoint, onClose }) {
-  const [text, setText] = useState(JSON.stringify(endpoint.example?.input ?? endpoint.example ?? { prompt: "a harbour at dawn" }, null, 2));
+  const [text, setText] = useState(() => exampleOf(endpoint));
   const [error, setError] = useState("");
   const run = async () => {
     const fault = faultOf(text);

@@ -1,5 +1,6 @@
 // A payload: as a tree with its pictures, or as text; copied and downloaded as it came.
 import { html, useMemo, useState } from "../dom.js";
+import { saveFile } from "../csv.js";
 import { size, visible } from "../format.js";
 import { parse } from "../json_text.js";
 import { Button } from "./button.js";
@@ -20,13 +21,7 @@ export function Viewer({ title, text, name }) {
   const isShown = text.length <= SHOWN_BYTES_MAX || isAsked;
   const node = useMemo(() => (isShown ? parse(text) : null), [text, isShown]);
   const media = useMemo(() => (node ? mediaIn(node) : []), [node]);
-  const download = () => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-    link.download = name;
-    link.click();
-    URL.revokeObjectURL(link.href);
-  };
+  const download = () => saveFile(name, [text], "application/json");
   const actions = html`<span class="switch" role="group" aria-label="View"><button type="button" aria-pressed=${!isRaw} onClick=${() => setRaw(false)}>Tree</button><button type="button" aria-pressed=${isRaw} onClick=${() => setRaw(true)}>Text</button></span>
     <${CopyButton} text=${text} label=${`Copy ${title.toLowerCase()}`} kind="quiet small" /><${Button} kind="quiet small icon-only" icon="download" label=${`Download ${title.toLowerCase()}`} onClick=${download} />`;
   return html`<${Card} title=${title} note=${size(new Blob([text]).size)} actions=${actions}>

@@ -55,6 +55,8 @@ export function Workers({ rows, isOfAll = false }) {
 export function WorkerState({ worker }) {
   const { word, tone, icon } = STATES[worker.status] ?? { word: worker.status, tone: "cancelled", icon: "warn" };
   const since = worker.status === "IDLE" && worker.idleMs >= 1000 ? html`<span class="dim">${coarse(worker.idleMs)}</span>` : null;
+  const isIll = worker.health === "unhealthy";
+  if (isIll) return html`<span class="state-line"><span class="state tone-failed"><${Icon} name="warn" />Unhealthy</span><span class="dim">${worker.lastCheck}</span></span>`;
   return html`<span class="state-line"><span class=${`state tone-${tone}`}><${Icon} name=${icon} />${word}</span>${since}${worker.reason && html`<span class="dim">${worker.reason}</span>`}</span>`;
 }
 
@@ -81,6 +83,8 @@ const JOBS_SHOWN = 3;
 /** The jobs that a worker runs, as links. @param {{endpoint: any, worker: any}} props */
 export function Jobs({ endpoint, worker }) {
   const jobs = worker.jobs ?? [];
+  // Requests to a worker of a load-balancing endpoint have no ids.
+  if (worker.health !== undefined && worker.jobsInProgress > 0) return html`${count(worker.jobsInProgress)}`;
   if (jobs.length === 0) return html`<span class="dim">none</span>`;
   return html`${jobs.slice(0, JOBS_SHOWN).map((/** @type {string} */ job) => html`<a key=${job} class="mono job-link" href=${href(`${endpointPath(endpoint)}/requests/${job}`)} title=${job}>${shortId(job)}</a>`)}${jobs.length > JOBS_SHOWN && html`<span class="dim">and ${jobs.length - JOBS_SHOWN} more</span>`}`;
 }

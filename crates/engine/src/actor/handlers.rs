@@ -11,6 +11,7 @@ use super::held_reply::{HeldReply, Reply};
 use super::parked_takes::ParkedTake;
 use super::request::{Appended, EndWaiter, Given, ReplySender, Request, StreamLookup, TailLookup};
 use super::writes::{CarriedPayload, bytes_of, file_of};
+use crate::metrics::SubmitRefusal;
 use crate::owner_use::Use;
 use crate::stream_tail::TailEvent;
 use crate::workers::take::Undelivered;
@@ -105,6 +106,7 @@ impl Actor {
         let result = verb(&mut self.queue, self.now, &mut effects);
         self.write_all(&mut effects.changes, carried);
         self.signal_all(&mut effects.signals);
+        self.errors.clear();
         self.effects = effects;
         result
     }
@@ -150,6 +152,9 @@ impl Actor {
                 assert!(carried.input.is_none(), "the input of an accepted job is written");
                 self.post_commit.used.add(submitter, Use { submitted: 1, ..Use::default() });
                 self.shared.metrics.activity.submitted(input_bytes);
+                if id.is_sync() {
+                    self.shared.metrics.events.submitted_sync();
+                }
                 self.own_blob(id, file);
                 self.add_end_waiter(id, waiter);
                 Ok(Accepted { id, state: JobState::InQueue })
@@ -162,6 +167,10 @@ impl Actor {
             }
             Err(refusal) => {
                 self.shared.metrics.activity.refused();
+                self.shared.metrics.events.refused(match refusal {
+                    Refusal::IdempotencyKeyReused => SubmitRefusal::KeyReused,
+                    _ => SubmitRefusal::QueueFull,
+                });
                 Err(EndpointError::Refused(refusal))
             }
         };
@@ -227,6 +236,7 @@ impl Actor {
             assert_eq!(row.worker.as_ref(), Some(worker), "a job is delivered to the worker in its row");
             self.shared.metrics.delay_ms.record(row.delay_ms());
             self.shared.metrics.activity.delivered(row.delay_ms());
+            self.trace_taken(row);
         }
         self.hold(HeldReply::Jobs, reply, Ok(given));
     }
@@ -259,6 +269,7 @@ impl Actor {
         let verb = |queue: &mut Queue, now, out: &mut Effects| queue.progress(now, worker, job, out);
         if let Some(key) = self.apply_with(&mut carried, verb) {
             self.own_output(job, file);
+            self.mark_progress(job);
             self.notify_followers(key, || TailEvent::Progress);
             if self.shared.record().webhook_events.contains(&WebhookEvent::Progress)
                 && self.queue.find_stored(job).is_some_and(|row| row.webhook)
@@ -284,6 +295,10 @@ impl Actor {
             if bytes > bytes_max {
                 self.fail_long_stream(worker, job, bytes, bytes_max);
             } else {
+                self.mark_chunk(job);
+                if stream.next == 0 {
+                    self.measure_first_chunk(job);
+                }
                 self.number_chunks(key, stream, chunks);
             }
         }

@@ -8,10 +8,12 @@ use tokio::sync::oneshot;
 use super::request::EndWaiter;
 use crate::Jobs;
 use crate::endpoint_shared::EndpointShared;
+use crate::failures::FailedJob;
 use crate::job_feed::RoundChanges;
 use crate::owner_use::UseBySubmitter;
 use crate::stream_tail::{StreamTail, TailEvent};
 use crate::supervisor::FleetEvent;
+use crate::traces::JobFact;
 
 /// The signals of one round. All of them are volatile: a lost one delays work and loses none, because rows or a later
 /// request cause it again.
@@ -37,6 +39,10 @@ pub(crate) struct PostCommit {
     pub(crate) blobs: Vec<String>,
     /// Jobs submitted and ended in this round, by submitter.
     pub(crate) used: UseBySubmitter,
+    /// Jobs that failed in this round.
+    pub(crate) failed: Vec<FailedJob>,
+    /// Parts of traced jobs' lives that ended.
+    pub(crate) facts: Vec<JobFact>,
     /// Whether a reader of events is there: the changes of this round's jobs are collected.
     pub(crate) is_watched: bool,
     /// The changes of jobs, for readers of events; `None` while there is no reader.
@@ -56,6 +62,8 @@ impl PostCommit {
             && self.progress.is_empty()
             && self.blobs.is_empty()
             && self.used.is_empty()
+            && self.failed.is_empty()
+            && self.facts.is_empty()
             && self.changes.is_none()
     }
 
@@ -85,6 +93,14 @@ impl PostCommit {
             shared.services.webhooks.progressed(Jobs::new(Arc::clone(shared)), job);
         }
         shared.count_use(self.used);
+        if !self.failed.is_empty() {
+            let record = shared.record();
+            let (version, keeps_text) = (record.version, record.keep_failure_texts);
+            shared.services.failures.add(shared.id, version, keeps_text, self.failed);
+        }
+        if !self.facts.is_empty() {
+            shared.trace(self.facts);
+        }
         if let Some(changes) = self.changes {
             shared.job_feed.add(*changes);
         }

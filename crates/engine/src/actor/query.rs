@@ -5,7 +5,7 @@
 
 use longshore_fleet::{Requeue, WaitingJob, WaitingQueue, WorkerContact};
 use longshore_model::{Counters, JobId, JobRow, Millis, WorkerPhase};
-use longshore_queue::{Page, Queue, QueueLoad, Refusal, WorkerLoad};
+use longshore_queue::{Page, Queue, QueueLoad, Refusal, StateCounts, WorkerLoad};
 
 use super::Actor;
 use super::held_reply::HeldReply;
@@ -49,6 +49,8 @@ pub(crate) struct QueueHealth {
     pub(crate) counters: Counters,
     /// Queued and running jobs.
     pub(crate) load: QueueLoad,
+    /// The stored jobs by state.
+    pub(crate) states: StateCounts,
     /// The jobs of each worker that the queue knows.
     pub(crate) workers: Vec<WorkerLoad>,
 }
@@ -88,7 +90,8 @@ impl Actor {
             }
             Query::Health { reply } => {
                 let workers = queue.worker_loads().collect();
-                let health = QueueHealth { counters: queue.counters(), load: queue.load(), workers };
+                let (counters, load, states) = (queue.counters(), queue.load(), queue.state_counts());
+                let health = QueueHealth { counters, load, states, workers };
                 self.hold(HeldReply::Health, reply, Ok(Box::new(health)));
             }
             Query::Fleet { reply } => {
@@ -165,6 +168,7 @@ fn fleet_view(queue: &Queue, now: Millis) -> FleetView {
         running: worker.running,
         jobs_done: worker.jobs_done,
         last_contact: worker.last_contact,
+        health: None,
     });
     FleetView {
         queued_normal: load.queued_normal,

@@ -208,6 +208,7 @@ impl Actor {
         self.is_broken = false;
         self.blobs = loaded.blobs;
         self.outputs.clear();
+        self.marks.clear();
         self.shared.services.payload_cache.clear();
         self.streams.reload(self.queue.counters().reserved_seq);
         self.seq = self.progress.durable_seq.load(Ordering::Acquire);

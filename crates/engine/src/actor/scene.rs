@@ -136,6 +136,7 @@ impl Scene {
             settings,
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),
+            traces: None,
         };
         let engine = Engine::start(parts).await.unwrap();
         engine.catalog().create_template(a_template()).await.unwrap();
@@ -159,6 +160,7 @@ impl Scene {
             ttl_ms: None,
             idempotency: None,
             submitter: Submitter::default(),
+            trace: None,
         }
     }
 

@@ -7,6 +7,7 @@ use longshore_queue::{Change, Signal};
 use longshore_store::{ChunkRow, OutcomeRow, Payload, StreamRow, WebhookRow, Write};
 
 use super::Actor;
+use crate::failures::{ErrorSource, FailedJob, kind_of};
 use crate::owner_use::Use;
 use crate::stream_tail::TailEvent;
 use crate::supervisor::FleetEvent;
@@ -75,9 +76,13 @@ impl Actor {
             }
             Change::PutOutcome(job) => {
                 let outcome = carried.outcome.take().expect("a report that counts comes with its outcome");
+                if let Some(error) = &outcome.error {
+                    self.errors.note(job, ErrorSource::Report, error);
+                }
                 self.put_outcome(job, outcome)
             }
             Change::PutError(job, error) => {
+                self.errors.note(job, ErrorSource::Queue, &error);
                 self.put_outcome(job, OutcomeRow { output: None, error: Some(error.into()) })
             }
             Change::ClearOutcome(job) => {
@@ -110,12 +115,18 @@ impl Actor {
             match signal {
                 Signal::JobReady => self.jobs_are_ready = true,
                 Signal::LoadChanged => self.note_load(),
-                Signal::Ended { job, key, submitter, state, ran_ms } => {
+                Signal::Ended { job, key, submitter, state, ran_ms, was_running } => {
                     let used = Use { ended: 1, served_ms: ran_ms.unwrap_or_default(), ..Use::default() };
                     self.post_commit.used.add(submitter, used);
                     self.shared.metrics.activity.ended(state, ran_ms);
+                    if matches!(state, JobState::Failed | JobState::TimedOut) {
+                        self.note_failure(job, key, state);
+                    }
                     self.ended(job, key, ran_ms.filter(|_| state != JobState::Cancelled));
+                    self.trace_ended(job, was_running);
                 }
+                Signal::Requeued(requeued) => self.trace_requeued(*requeued),
+                Signal::Expired(row) => self.trace_expired(row),
                 Signal::Deleted(id, key) => {
                     if self.post_commit.is_watched {
                         let now = self.now();
@@ -139,6 +150,15 @@ impl Actor {
                 }
             }
         }
+    }
+
+    /// Adds a job that failed to the failures of this round.
+    fn note_failure(&mut self, job: JobId, key: JobKey, state: JobState) {
+        let error = self.errors.take(key);
+        let kind = kind_of(state, error.as_ref());
+        let worker = self.queue.find_stored(job).and_then(|row| row.worker);
+        let error = error.map(|(_, error)| error);
+        self.post_commit.failed.push(FailedJob { job, worker, at: self.now(), kind, error });
     }
 
     /// Notifies the supervisor of the load, once per round.

@@ -4,6 +4,7 @@ use longshore_model::{EndpointId, JsonRowKind, Millis};
 
 use super::Catalog;
 use super::json_rows::StoredJson;
+use crate::webhooks::log::WebhookLog as _;
 use crate::webhooks::signing::Secrets;
 use crate::{CatalogError, WebhookSecret};
 

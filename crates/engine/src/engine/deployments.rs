@@ -75,6 +75,7 @@ impl Engine {
             || template.id != used.id
             || !runs_the_same(&template, &used)
             || !record.volumes().eq(before.volumes())
+            || record.lb_ports() != before.lb_ports()
         {
             record.version += 1;
         }

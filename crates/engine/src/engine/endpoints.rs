@@ -86,7 +86,10 @@ impl Engine {
             // The variables of another template are the operator's.
             record.deployed_env.clear();
         }
-        if record.template_id != before.template_id || !record.volumes().eq(before.volumes()) {
+        if record.template_id != before.template_id
+            || !record.volumes().eq(before.volumes())
+            || record.lb_ports() != before.lb_ports()
+        {
             record.version += 1;
         }
         Ok(self.commit_endpoint(&handle, record, None, by).await?)
@@ -180,6 +183,9 @@ impl Engine {
         self.meter_jobs(&handle);
         self.catalog().state_mut().remove_endpoint(handle.no());
         handle.shared().deleted.store(true, Ordering::Release);
+        if let Some(balancer) = handle.balancer() {
+            balancer.refuse_all();
+        }
         handle.shared().notify_fleet(FleetEvent::Deleted { drain });
         handle.shared().set_fleet(None, None);
         let engine = self.clone();
@@ -215,5 +221,6 @@ impl Engine {
 /// Undoes a change of what identifies an endpoint.
 pub(super) fn keep_identity(record: &mut Endpoint, before: &Endpoint) {
     (record.id, record.no, record.created_at) = (before.id, before.no, before.created_at);
+    record.endpoint_type = before.endpoint_type;
     record.deleting = false;
 }

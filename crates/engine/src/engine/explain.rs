@@ -13,7 +13,8 @@ use tokio::time::timeout;
 use super::Engine;
 use crate::actor::query::Query;
 use crate::gpu_pool::PoolShortage;
-use crate::{EndpointError, EndpointHandle, FieldChange, FleetStatus};
+use crate::supervisor::environment::limits;
+use crate::{EndpointError, EndpointHandle, FieldChange, FleetStatus, Refusal};
 
 /// How long the queue may take to answer. It answers within a millisecond, unless its disk is slow.
 const QUEUE_WAIT: Duration = Duration::from_secs(2);
@@ -27,7 +28,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// - [`EndpointError::Refused`] with [`Refusal::NoSuchJob`](crate::Refusal::NoSuchJob) for an unknown or expired id.
+    /// - [`EndpointError::Refused`] with [`Refusal::NoSuchJob`] for an unknown or expired id.
     /// - [`EndpointError::Deleted`] if the endpoint is deleted.
     /// - [`EndpointError::Unavailable`] if the queue does not answer although the store works.
     pub async fn explain(
@@ -42,12 +43,15 @@ impl Engine {
         let facts = WaitFacts {
             now,
             server_started_at: self.inner.started_at,
-            store_fault: self.present_store_fault(),
+            // Nothing of a forwarded request is stored.
+            store_fault: self.present_store_fault().filter(|_| endpoint.balancer().is_none()),
             draining_since: self.draining_since(),
             provider_fault: self.provider_fault(record.provider),
             gpus: self.gpu_shortage(endpoint, now, &status.facts, may_name),
+            no_room: status.facts.throttled_since.and_then(|_| self.inner.gpu_pool.no_room(&limits(&record))),
             finishes: endpoint.metrics().finishes.rate(now),
             runs: endpoint.metrics().runs.compared(),
+            servers: endpoint.balancer().map(|balancer| balancer.servers()).unwrap_or_default(),
             fleet: FleetFacts::clone(&status.facts),
             pause: self.pause(&record, may_name(&record.id)),
             endpoint: &record,
@@ -57,12 +61,18 @@ impl Engine {
         Ok(explain(&facts))
     }
 
-    /// What the queue knows; `None` if it does not answer because the store is failing.
+    /// What the queue, or the balancer, knows; `None` if it does not answer because the store is failing.
     async fn waiting(
         &self,
         endpoint: &EndpointHandle,
         job: Option<JobId>,
     ) -> Result<Option<WaitingQueue>, EndpointError> {
+        if let Some(balancer) = endpoint.balancer() {
+            return match job {
+                None => Ok(Some(balancer.waiting())),
+                Some(_) => Err(EndpointError::Refused(Refusal::NoSuchJob)),
+            };
+        }
         let query = endpoint.shared().query(|reply| Query::Waiting { job, reply });
         let unavailable = match timeout(QUEUE_WAIT, query).await {
             Ok(Ok(queue)) => return Ok(Some(*queue)),

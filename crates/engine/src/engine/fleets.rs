@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_launch::{LaunchEvent, Launcher, RegistryLogin, RunningWorker};
+use longshore_launch::{GpuReading, LaunchEvent, Launcher, RegistryLogin, RunningWorker};
 use longshore_model::{EndpointId, Provider, StopReason};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
@@ -75,6 +75,31 @@ impl Engine {
             self.spawn(forward(self.clone(), provider, events));
         }
         true
+    }
+
+    /// Returns when a worker with a GPU has ended by itself since the last call: its GPU may be the cause.
+    pub async fn gpu_worker_ended(&self) {
+        self.inner.gpu_pool.ended().await;
+    }
+
+    /// Builds a container image of the files in `context`, a tar archive with a `Dockerfile`, and returns its whole name.
+    /// `image` is a name with a tag. `print` gets pieces of the output; the drop of its receiver ends the build.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no image, as text.
+    pub async fn build_image(
+        &self,
+        image: &str,
+        context: Vec<u8>,
+        print: mpsc::Sender<String>,
+    ) -> Result<String, String> {
+        let launcher = self.inner.launchers.get(&Provider::Docker);
+        let launcher = launcher.ok_or_else(|| "this server starts no containers".to_owned())?;
+        tokio::select! {
+            built = launcher.build_image(image, context, print.clone()) => built.map_err(|error| error.to_string()),
+            () = print.closed() => Err("the client ended the connection".to_owned()),
+        }
     }
 
     /// Notes why the workers of a provider could not be adopted. Logs the reason if it is a new one.
@@ -163,6 +188,25 @@ impl Engine {
         }
     }
 
+    /// Notes what the driver says of the GPUs now. A GPU that is missing or has a fault is given to no worker, and the worker
+    /// that has it is replaced.
+    pub fn note_gpus(&self, readings: Vec<GpuReading>) {
+        for (worker, endpoint, reason) in self.inner.gpu_pool.note_readings(readings) {
+            let fleets = self.fleets();
+            for (_, fleet) in fleets.iter().filter(|((of, _), _)| *of == endpoint) {
+                // A supervisor that has ended, or does not know the worker, replaces none.
+                let (worker, reason) = (worker.clone(), reason.clone());
+                let _ = fleet.send(FleetEvent::Replace { worker, reason });
+            }
+        }
+    }
+
+    /// Notes that the driver of the GPUs does not answer. Until [`note_gpus`](Self::note_gpus) is called, no worker gets a
+    /// GPU, and workers that have one go on.
+    pub fn note_gpus_unreadable(&self, reason: &str) {
+        self.inner.gpu_pool.note_unreadable(reason);
+    }
+
     /// The senders to the supervisors. Those of deleted endpoints remain until the last worker has ended.
     pub(super) fn fleets(&self) -> MutexGuard<'_, super::FleetSenders> {
         self.inner.fleets.lock().unwrap_or_else(PoisonError::into_inner)
@@ -174,8 +218,13 @@ async fn forward(engine: Engine, provider: Provider, mut events: mpsc::Unbounded
     while let Some(event) = events.recv().await {
         let (endpoint, event) = match event {
             LaunchEvent::Stage { worker, endpoint, stage } => (endpoint, FleetEvent::Stage { worker, stage }),
+            LaunchEvent::Away { worker, endpoint, machine } => {
+                (endpoint, FleetEvent::Away { worker, machine })
+            }
+            LaunchEvent::Back { worker, endpoint } => (endpoint, FleetEvent::Back { worker }),
             LaunchEvent::Exited(exited) => {
                 engine.inner.gpu_pool.free(&exited.worker);
+                engine.inner.gpu_pool.note_end(&exited);
                 engine.meter_end(&exited);
                 (exited.endpoint, FleetEvent::Exited(exited))
             }

@@ -12,11 +12,13 @@ use super::{Engine, EngineInner, EngineParts};
 use crate::actor::mailbox::mailbox;
 use crate::actor::request::Request;
 use crate::actor::{Actor, LoadedQueue, load_queue};
+use crate::bulk::BulkTasks;
 use crate::catalog::json_rows::take_rows;
 use crate::catalog::shard::CatalogShard;
 use crate::code_paths;
 use crate::drain::Drain;
 use crate::endpoint_shared::EndpointShared;
+use crate::failures::FailureInbox;
 use crate::gpu_pool::GpuPool;
 use crate::job_feed::FeedSwitch;
 use crate::metering::Meter;
@@ -29,7 +31,10 @@ use crate::secrets::{self, TOKEN_KEY};
 use crate::services::Services;
 use crate::space::Shortage;
 use crate::store_health::StoreHealth;
+use crate::traces::Traces;
 use crate::webhooks::WebhookHandle;
+use crate::webhooks::log::WebhookLog;
+use crate::webhooks::log::watched::WatchedLog;
 use crate::{Catalog, EndpointHandle, Keys, Sessions};
 
 /// The stored setting with the address that workers were last started for.
@@ -62,16 +67,18 @@ impl Engine {
         let owners = take_rows(&mut stored, JsonRowKind::Owner);
         let sessions = take_rows(&mut stored, JsonRowKind::ConsoleSession);
         let codes = take_rows(&mut stored, JsonRowKind::ConsoleCode);
+        let bulk = take_rows(&mut stored, JsonRowKind::BulkTask);
         let keys = std::mem::take(&mut stored.keys);
         let inner = EngineInner {
             sessions: Sessions::new(Arc::clone(&services), shard.clone(), &sessions, &codes),
+            bulk: BulkTasks::new(shard.clone(), &bulk),
             keys: Keys::new(Arc::clone(&services), shard.clone(), keys, &owners),
             catalog: Catalog::new(Arc::clone(&services), shard, launchers.clone(), &mut stored),
             started_at: services.clock.now(),
             services,
             not_adopted: Mutex::new(launchers.keys().map(|provider| (*provider, None)).collect()),
             launchers,
-            gpu_pool: Arc::new(GpuPool::new(workers.gpus.clone())),
+            gpu_pool: Arc::new(GpuPool::new(workers.gpus.clone(), workers.capacity)),
             meter: Meter::new(usage),
             workers,
             moved,
@@ -85,6 +92,7 @@ impl Engine {
         };
         let engine = Self { inner: Arc::new(inner) };
         engine.open_endpoints(stored.endpoints);
+        engine.resume_bulk();
         engine.catalog().recover_volumes().await;
         engine.start_fleet().await;
         Ok(engine)
@@ -125,7 +133,7 @@ impl Engine {
         let (requests, mailbox) = mailbox(services.requests.clone());
         let committer = self.committer(ShardId::of(&record.id));
         let secrets = self.catalog().stored_secrets(&record.id);
-        let shared = Arc::new(EndpointShared::new(services, record, requests));
+        let shared = Arc::new_cyclic(|this| EndpointShared::new(services, record, requests, this));
         shared.set_secrets(secrets);
         let handle = EndpointHandle::new(Arc::clone(&shared));
         let loading = stored.then(|| Arc::clone(&self.inner.loading));
@@ -170,15 +178,15 @@ impl Engine {
     }
 }
 
-/// The services of an engine, with the webhook dispatcher started.
+/// The services of an engine, with the tasks of webhook calls and of traces started.
 fn services(parts: EngineParts, store_health: Arc<StoreHealth>) -> Services {
-    let webhooks = WebhookHandle::spawn(
-        parts.webhooks,
-        parts.runtime.as_ref(),
-        parts.webhook_transport,
-        Arc::clone(&parts.webhook_log),
-    );
+    let webhook_log = Arc::new(WatchedLog::new(parts.webhook_log));
+    let told: Arc<dyn WebhookLog> = Arc::<WatchedLog>::clone(&webhook_log);
+    let webhooks =
+        WebhookHandle::spawn(parts.webhooks, parts.runtime.as_ref(), parts.webhook_transport, told);
+    let traces = parts.traces.map(|export| Arc::new(Traces::start(export, parts.runtime.as_ref())));
     Services {
+        traces,
         store: parts.store,
         blobs: parts.blobs,
         clock: Clock::new(Arc::clone(&parts.runtime)),
@@ -192,11 +200,12 @@ fn services(parts: EngineParts, store_health: Arc<StoreHealth>) -> Services {
         metrics: Arc::default(),
         store_health,
         feeds: FeedSwitch::default(),
+        failures: FailureInbox::default(),
         drain: Drain::default(),
         space: Shortage::default(),
         owner_use: OwnerUse::default(),
         webhooks,
-        webhook_log: parts.webhook_log,
+        webhook_log,
         runtime: parts.runtime,
     }
 }

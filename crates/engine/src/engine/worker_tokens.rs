@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 
 use longshore_launch::InstallationId;
-use longshore_model::{Endpoint, EndpointId, WorkerId};
+use longshore_model::{CodeHash, Endpoint, EndpointId, WorkerId};
 use ring::hmac;
 
 use super::Engine;
 use crate::EndpointHandle;
 use crate::supervisor::environment::{ServerAccess, environment, mint_worker};
 
+/// The variable with the address of the code that a worker fetches.
+const CODE_URL_ENV: &str = "LONGSHORE_CODE_URL";
 /// The prefix of every worker token.
 const PREFIX: &str = "lsw_";
 
@@ -48,13 +50,19 @@ impl Engine {
     }
 
     /// The environment variables of an external worker of `endpoint` that reaches this server at `base_url`: a new
-    /// worker id, the endpoint's token and the addresses.
+    /// worker id, the endpoint's token and the addresses, also that of the code that the endpoint runs, if it runs any.
     pub fn worker_environment(&self, endpoint: &Endpoint, base_url: &str) -> BTreeMap<String, String> {
         let token = self.worker_token(&endpoint.id);
         let server = ServerAccess { url: base_url, token: &token, settings: &self.inner.workers };
         // Eight letters are always a worker id, so `None` does not occur.
         let worker = mint_worker(self.entropy());
-        worker.map_or_else(BTreeMap::new, |worker| environment(endpoint, BTreeMap::new(), &server, &worker))
+        let mut env = worker
+            .map_or_else(BTreeMap::new, |worker| environment(endpoint, BTreeMap::new(), &server, &worker));
+        let template = self.catalog().template(&endpoint.template_id);
+        if let Some(Ok(code)) = template.and_then(|it| CodeHash::in_workdir(it.workdir.as_deref()?)) {
+            env.insert(CODE_URL_ENV.to_owned(), format!("{base_url}/v2/{}/code/{code}", endpoint.id));
+        }
+        env
     }
 
     /// Whether `token` is a valid worker token of `endpoint` for the worker with the id `worker`; `None`: for any worker.

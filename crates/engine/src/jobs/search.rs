@@ -1,5 +1,7 @@
-//! Searching jobs by a text in their ids, inputs, outputs and errors.
+//! Searching jobs by a text in their ids, inputs, outputs and errors, by members of their inputs, and by their webhook calls.
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +12,7 @@ use tokio::time::Instant;
 
 use super::Jobs;
 use crate::actor::query::View;
-use crate::{EndpointError, JobFilter, JobPage};
+use crate::{DeliveryFilter, DeliveryState, EndpointError, JobFilter, JobPage};
 
 /// Bytes of payloads that one call of [`Jobs::search`] reads, approximately at most.
 const SEARCH_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -18,6 +20,19 @@ const SEARCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 const SEARCH_FOR: Duration = Duration::from_secs(1);
 /// Rows that are asked of the queue in one query.
 const ROWS: usize = 200;
+
+/// What jobs are searched for, beside what their rows have. A job has to have all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobSearch {
+    /// A text in the id, input, output or error, in any case of ASCII letters.
+    pub text: Option<String>,
+    /// A text in the error, in any case of ASCII letters.
+    pub error: Option<String>,
+    /// The state of a webhook call of the job, as far as the log of calls reaches back.
+    pub webhook: Option<DeliveryState>,
+    /// Members of the input: a path such as `customer.id`, and the value as text. Numbers are compared as they are written.
+    pub members: Vec<(String, String)>,
+}
 
 /// The part of a job's members that is searched. The others can be secrets.
 #[derive(Deserialize)]
@@ -27,16 +42,17 @@ struct Searched<'a> {
 }
 
 impl Jobs {
-    /// Returns one page of the jobs that match the filter and have `text` in their id, input, output or error, in any case
-    /// of ASCII letters. Reads payloads, the newest job first, until the page is full, 64 MiB were read or 1 s has passed.
+    /// Returns one page of the jobs that match the filter and have what is searched for. Reads payloads, in the order of the
+    /// list, until the page is full, 64 MiB were read or 1 s has passed.
     /// The page's cursor then says where to go on. Payloads that cannot be read are left out.
     ///
     /// # Errors
     ///
     /// Only those of every method of [`Jobs`].
-    pub async fn search(&self, filter: JobFilter, text: &str) -> Result<JobPage, EndpointError> {
+    pub async fn search(&self, filter: JobFilter, wanted: &JobSearch) -> Result<JobPage, EndpointError> {
         let (began, mut bytes) = (Instant::now(), 0);
         let mut page = JobPage { jobs: Vec::new(), cursor: filter.before, searched: 0, of: 0 };
+        let called = self.called(wanted.webhook).await?;
         loop {
             let rows = self.rows(JobFilter { limit: ROWS, before: page.cursor, ..filter.clone() }).await?;
             page.of = rows.of;
@@ -45,9 +61,10 @@ impl Jobs {
                 let is_last = at + 1 == count;
                 page.cursor = if is_last { next } else { Some(row.id) };
                 page.searched += 1;
-                let (has_text, read) = self.has_text(&row, text).await;
+                let is_called = called.as_ref().is_none_or(|jobs| jobs.contains(&row.id));
+                let (is_found, read) = if is_called { self.is_found(&row, wanted).await } else { (false, 0) };
                 bytes += read;
-                if has_text {
+                if is_found {
                     page.jobs.push(self.small_snapshot(row).await?);
                 }
                 let is_over = bytes >= SEARCH_BYTES_MAX || began.elapsed() >= SEARCH_FOR;
@@ -62,6 +79,36 @@ impl Jobs {
                 return Ok(page);
             }
         }
+    }
+
+    /// The jobs with a webhook call in the state; `None` if any job will do.
+    async fn called(&self, state: Option<DeliveryState>) -> Result<Option<HashSet<JobId>>, EndpointError> {
+        let Some(state) = state else { return Ok(None) };
+        let calls =
+            self.deliveries(DeliveryFilter { state: Some(state), ..DeliveryFilter::default() }).await?;
+        Ok(Some(calls.into_iter().map(|call| call.job).collect()))
+    }
+
+    /// Whether the job has what is searched for, and how many bytes were read to find out.
+    async fn is_found(&self, row: &JobRow, wanted: &JobSearch) -> (bool, usize) {
+        let mut bytes = 0;
+        if !wanted.members.is_empty() {
+            let Ok(input) = self.input(row.id).await else { return (false, 0) };
+            bytes += input.len();
+            if !has_members(&input, &wanted.members) {
+                return (false, bytes);
+            }
+        }
+        if let Some(text) = &wanted.error {
+            let Ok(error) = self.error_of(row).await else { return (false, bytes) };
+            bytes += error.len();
+            if !contains(error.as_bytes(), text) {
+                return (false, bytes);
+            }
+        }
+        let Some(text) = &wanted.text else { return (true, bytes) };
+        let (has_text, read) = self.has_text(row, text).await;
+        (has_text, bytes + read)
     }
 
     /// Whether the job has the text, and how many bytes were read to find out.
@@ -100,6 +147,30 @@ impl Jobs {
     }
 }
 
+/// Whether the JSON has all these members. A step of a path is the name of a member, or the place of an item from 0 on.
+fn has_members(json: &[u8], members: &[(String, String)]) -> bool {
+    let Ok(root) = serde_json::from_slice::<&RawValue>(json) else { return false };
+    members.iter().all(|(path, wanted)| {
+        let found = path.split('.').try_fold(root.get(), |value, step| member_of(value, step));
+        found.is_some_and(|value| is_value(value, wanted))
+    })
+}
+
+/// The member or the item of a JSON text.
+fn member_of<'a>(json: &'a str, step: &str) -> Option<&'a str> {
+    if json.starts_with('{') {
+        let members: BTreeMap<Cow<'a, str>, &'a RawValue> = serde_json::from_str(json).ok()?;
+        return members.get(step).map(|value| value.get());
+    }
+    let items: Vec<&'a RawValue> = serde_json::from_str(json).ok()?;
+    items.get(step.parse::<usize>().ok()?).map(|value| value.get())
+}
+
+/// Whether a JSON text is this value: a text without its quotes, or anything else as it is written.
+fn is_value(json: &str, wanted: &str) -> bool {
+    json == wanted || serde_json::from_str::<Cow<'_, str>>(json).is_ok_and(|text| text == wanted)
+}
+
 /// Whether the bytes have this text, in any case of ASCII letters.
 fn contains(bytes: &[u8], text: &str) -> bool {
     let wanted = text.as_bytes();
@@ -112,7 +183,26 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::contains;
+    use super::{contains, has_members};
+
+    #[test]
+    fn members_are_found_by_their_path() {
+        let json = br#"{"customer": {"id": 17, "name": "A\u00e4", "tags": ["x", {"deep": null}]}, "n": 1.0}"#;
+        for (path, value, expected) in [
+            ("customer.id", "17", true),
+            ("customer.id", "1", false),
+            ("customer.name", "A\u{e4}", true),
+            ("customer.tags.0", "x", true),
+            ("customer.tags.1.deep", "null", true),
+            ("customer.tags.7", "x", false),
+            ("n", "1.0", true),
+            ("n.deep", "1.0", false),
+            ("", "1", false),
+        ] {
+            assert_eq!(has_members(json, &[(path.to_owned(), value.to_owned())]), expected, "{path}={value}");
+        }
+        assert!(!has_members(b"no JSON", &[("a".to_owned(), "1".to_owned())]));
+    }
 
     #[test]
     fn a_text_is_found_in_any_case() {

@@ -64,6 +64,7 @@ impl Jobs {
                 row,
                 now: self.shared.now(),
                 output: None,
+                output_bytes: None,
                 error: None,
                 room: BudgetPermit::default(),
             });
@@ -81,7 +82,8 @@ impl Jobs {
             None => None,
         };
         let error = outcome.error.map(String::from);
-        Ok(JobSnapshot { row, now: self.shared.now(), output, error, room })
+        let output_bytes = output.as_ref().map(|output| output.len() as u64);
+        Ok(JobSnapshot { row, now: self.shared.now(), output, output_bytes, error, room })
     }
 
     /// The job with its output and error. An output or error over `LISTED_BYTES_MAX` is left out, and so is an output
@@ -99,12 +101,20 @@ impl Jobs {
             }
             read => read?,
         };
+        let output_bytes = outcome.output.as_ref().map(|output| length(output) as u64);
         let output = match outcome.output {
             Some(Payload::Inline(bytes)) if bytes.len() <= LISTED_BYTES_MAX => Some(bytes),
             _ => None,
         };
         let error = outcome.error.filter(|error| error.len() <= LISTED_BYTES_MAX).map(String::from);
-        Ok(JobSnapshot { row, now: self.shared.now(), output, error, room: BudgetPermit::default() })
+        let room = BudgetPermit::default();
+        Ok(JobSnapshot { row, now: self.shared.now(), output, output_bytes, error, room })
+    }
+
+    /// The job's error as plain text; empty without one.
+    pub(super) async fn error_of(&self, row: &JobRow) -> Result<Box<str>, EndpointError> {
+        let (_, outcome) = self.with_outcome(row.clone()).await?;
+        Ok(outcome.error.unwrap_or_default())
     }
 
     /// The row with its outcome. The outcome is read after the row: if the job went on between the two reads, both are

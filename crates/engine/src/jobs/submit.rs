@@ -71,6 +71,7 @@ impl Jobs {
             ttl_ms: submission.ttl_ms,
             idempotency: submission.idempotency,
             submitter: submission.submitter,
+            trace: submission.trace.filter(|_| self.shared.services.traces.is_some()),
         };
         if !self.shared.is_large(&submission.members) {
             let input = Payload::Inline(submission.members);

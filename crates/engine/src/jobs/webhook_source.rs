@@ -8,6 +8,7 @@ use longshore_model::{Endpoint, JobEnd, JobId, Millis};
 use super::Jobs;
 use crate::actor::query::View;
 use crate::actor::request::Request;
+use crate::traces::Traces;
 use crate::webhooks::WebhookSource;
 use crate::{EndpointError, JobSnapshot, WebhookOutcome};
 
@@ -49,5 +50,9 @@ impl WebhookSource for Jobs {
 
     fn now(&self) -> Millis {
         self.shared.now()
+    }
+
+    fn traces(&self) -> Option<Arc<Traces>> {
+        self.shared.services.traces.clone()
     }
 }

@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use super::Jobs;
 use crate::actor::request::Request;
-use crate::webhooks::log;
+use crate::webhooks::log::{self, WebhookLog as _};
 use crate::{Delivery, DeliveryState, EndpointError};
 
 /// The number of webhook calls that are made due again concurrently, so that they share commits.

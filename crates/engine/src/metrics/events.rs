@@ -1,4 +1,4 @@
-//! Counters of what happened to an endpoint's workers and webhook calls.
+//! Counters of what happened to an endpoint's submits, workers and webhook calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,6 +39,31 @@ impl ExitKind {
     }
 }
 
+/// Why a submit was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmitRefusal {
+    /// The queue has as many jobs as it may have.
+    QueueFull,
+    /// Another body was submitted with the same `Idempotency-Key`.
+    KeyReused,
+    /// The rate or the concurrent requests of the endpoint or the key were used up.
+    RateLimit,
+}
+
+impl SubmitRefusal {
+    /// Every reason, in the order of the variants.
+    pub const ALL: [Self; 3] = [Self::QueueFull, Self::KeyReused, Self::RateLimit];
+
+    /// The value of the label `reason`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue_full",
+            Self::KeyReused => "key_reused",
+            Self::RateLimit => "rate_limit",
+        }
+    }
+}
+
 /// The result of one attempt to call a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebhookOutcome {
@@ -64,7 +89,7 @@ impl WebhookOutcome {
     }
 }
 
-/// The counters of one endpoint's managed workers and webhook calls. Volatile: empty when the server starts.
+/// The counters of one endpoint's submits, managed workers and webhook calls. Volatile: empty when the server starts.
 #[derive(Debug)]
 pub struct EventCounts {
     /// The time from the launch of a worker to its first take, in ms.
@@ -72,6 +97,8 @@ pub struct EventCounts {
     starts: [AtomicU64; StartCause::ALL.len()],
     exits: [AtomicU64; ExitKind::ALL.len()],
     webhooks: [AtomicU64; WebhookOutcome::ALL.len()],
+    refusals: [AtomicU64; SubmitRefusal::ALL.len()],
+    sync_submits: AtomicU64,
 }
 
 impl Default for EventCounts {
@@ -81,6 +108,8 @@ impl Default for EventCounts {
             starts: [const { AtomicU64::new(0) }; StartCause::ALL.len()],
             exits: [const { AtomicU64::new(0) }; ExitKind::ALL.len()],
             webhooks: [const { AtomicU64::new(0) }; WebhookOutcome::ALL.len()],
+            refusals: [const { AtomicU64::new(0) }; SubmitRefusal::ALL.len()],
+            sync_submits: AtomicU64::new(0),
         }
     }
 }
@@ -99,6 +128,26 @@ impl EventCounts {
     /// Counts an attempt to call a webhook.
     pub fn called(&self, outcome: WebhookOutcome) {
         self.webhooks[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a submit that was refused.
+    pub fn refused(&self, reason: SubmitRefusal) {
+        self.refusals[reason as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an accepted submit whose client waits for the result.
+    pub fn submitted_sync(&self) {
+        self.sync_submits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of accepted submits whose clients waited for the results.
+    pub fn sync_submits(&self) -> u64 {
+        self.sync_submits.load(Ordering::Relaxed)
+    }
+
+    /// The number of submits that were refused for this reason.
+    pub fn refusals(&self, reason: SubmitRefusal) -> u64 {
+        self.refusals[reason as usize].load(Ordering::Relaxed)
     }
 
     /// The number of starts for this cause.
@@ -128,8 +177,12 @@ mod tests {
         counts.ended(ExitKind::NotStarted);
         counts.ended(ExitKind::NotStarted);
         counts.called(WebhookOutcome::Retried);
+        counts.refused(SubmitRefusal::RateLimit);
+        counts.submitted_sync();
         assert_eq!(StartCause::ALL.map(|cause| counts.starts(cause)), [0, 1, 0]);
         assert_eq!(ExitKind::ALL.map(|kind| counts.ends(kind)), [0, 0, 0, 2]);
         assert_eq!(WebhookOutcome::ALL.map(|outcome| counts.calls(outcome)), [0, 1, 0]);
+        assert_eq!(SubmitRefusal::ALL.map(|reason| counts.refusals(reason)), [0, 0, 1]);
+        assert_eq!(counts.sync_submits(), 1);
     }
 }

@@ -68,6 +68,8 @@ impl Finishes {
 
 #[cfg(test)]
 mod tests {
+    use longshore_fleet::finish_ms;
+
     use super::*;
 
     const BEGIN: u64 = 1_700_000_000_000 / SLOT_MS * SLOT_MS;
@@ -102,5 +104,52 @@ mod tests {
         let rate = finishes.rate(Millis(BEGIN + 20_000));
         let expected = FinishRate { count: 4, per_hour: 720, slow_per_hour: 360, fast_per_hour: 1_080 };
         assert_eq!(rate, expected);
+    }
+
+    /// A queue with these workers over half an hour: more and fewer jobs come than the workers can run. Returns the waits
+    /// that were within the estimate at the submit, and all waits.
+    fn estimated(seed: u64, workers: usize, mean_ms: u64) -> (u32, u32) {
+        let mut random = seed;
+        let mut share = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 40) as f64 / f64::from(1 << 24)
+        };
+        let finishes = Finishes::default();
+        let (mut free, mut waiting, mut ends) = (vec![0_u64; workers], Vec::<u64>::new(), Vec::<u64>::new());
+        let (mut now, mut within, mut all) = (0_u64, 0, 0);
+        while now < 1_800_000 {
+            let wave = 0.95 + 0.45 * (now as f64 / 120_000.0).sin();
+            now += (-share().max(1e-9).ln() * mean_ms as f64 / (workers as f64 * wave)) as u64 + 1;
+            ends.sort_unstable();
+            ends.iter().filter(|end| **end <= now).for_each(|end| finishes.note(Millis(BEGIN + end)));
+            ends.retain(|end| *end > now);
+            waiting.retain(|start| *start > now);
+            let worker = (0..workers).min_by_key(|worker| free[*worker]).unwrap();
+            let start = free[worker].max(now);
+            free[worker] = start + (mean_ms as f64 * (0.3 + 1.4 * share())) as u64;
+            ends.push(free[worker]);
+            let ahead = waiting.len() as u64;
+            waiting.push(start);
+            let rate = finishes.rate(Millis(BEGIN + now));
+            if let Some((min_ms, max_ms)) = finish_ms(ahead + 1, &rate).filter(|_| start > now) {
+                all += 1;
+                within += u32::from((min_ms..=max_ms).contains(&(start - now)));
+            }
+        }
+        (within, all)
+    }
+
+    #[test]
+    fn four_of_five_jobs_start_within_their_estimate() {
+        for (workers, mean_ms) in [(2, 2_000), (4, 8_000), (3, 500)] {
+            for seed in 1..=5 {
+                let (within, all) = estimated(seed, workers, mean_ms);
+                assert!(all > 100, "{all} jobs waited");
+                assert!(
+                    within * 5 >= all * 4,
+                    "{within} of {all}: {workers} workers, {mean_ms} ms, seed {seed}"
+                );
+            }
+        }
     }
 }

@@ -3,9 +3,11 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use longshore_model::{Endpoint, Millis, WorkerId};
+use longshore_model::{Endpoint, Millis, Placement, WorkerId};
 
 use crate::admitted_workers::AdmittedWorkers;
+use crate::balancer::address::WorkerAddress;
+use crate::traces::Fact;
 use crate::{EndpointError, EventCounts, FleetView, Workers};
 
 /// The endpoint and its queue, as a supervisor uses them. A trait, so that supervisors are tested without an actor.
@@ -19,14 +21,21 @@ pub trait EndpointApi: Send + Sync + 'static {
     fn now(&self) -> Millis;
     /// Returns the counters of the endpoint's workers.
     fn counts(&self) -> &EventCounts;
+    /// Sends the span of a worker's start, from its placement's time to `ready_at`.
+    fn trace_start(&self, _worker: &WorkerId, _placement: &Placement, _ready_at: Millis) {}
     /// Returns the workers whose tokens are valid.
     fn admitted(&self) -> &AdmittedWorkers;
     /// Returns whether the server drains: every worker is drained, and none started.
     fn is_server_draining(&self) -> bool;
     /// Returns the load of the queue and the workers that the queue knows.
     fn fleet_view(&self) -> impl Future<Output = Result<FleetView, EndpointError>> + Send;
-    /// Registers a managed worker at the queue, also one that the queue knows from its takes.
-    fn register_worker(&self, worker: WorkerId) -> impl Future<Output = Result<(), EndpointError>> + Send;
+    /// Registers a managed worker at the queue, also one that the queue knows from its takes. A load-balancing endpoint
+    /// forwards requests to its `address`, and replaces a worker without one.
+    fn register_worker(
+        &self,
+        worker: WorkerId,
+        address: Option<WorkerAddress>,
+    ) -> impl Future<Output = Result<(), EndpointError>> + Send;
     /// Drains a worker: the queue gives it no further job.
     fn drain_worker(&self, worker: WorkerId) -> impl Future<Output = Result<(), EndpointError>> + Send;
     /// Tells the queue that a worker exited: its jobs are requeued, and count a retry if `counts_retry`. `reason` is
@@ -52,6 +61,13 @@ impl EndpointApi for Workers {
         &self.shared.metrics.events
     }
 
+    fn trace_start(&self, worker: &WorkerId, placement: &Placement, ready_at: Millis) {
+        if let Some(traces) = &self.shared.services.traces {
+            let (worker, placement) = (worker.clone(), placement.clone());
+            traces.add(Fact::WorkerStart { endpoint: self.shared.record(), worker, placement, ready_at });
+        }
+    }
+
     fn admitted(&self) -> &AdmittedWorkers {
         &self.shared.admitted
     }
@@ -64,8 +80,12 @@ impl EndpointApi for Workers {
         Self::fleet_view(self).await
     }
 
-    async fn register_worker(&self, worker: WorkerId) -> Result<(), EndpointError> {
-        self.register(worker).await
+    async fn register_worker(
+        &self,
+        worker: WorkerId,
+        address: Option<WorkerAddress>,
+    ) -> Result<(), EndpointError> {
+        self.register(worker, address).await
     }
 
     async fn drain_worker(&self, worker: WorkerId) -> Result<(), EndpointError> {

@@ -1,12 +1,16 @@
 //! The spec of a worker: its command, and the environment by which the SDK finds this server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use longshore_launch::{Limits, WorkerSpec};
-use longshore_model::{CodeHash, ComputeType, Endpoint, EnvValue, Placement, Template, WorkerId};
+use longshore_model::{CodeHash, ComputeType, Endpoint, EnvValue, HttpPorts, Placement, Template, WorkerId};
 
+use super::http_ports::{PORT, PORT_HEALTH};
 use super::{LoginLookup, SecretLookup, WorkerSettings};
+
+/// Bytes of a GB, in which templates count.
+const BYTES_PER_GB: u64 = 1_000_000_000;
 
 /// How the workers of an endpoint reach this server.
 pub(crate) struct ServerAccess<'a> {
@@ -47,13 +51,25 @@ pub(super) fn spec(
         code,
         volumes: endpoint.volumes().filter_map(|id| id.parse().ok()).collect(),
         server_url: server.url.to_owned(),
-        env: environment(endpoint, chosen, server, &worker),
+        env: with_ports(environment(endpoint, chosen, server, &worker), placement.http),
         private_home,
         compute_type: endpoint.compute_type,
         worker,
         placement,
         limits: limits(endpoint),
+        flashboot: endpoint.flashboot,
+        secret_variables: secret_variables(template),
+        disk_bytes: Some(u64::from(template.container_disk_in_gb) * BYTES_PER_GB).filter(|bytes| *bytes > 0),
     })
+}
+
+/// Adds the ports on which a worker serves HTTP.
+fn with_ports(mut env: BTreeMap<String, String>, ports: Option<HttpPorts>) -> BTreeMap<String, String> {
+    if let Some(HttpPorts { port, health_port }) = ports {
+        env.insert(PORT.to_owned(), port.to_string());
+        env.insert(PORT_HEALTH.to_owned(), health_port.to_string());
+    }
+    env
 }
 
 /// Returns the spec with the login for the registry of its image.
@@ -92,8 +108,14 @@ fn chosen_variables(template: &Template, secret: &SecretLookup) -> Result<BTreeM
     template.env.iter().map(valued).collect()
 }
 
+/// Returns the names of the variables whose values are secrets.
+fn secret_variables(template: &Template) -> BTreeSet<String> {
+    let is_secret = |value: &EnvValue| matches!(value, EnvValue::Secret(_));
+    template.env.iter().filter(|(_, value)| is_secret(value)).map(|(name, _)| name.clone()).collect()
+}
+
 /// Returns the limits of each worker of an endpoint.
-pub(super) fn limits(endpoint: &Endpoint) -> Limits {
+pub(crate) fn limits(endpoint: &Endpoint) -> Limits {
     Limits { memory_bytes: endpoint.memory_bytes, vcpus: endpoint.vcpus }
 }
 
@@ -177,6 +199,7 @@ mod tests {
         assert_eq!(spec.env["RUNPOD_SKIP_GPU_CHECK"], "theirs");
         assert_eq!(spec.env["MODEL"], "theirs");
         assert_eq!(spec.env["TOKEN"], "the value of HF_TOKEN");
+        assert!(spec.flashboot && spec.secret_variables.iter().eq(["TOKEN"]));
         assert_eq!(spec.env["RUNPOD_AI_API_KEY"], "lsw_token");
         assert_eq!(spec.env["RUNPOD_WEBHOOK_GET_JOB"], format!("{base}/job-take/$ID?gpu=gpu"));
         assert_eq!(spec.env["RUNPOD_WEBHOOK_PING"], format!("{base}/ping/$RUNPOD_POD_ID?gpu=gpu"));

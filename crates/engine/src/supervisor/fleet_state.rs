@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use longshore_fleet::{
     Backoff, CrashKind, FleetFacts, FleetLoad, IdleGaps, ManagedWorker, Plan, PlannedWorker,
-    STABLE_UPTIME_MS, ScalingRules, Step, plan,
+    STABLE_UPTIME_MS, ScalingRules, Step, WorkerHealth, plan,
 };
 use longshore_launch::{RunningWorker, WorkerExit, WorkerSpec};
-use longshore_model::{Millis, Placement, Served, StartCause, StartStage, StopReason, WorkerId, WorkerPhase};
+use longshore_model::{
+    HttpPorts, Millis, Placement, Served, StartCause, StartStage, StopReason, WorkerId, WorkerPhase,
+};
 use tokio::time::Instant;
 
 use super::crash_series::{Crash, CrashSeries};
 use super::start_patience::StartPatience;
 use super::start_times::RecentStarts;
 use super::{FleetStatus, WorkerStatus};
-use crate::FleetView;
+use crate::{FleetView, WorkerView};
 
 /// The state that the supervisor wants for a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +56,14 @@ struct FleetWorker {
     /// The worker has finished a job and kept running.
     has_served: bool,
     desired: DesiredState,
+    /// The result of its last health check; `None` before, and for a worker that takes jobs.
+    last_check: Option<Arc<str>>,
     /// Why the worker is drained or stopped; `None` while it serves.
     stop_reason: Option<StopReason>,
     /// The queue gives the worker no further job.
     is_drained: bool,
+    /// Its machine does not answer. The worker counts as none, and keeps its GPUs.
+    is_away: bool,
 }
 
 impl FleetWorker {
@@ -74,9 +80,11 @@ impl FleetWorker {
             idle_end: None,
             jobs_done: 0,
             has_served: false,
+            last_check: None,
             desired: DesiredState::Serving,
             stop_reason: None,
             is_drained: false,
+            is_away: false,
         }
     }
 
@@ -118,6 +126,17 @@ pub(super) struct LostWorker {
     pub(super) reason: String,
 }
 
+/// The start of a worker that has sent its first take.
+#[derive(Clone, Debug)]
+pub(super) struct EndedStart {
+    /// The id of the worker.
+    pub(super) worker: WorkerId,
+    /// When the start began, and on which GPUs.
+    pub(super) placement: Placement,
+    /// When the first take was observed.
+    pub(super) ready_at: Millis,
+}
+
 /// The managed workers of one endpoint. Volatile; one per supervisor.
 #[derive(Debug, Default)]
 pub(super) struct FleetState {
@@ -130,8 +149,8 @@ pub(super) struct FleetState {
     last_crash: Option<Arc<str>>,
     crashes: CrashSeries,
     recent_starts: RecentStarts,
-    /// The starts that [`FleetState::take_start_times`] has not returned yet, in ms.
-    new_start_times: Vec<u64>,
+    /// The starts that [`FleetState::take_starts`] has not returned yet.
+    new_starts: Vec<EndedStart>,
     /// Since when a worker waits for GPUs; `None` if none does.
     throttled_since: Option<Millis>,
     /// Why the next worker is started, by the last plan.
@@ -174,6 +193,13 @@ impl FleetState {
         }
     }
 
+    /// Notes whether a worker's machine is away.
+    pub(super) fn set_away(&mut self, worker: &WorkerId, is_away: bool) {
+        if let Some(entry) = self.workers.get_mut(worker) {
+            entry.is_away = is_away;
+        }
+    }
+
     /// Removes a worker whose start failed. Returns whether the start was cancelled because the worker is being stopped.
     pub(super) fn remove_unstarted(&mut self, worker: &WorkerId) -> bool {
         self.workers.remove(worker).is_some_and(|entry| entry.desired == DesiredState::Stopping)
@@ -183,7 +209,7 @@ impl FleetState {
     pub(super) fn overdue(&self, now: Instant) -> Vec<(WorkerId, String)> {
         let is_overdue = |w: &FleetWorker| w.patience.ends_at().is_some_and(|at| at <= now);
         let overdue = self.before_first_take().filter(|(_, w)| is_overdue(w));
-        overdue.map(|(id, w)| (id.clone(), w.patience.reason(id))).collect()
+        overdue.map(|(id, w)| (id.clone(), w.patience.reason(id, w.last_check.as_deref()))).collect()
     }
 
     /// Returns when the next worker is late, or its first take overdue; `None` if every serving worker has sent its
@@ -196,7 +222,9 @@ impl FleetState {
 
     /// The serving workers that have not sent their first take.
     fn before_first_take(&self) -> impl Iterator<Item = (&WorkerId, &FleetWorker)> {
-        self.workers.iter().filter(|(_, w)| w.desired == DesiredState::Serving && w.ready_since.is_none())
+        let waits =
+            |w: &FleetWorker| w.desired == DesiredState::Serving && !w.is_away && w.ready_since.is_none();
+        self.workers.iter().filter(move |(_, w)| waits(w))
     }
 
     /// Removes a worker whose exit will not be reported, because the events have ended.
@@ -216,6 +244,11 @@ impl FleetState {
             .filter(|(_, w)| !w.is_registered && !w.is_starting)
             .map(|(id, _)| id.clone())
             .collect()
+    }
+
+    /// Returns the ports on which a worker serves HTTP; `None` for a worker that takes jobs.
+    pub(super) fn http_ports(&self, worker: &WorkerId) -> Option<HttpPorts> {
+        self.workers.get(worker)?.placement.http
     }
 
     /// Notes that the queue knows a worker as a managed one.
@@ -298,9 +331,9 @@ impl FleetState {
         self.crashes.add(now, self.backoff.wait_until(now).unwrap_or(now), crash);
     }
 
-    /// Returns how long the starts took that ended since the last call, in ms.
-    pub(super) fn take_start_times(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.new_start_times)
+    /// Returns the starts that ended since the last call.
+    pub(super) fn take_starts(&mut self) -> Vec<EndedStart> {
+        std::mem::take(&mut self.new_starts)
     }
 
     /// Notes at a pass whether a worker waits for GPUs.
@@ -310,7 +343,8 @@ impl FleetState {
 
     /// What the supervisor knows about why jobs wait.
     pub(super) fn facts(&self) -> FleetFacts {
-        let workers = self.workers.values().map(|worker| ManagedWorker {
+        let workers = self.workers.values().filter(|worker| !worker.is_away);
+        let workers = workers.map(|worker| ManagedWorker {
             version: worker.version,
             started_at: worker.placement.started_at,
             is_ready: worker.ready_since.is_some(),
@@ -352,7 +386,8 @@ impl FleetState {
         let has_served = entry.as_ref().is_some_and(|w| w.has_served);
         let is_clean = exited.code == Some(0);
         let was_stopped = exited.expected || desired == DesiredState::Stopping;
-        let took_no_job = entry.is_some() && is_clean && !was_ready && !was_stopped;
+        let takes_jobs = entry.as_ref().is_some_and(|w| w.placement.http.is_none());
+        let took_no_job = takes_jobs && is_clean && !was_ready && !was_stopped;
         let reason = describe(exited, if took_no_job { START_HINT } else { "" });
         self.crashes.add_log(exited);
         // A drained worker may exit by itself.
@@ -430,12 +465,14 @@ impl FleetState {
                 if !entry.patience.is_of_adoption() {
                     let start_ms = now.since(entry.placement.started_at);
                     self.recent_starts.add(start_ms);
-                    self.new_start_times.push(start_ms);
+                    let (worker, placement) = (seen.id.clone(), entry.placement.clone());
+                    self.new_starts.push(EndedStart { worker, placement, ready_at: now });
                 }
             }
             entry.has_served |= is_ready && seen.running < entry.running;
             entry.running = seen.running;
             entry.jobs_done = seen.jobs_done;
+            entry.last_check = seen.health.as_ref().map(|note| Arc::clone(&note.last_check));
             let uptime_ms = entry.ready_since.map_or(0, |since| now.since(since));
             if entry.has_served || uptime_ms >= STABLE_UPTIME_MS {
                 self.backoff.lived(STABLE_UPTIME_MS);
@@ -464,14 +501,18 @@ impl FleetState {
     fn fleet(&self, view: &FleetView) -> Vec<PlannedWorker> {
         let now = Instant::now();
         let seen = |id: &WorkerId| view.workers.iter().find(|w| w.id == *id);
-        let managed = self.workers.iter().map(|(id, entry)| {
+        let present = self.workers.iter().filter(|(_, entry)| !entry.is_away);
+        let managed = present.map(|(id, entry)| {
             let seen = seen(id);
             let phase = match entry.desired {
                 DesiredState::Serving => seen.map_or(WorkerPhase::Initializing, |w| w.phase),
                 DesiredState::Draining | DesiredState::Stopping => WorkerPhase::Draining,
             };
             let (running, idle_ms) = seen.map_or((0, 0), |w| (w.running, w.idle_ms));
-            let is_late = entry.ready_since.is_none() && entry.patience.late_at().is_some_and(|at| at <= now);
+            let is_overdue = entry.patience.late_at().is_some_and(|at| at <= now);
+            let is_sick =
+                |w: &WorkerView| w.health.as_ref().is_some_and(|note| note.health == WorkerHealth::Unhealthy);
+            let is_late = seen.is_some_and(is_sick) || entry.ready_since.is_none() && is_overdue;
             PlannedWorker { id: id.clone(), version: Some(entry.version), phase, running, idle_ms, is_late }
         });
         let external =
@@ -498,7 +539,11 @@ fn describe(exited: &WorkerExit, hint: &str) -> String {
         (None, None, Some(signal)) => format!("was killed by signal {signal}"),
         (None, None, None) => "vanished".to_owned(),
     };
-    let mut text = format!("worker {} {how} after {} s{hint}", exited.worker, exited.ran_ms / 1_000);
+    let ran = match exited.ran_ms {
+        ms @ 0..1_000 => format!("{ms} ms"),
+        ms => format!("{} s", ms / 1_000),
+    };
+    let mut text = format!("worker {} {how} after {ran}{hint}", exited.worker);
     if !exited.log_tail.is_empty() {
         text.push_str("; its last log lines:\n");
         text.push_str(&exited.log_tail);

@@ -12,9 +12,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::environment::{ServerAccess, limits, mint_worker, spec, with_login};
-use super::fleet_state::{FleetState, LostWorker};
+use super::fleet_state::{EndedStart, FleetState, LostWorker};
+use super::http_ports::http_ports;
 use super::start_patience::StartPatience;
 use super::{EndpointApi, FleetEvent, FleetStatus, SupervisorParts};
+use crate::balancer::address::WorkerAddress;
 use crate::gpu_pool::GpuWaiter;
 use crate::{EndpointError, ExitKind};
 
@@ -67,8 +69,13 @@ impl<P: EndpointApi> Supervisor<P> {
         }
         // A drain waits for these workers before the first pass, too.
         publish.send_modify(|status| status.workers = fleet.statuses());
+        let endpoint = parts.endpoint_api.record();
+        let gpu_waiter = GpuWaiter::new(Arc::clone(&parts.gpu_pool), endpoint.id);
+        for worker in fleet.ids() {
+            gpu_waiter.hold_room(&worker, &limits(&endpoint));
+        }
         Self {
-            gpu_waiter: GpuWaiter::new(Arc::clone(&parts.gpu_pool), parts.endpoint_api.record().id),
+            gpu_waiter,
             parts,
             fleet,
             losses: Vec::new(),
@@ -157,6 +164,16 @@ impl<P: EndpointApi> Supervisor<P> {
                 self.fleet.set_stage(&worker, stage);
                 return self.reconciled_at.map_or(now, |at| now.max(at + RECONCILE_INTERVAL_MIN));
             }
+            FleetEvent::Away { worker, machine } => {
+                let endpoint = self.parts.endpoint_api.record().id;
+                tracing::warn!(%endpoint, %worker, %machine, "a worker's machine does not answer");
+                self.fleet.set_away(&worker, true);
+            }
+            FleetEvent::Back { worker } => {
+                let endpoint = self.parts.endpoint_api.record().id;
+                tracing::info!(%endpoint, %worker, "a worker's machine answers again");
+                self.fleet.set_away(&worker, false);
+            }
             FleetEvent::Exited(exited) => self.exited(&exited),
             FleetEvent::Configured | FleetEvent::TryNow => self.fleet.reset_backoff(),
             FleetEvent::Deleted { drain } => self.close(drain, &StopReason::EndpointDeleted),
@@ -179,11 +196,12 @@ impl<P: EndpointApi> Supervisor<P> {
             (false, false) => ExitKind::Finished,
         });
         let WorkerExit { worker, code, signal, ran_ms, .. } = exited;
+        let endpoint = self.parts.endpoint_api.record().id;
         if lost.is_expected {
-            tracing::info!(%worker, code, signal, ran_ms, "worker stopped");
+            tracing::info!(%endpoint, %worker, code, signal, ran_ms, "worker stopped");
         } else {
             // The reason contains the last lines of the worker's own log.
-            tracing::warn!(%worker, code, signal, ran_ms, reason = %lost.reason, "worker exited");
+            tracing::warn!(%endpoint, %worker, code, signal, ran_ms, reason = %lost.reason, "worker exited");
         }
         self.losses.push(lost);
     }
@@ -219,8 +237,10 @@ impl<P: EndpointApi> Supervisor<P> {
         let now = self.parts.endpoint_api.now();
         let rules = self.scaling_rules();
         let (plan, mut status) = self.fleet.plan(now, rules, &view);
-        for start_ms in self.fleet.take_start_times() {
-            self.parts.endpoint_api.counts().start_ms.record(start_ms);
+        for EndedStart { worker, placement, ready_at } in self.fleet.take_starts() {
+            let endpoint = &self.parts.endpoint_api;
+            endpoint.counts().start_ms.record(ready_at.since(placement.started_at));
+            endpoint.trace_start(&worker, &placement, ready_at);
         }
         let next_late_in = self.replace_overdue();
         let results = self.take_steps(plan.steps);
@@ -256,7 +276,7 @@ impl<P: EndpointApi> Supervisor<P> {
         let mut results = StepResults::default();
         for step in steps {
             match step {
-                // After one start without GPUs, the next one would get none either.
+                // After one start without GPUs or room, the next one would get none either.
                 Step::Start if results.throttled > 0 => results.throttled += 1,
                 Step::Start => match self.start() {
                     Ok(()) => results.acted = true,
@@ -308,7 +328,7 @@ impl<P: EndpointApi> Supervisor<P> {
             status.throttled_because.as_ref().filter(|_| self.publish.borrow().throttled == 0)
         {
             let endpoint = self.parts.endpoint_api.record().id;
-            tracing::warn!(%endpoint, %reason, "worker throttled, no free GPUs");
+            tracing::warn!(%endpoint, %reason, "worker throttled");
         }
         self.publish.send_if_modified(|published| {
             let changed = *published != status;
@@ -339,12 +359,15 @@ impl<P: EndpointApi> Supervisor<P> {
         let ago = |at: Millis| Duration::from_millis(now.since(at));
         let (launcher, grace) = (Arc::clone(&self.parts.launcher), self.parts.settings.kill_grace());
         let born = Born { since_ago: ago(since), until_ago: ago(until), as_of };
+        let endpoint = self.parts.endpoint_api.record().id;
         self.cleanups.spawn(async move {
             match launcher.end_leftovers(&worker, born, grace).await {
                 Ok(0) => {}
-                Ok(ended) => tracing::info!(%worker, ended, "leftover processes of stopped job ended"),
+                Ok(ended) => {
+                    tracing::info!(%endpoint, %worker, ended, "leftover processes of stopped job ended");
+                }
                 Err(error) => {
-                    tracing::warn!(%worker, %error, "leftover processes may still run");
+                    tracing::warn!(%endpoint, %worker, %error, "leftover processes may still run");
                 }
             }
         });
@@ -354,13 +377,14 @@ impl<P: EndpointApi> Supervisor<P> {
     async fn note_served(&self, worker: &WorkerId, served: Served) {
         let endpoint = self.parts.endpoint_api.record().id;
         if let Err(error) = self.parts.launcher.note_served(&endpoint, worker, served).await {
-            tracing::warn!(%worker, %error, "end of worker not noted");
+            tracing::warn!(%endpoint, %worker, %error, "end of worker not noted");
         }
     }
 
     /// Stops a worker; the next pass starts another one if the load needs it.
     fn replace(&mut self, worker: WorkerId, reason: &str) {
-        tracing::warn!(%worker, %reason, "replacing worker");
+        let endpoint = self.parts.endpoint_api.record().id;
+        tracing::warn!(%endpoint, %worker, %reason, "replacing worker");
         self.fleet.record_replacement(self.parts.endpoint_api.now(), &worker, reason);
         self.stop(worker, self.parts.settings.kill_grace(), StopReason::Replaced(reason.to_owned()));
     }
@@ -377,7 +401,8 @@ impl<P: EndpointApi> Supervisor<P> {
             }
         }
         for worker in self.fleet.unregistered() {
-            let reply = self.parts.endpoint_api.register_worker(worker.clone()).await;
+            let address = self.address_of(&worker).await;
+            let reply = self.parts.endpoint_api.register_worker(worker.clone(), address).await;
             self.reply(reply)?;
             self.fleet.set_registered(&worker);
         }
@@ -387,6 +412,20 @@ impl<P: EndpointApi> Supervisor<P> {
             self.fleet.set_drained(&worker);
         }
         Ok(())
+    }
+
+    /// Returns where a worker that serves HTTP is reached; `None` for a worker that takes jobs, and if the launcher does not
+    /// know.
+    async fn address_of(&self, worker: &WorkerId) -> Option<WorkerAddress> {
+        let ports = self.fleet.http_ports(worker)?;
+        match self.parts.launcher.host_of(worker).await {
+            Ok(host) => Some(WorkerAddress::new(host?, ports)),
+            Err(error) => {
+                let endpoint = self.parts.endpoint_api.record().id;
+                tracing::warn!(%endpoint, %worker, %error, "address of worker unknown");
+                None
+            }
+        }
     }
 
     /// Returns the value of a reply; `None` if the endpoint is deleted, which stops its workers.
@@ -427,7 +466,7 @@ impl<P: EndpointApi> Supervisor<P> {
         self.unenforced.clone_from(&placement.unenforced_limits);
     }
 
-    /// Places the next worker and returns its spec. A worker without a valid spec holds no GPU.
+    /// Places the next worker and returns its spec. A worker without a valid spec holds no GPU and no room.
     fn next_spec(&self) -> Result<WorkerSpec, NotStarted> {
         let SupervisorParts { endpoint_api, template, secret, login, settings, token, runtime, .. } =
             &self.parts;
@@ -439,11 +478,15 @@ impl<P: EndpointApi> Supervisor<P> {
             mint_worker(runtime.entropy()).ok_or_else(|| failed("cannot make a worker id".into()))?;
         let server = ServerAccess { url: self.parts.server_url(), token: &token(&worker), settings };
         let now = endpoint_api.now();
-        let placed = self.gpu_waiter.place(now, &endpoint, &worker);
-        let gpus = placed.map_err(|shortage| NotStarted::Throttled(shortage.reason().to_owned()))?;
+        let gpus = self.gpu_waiter.place(now, &endpoint, &worker).map_err(NotStarted::Throttled)?;
         let unenforced_limits = self.parts.launcher.unenforced(&limits(&endpoint));
         let cause = self.fleet.start_cause();
-        let placement = Placement { started_at: now, gpus, unenforced_limits, cause };
+        let http = http_ports(&endpoint, &template, &*self.parts.launcher, || runtime.entropy());
+        let http = http.map_err(|reason| {
+            self.gpu_waiter.free(&worker);
+            failed(reason)
+        })?;
+        let placement = Placement { started_at: now, gpus, unenforced_limits, cause, http };
         let made = spec(&endpoint, &template, &**secret, &server, worker.clone(), placement);
         made.and_then(|spec| with_login(spec, &template, &**login)).map_err(|reason| {
             self.gpu_waiter.free(&worker);
@@ -501,7 +544,7 @@ impl<P: EndpointApi> Supervisor<P> {
 
 /// Why a worker was not started.
 enum NotStarted {
-    /// No GPUs are free for the worker, for the reason given.
+    /// No GPUs or no room are free for the worker, for the reason given.
     Throttled(String),
     /// The worker has no valid spec, for the reason given. Counts as a crash.
     Failed(String),
@@ -512,9 +555,9 @@ enum NotStarted {
 struct StepResults {
     /// A step changed the fleet: plan again.
     acted: bool,
-    /// The number of workers that were not started because no GPUs are free.
+    /// The number of workers that were not started because no GPUs or no room are free.
     throttled: u32,
-    /// Which GPUs are missing; `None` if no worker is throttled.
+    /// What is missing; `None` if no worker is throttled.
     because: Option<Arc<str>>,
 }
 

@@ -63,10 +63,16 @@ impl StartPatience {
         self.is_adopted
     }
 
-    /// Returns why the worker is replaced at the end of the wait.
-    pub(super) fn reason(&self, worker: &WorkerId) -> String {
+    /// Returns why the worker is replaced at the end of the wait. `last_check` is the result of the last health check of a
+    /// worker that serves HTTP.
+    pub(super) fn reason(&self, worker: &WorkerId, last_check: Option<&str>) -> String {
         let seconds = self.duration.as_secs_f64();
         let event = if self.is_adopted { "adoption" } else { "start" };
+        if let Some(last_check) = last_check {
+            return format!(
+                "worker {worker} was not healthy within {seconds} s of its {event}; its last check: {last_check}"
+            );
+        }
         format!("worker {worker} asked for no job within {seconds} s of its {event}")
     }
 }

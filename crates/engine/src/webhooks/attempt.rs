@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
-use http::{HeaderName, Method, Request, StatusCode, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use longshore_model::{JobId, JobState, Millis, WebhookEvent};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -16,6 +16,7 @@ use super::log::{DeliveryAttempt, webhook_id};
 use super::signing::seconds;
 use super::transport::{TransportError, TransportResponse};
 use super::{PendingCall, WebhookSettings, WebhookSource, WebhookTransport};
+use crate::traces::{Traces, WebhookCallSpan};
 use crate::{EndpointError, JobSnapshot};
 
 /// Limit of bodies being built concurrently: each may need the whole input and output of a job in memory.
@@ -89,9 +90,9 @@ impl AttemptSender {
         let number = due.attempts + 1;
         let end = due.end;
         let is_pending = |job: &JobSnapshot| job.row.pending_end() == Some(end);
-        let prepared = self.prepare(&due.handle, due.job, is_pending, || webhook_id(due.job, end));
+        let prepared = self.prepare(&due.handle, due.job, number, is_pending, || webhook_id(due.job, end));
         match prepared.await {
-            Ok((call, permit)) => self.call(call, permit, number, due.handle.now()).await,
+            Ok(call) => self.call(call, number, due.handle.now()).await,
             Err(outcome) => outcome,
         }
     }
@@ -100,21 +101,16 @@ impl AttemptSender {
     pub async fn send_progress<H: WebhookSource>(&self, handle: &H, job: JobId) -> AttemptOutcome {
         let now = handle.now();
         let is_running = |job: &JobSnapshot| job.row.state == JobState::InProgress;
-        let prepared = self.prepare(handle, job, is_running, || format!("{job}-progress-{}", now.0));
+        let prepared = self.prepare(handle, job, 1, is_running, || format!("{job}-progress-{}", now.0));
         match prepared.await {
-            Ok((call, permit)) => self.call(call, permit, 1, now).await,
+            Ok(call) => self.call(call, 1, now).await,
             Err(outcome) => outcome,
         }
     }
 
     /// Sends a request and judges the response. Tells the circuit breaker of the receiver whether there was one.
-    async fn call(
-        &self,
-        call: Request<Bytes>,
-        mut permit: CallPermit,
-        attempt: u32,
-        at: Millis,
-    ) -> AttemptOutcome {
+    async fn call(&self, prepared: PreparedCall, attempt: u32, at: Millis) -> AttemptOutcome {
+        let PreparedCall { call, mut permit, span } = prepared;
         let receiver = origin_of(call.uri());
         let id = call.headers().get(WEBHOOK_ID).and_then(|id| id.to_str().ok());
         let id = id.unwrap_or_default().to_owned();
@@ -135,6 +131,9 @@ impl AttemptSender {
                 (None, None, Some(FORBIDDEN.to_owned()))
             }
         };
+        if let Some((traces, span)) = span {
+            span.end(&traces, &receiver, status, latency_ms);
+        }
         let error_text = error.as_deref();
         tracing::info!(%id, attempt, latency_ms, %receiver, status, error = error_text, "webhook called");
         let answer = body.map(|body| String::from_utf8_lossy(&body).into_owned());
@@ -152,9 +151,10 @@ impl AttemptSender {
         &self,
         handle: &H,
         job: JobId,
+        number: u32,
         is_wanted: impl Fn(&JobSnapshot) -> bool,
         id: impl FnOnce() -> String,
-    ) -> Result<(Request<Bytes>, CallPermit), AttemptOutcome> {
+    ) -> Result<PreparedCall, AttemptOutcome> {
         let Ok(_building) = self.builds.acquire().await else {
             return Err(AttemptOutcome::Unreadable("the server is stopping".to_owned()));
         };
@@ -177,10 +177,29 @@ impl AttemptSender {
         let message = body::build(&snapshot, &members, &context).map_err(AttemptOutcome::Impossible)?;
         let host = receiver_key(&message.url);
         match self.limiter.try_acquire(&host, message.body.len()) {
-            Ok(permit) => Ok((request(handle, message, &id()).map_err(AttemptOutcome::Impossible)?, permit)),
+            Ok(permit) => {
+                let span = handle.traces().map(|traces| {
+                    (traces, WebhookCallSpan::new(endpoint, &snapshot.row, number, handle.now()))
+                });
+                let mut call = request(handle, message, &id()).map_err(AttemptOutcome::Impossible)?;
+                if let Some((traces, span)) = &span
+                    && let Ok(context) = HeaderValue::try_from(span.context(traces).to_string())
+                {
+                    call.headers_mut().insert(TRACEPARENT, context);
+                }
+                Ok(PreparedCall { call, permit, span })
+            }
             Err(reason) => Err(AttemptOutcome::NoPermit(host, reason)),
         }
     }
+}
+
+/// A call that may be sent.
+struct PreparedCall {
+    call: Request<Bytes>,
+    permit: CallPermit,
+    /// The span of the call; `None` without traces.
+    span: Option<(Arc<Traces>, WebhookCallSpan)>,
 }
 
 /// Tells the circuit breaker of the receiver whether there was a response. Returns whether the response closed it. A
@@ -196,6 +215,7 @@ fn record_response(permit: &mut CallPermit, result: &Result<TransportResponse, T
     }
 }
 
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");

@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use longshore_model::{JobKey, Millis};
@@ -38,12 +39,13 @@ pub(super) async fn run<H: WebhookSource>(
     limiter: CallLimiter,
     sender: AttemptSender,
     log: Arc<dyn WebhookLog>,
-    mut pending: mpsc::UnboundedReceiver<PendingCall<H>>,
+    (mut pending, counted): (mpsc::UnboundedReceiver<PendingCall<H>>, Arc<AtomicUsize>),
 ) {
     let mut dispatcher = Dispatcher::new(settings, limiter, sender, log);
     while let Some(event) = dispatcher.next_event(&mut pending).await {
         dispatcher.handle(event);
         dispatcher.start_calls();
+        counted.store(dispatcher.current.len(), Ordering::Relaxed);
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod dir;
 mod memory;
+pub(crate) mod watched;
 
 use std::collections::HashMap;
 use std::io;

@@ -53,7 +53,14 @@ fn numbered(seq: u64) -> JobSnapshot {
         worker: "w1".parse().ok(),
         ..JobRow::queued(key, id, Millis(100))
     };
-    JobSnapshot { row, now: Millis(130), output: None, error: None, room: crate::BudgetPermit::default() }
+    JobSnapshot {
+        row,
+        now: Millis(130),
+        output: None,
+        output_bytes: None,
+        error: None,
+        room: crate::BudgetPermit::default(),
+    }
 }
 
 /// An endpoint without a queue: holds jobs with their members, and records what deliveries store about their calls.

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use longshore_model::{WorkerCounts, WorkerId, WorkerPhase};
-use longshore_queue::WorkerLoad;
 use tokio::time::timeout;
 
 use super::Workers;
 use crate::actor::query::Query;
 use crate::actor::request::Request;
+use crate::balancer::address::WorkerAddress;
 use crate::{EndpointError, FleetStatus, FleetView};
 
 /// The longest wait for the drain of outdated workers.
@@ -23,15 +23,31 @@ impl Workers {
     /// Only those of every method of [`Workers`].
     pub async fn fleet_view(&self) -> Result<FleetView, EndpointError> {
         self.shared.load_seen();
+        if let Some(balancer) = &self.shared.balancer {
+            return if self.shared.is_deleted() {
+                Err(EndpointError::Deleted)
+            } else {
+                Ok(balancer.fleet_view())
+            };
+        }
         self.shared.query(|reply| Query::Fleet { reply }).await.map(|view| *view)
     }
 
-    /// Registers a worker that a launcher has started or adopted.
+    /// Registers a worker that a launcher has started or adopted. A load-balancing endpoint forwards requests to its
+    /// `address`.
     ///
     /// # Errors
     ///
     /// Only those of every method of [`Workers`].
-    pub async fn register(&self, worker: WorkerId) -> Result<(), EndpointError> {
+    pub async fn register(
+        &self,
+        worker: WorkerId,
+        address: Option<WorkerAddress>,
+    ) -> Result<(), EndpointError> {
+        if let Some(balancer) = &self.shared.balancer {
+            balancer.register(worker, address);
+            return Ok(());
+        }
         self.shared.request(|reply| Request::RegisterWorker { worker, reply }).await
     }
 
@@ -41,6 +57,10 @@ impl Workers {
     ///
     /// Only those of every method of [`Workers`].
     pub async fn drain(&self, worker: WorkerId) -> Result<(), EndpointError> {
+        if let Some(balancer) = &self.shared.balancer {
+            balancer.drain(&worker);
+            return Ok(());
+        }
         self.shared.request(|reply| Request::DrainWorker { worker, reply }).await
     }
 
@@ -56,6 +76,10 @@ impl Workers {
         counts_retry: bool,
         reason: String,
     ) -> Result<(), EndpointError> {
+        if let Some(balancer) = &self.shared.balancer {
+            balancer.lose(&worker);
+            return Ok(());
+        }
         self.shared.request(|reply| Request::LoseWorker { worker, counts_retry, reason, reply }).await
     }
 
@@ -68,6 +92,10 @@ impl Workers {
     /// Returns when no managed worker of a version before this one gets another job, or after 2 s: the supervisor
     /// may be unable to reach the queue.
     pub async fn outdated_drained(&self, version: u32) {
+        if self.shared.balancer.is_some() {
+            // They serve until others are up.
+            return;
+        }
         let Some(mut statuses) = self.shared.fleet_statuses() else { return };
         // A status has a drain once the queue knows of it.
         let drained = statuses.wait_for(|status| {
@@ -78,10 +106,10 @@ impl Workers {
     }
 }
 
-/// The worker counts of `/health`, from the queue's workers and the supervisor's status.
-pub(crate) fn count_workers(workers: &[WorkerLoad], status: &FleetStatus) -> WorkerCounts {
-    let of = |phase| workers.iter().filter(|worker| worker.phase == phase).count() as u32;
-    let holding = workers.iter().filter(|worker| worker.running > 0).count() as u32;
+/// The worker counts of `/health`, from the phase and the running jobs of each worker and the supervisor's status.
+pub(crate) fn count_workers(workers: &[(WorkerPhase, u32)], status: &FleetStatus) -> WorkerCounts {
+    let of = |phase| workers.iter().filter(|(its, _)| *its == phase).count() as u32;
+    let holding = workers.iter().filter(|(_, running)| *running > 0).count() as u32;
     WorkerCounts {
         idle: of(WorkerPhase::Idle),
         initializing: of(WorkerPhase::Initializing).max(status.initializing),

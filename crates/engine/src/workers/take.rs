@@ -62,7 +62,8 @@ impl Workers {
                 match read {
                     Ok(members) => {
                         let members = opened(&self.shared.services.vault, row.id, members);
-                        unanswered.jobs.push(TakenJob { row, members, room: room.clone() });
+                        let trace = self.shared.services.traces.as_ref().map(|traces| traces.attempt(&row));
+                        unanswered.jobs.push(TakenJob { row, members, trace, room: room.clone() });
                     }
                     Err(error) => undelivered.push(self.undelivered(&row, &error)),
                 }

@@ -29,6 +29,7 @@ pub(crate) async fn start_with(disks: &Disks, launchers: Launchers) -> Engine {
         settings: EngineSettings::default(),
         webhooks: WebhookSettings::default(),
         workers: WorkerSettings::default(),
+        traces: None,
     };
     let engine = Engine::start(parts).await.unwrap();
     eventually(async || engine.is_ready()).await;

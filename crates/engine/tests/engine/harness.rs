@@ -85,6 +85,7 @@ impl Disks {
             },
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),
+            traces: None,
         };
         Engine::start(parts).await
     }
@@ -204,6 +205,8 @@ pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
         no: EndpointNo(0),
         name: slug.to_owned(),
         slug: Some(slug.to_owned()),
+        endpoint_type: longshore_model::EndpointType::Queue,
+        lb: None,
         template_id,
         workers_min: 0,
         workers_max: 3,
@@ -243,6 +246,10 @@ pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
         version: 1,
         created_at: Millis(0),
         user_id: String::new(),
+        keep_failure_texts: true,
+        example: None,
+        input_schema: None,
+        slo: None,
         deployed_env: Vec::new(),
         deleting: false,
     }
@@ -259,6 +266,7 @@ pub(crate) fn job(engine: &Engine, input: &str) -> Submission {
         ttl_ms: None,
         idempotency: None,
         submitter: Submitter::default(),
+        trace: None,
     }
 }
 

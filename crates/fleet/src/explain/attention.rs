@@ -36,12 +36,14 @@ fn severity(code: CauseCode, waits: bool) -> Option<Severity> {
         CauseCode::StoreFailing
         | CauseCode::GpuImpossible
         | CauseCode::StartFailed
-        | CauseCode::WorkersCrash => Some(Severity::Bad),
+        | CauseCode::WorkersCrash
+        | CauseCode::WorkersUnhealthy => Some(Severity::Bad),
         CauseCode::NoExternalWorker | CauseCode::QueueFull if waits => Some(Severity::Bad),
         CauseCode::Draining
         | CauseCode::Paused
         | CauseCode::GpuBusy
         | CauseCode::GpuKept
+        | CauseCode::MachineFull
         | CauseCode::WorkerSilent
             if waits =>
         {

@@ -4,14 +4,14 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use longshore_model::{JobState, Millis, ScalerType, WorkerPhase};
+use longshore_model::{JobState, Millis, ScalerType, StartStage, WorkerPhase};
 
 use super::sentences::{self, Sentence};
 use super::{
     CauseCode, CauseDetail, CrashFacts, CrashKind, GpuShortage, WaitAction, WaitCause, WaitEstimate,
     WaitFacts,
 };
-use crate::{FleetLoad, ScalingRules, demand};
+use crate::{FleetLoad, ScalingRules, WorkerHealth, demand};
 
 /// A ready worker that has asked for no job for this time, in ms, is silent. The SDKs ask again immediately.
 const SILENT_MS: u64 = 10_000;
@@ -23,7 +23,7 @@ const SLOWER_MS: u64 = 100;
 
 /// The causes that hold, in their order. Never empty: a job that waits for nothing else is in line.
 pub(super) fn causes(facts: &WaitFacts<'_>) -> Vec<WaitCause> {
-    let checks: [fn(&WaitFacts<'_>) -> Option<WaitCause>; 16] = [
+    let checks: [fn(&WaitFacts<'_>) -> Option<WaitCause>; 18] = [
         not_waiting,
         store_failing,
         draining,
@@ -31,8 +31,10 @@ pub(super) fn causes(facts: &WaitFacts<'_>) -> Vec<WaitCause> {
         provider_unavailable,
         gpu_impossible,
         crashing,
+        workers_unhealthy,
         no_external_worker,
         gpus_in_use,
+        machine_full,
         worker_starting,
         worker_silent,
         all_busy,
@@ -121,7 +123,8 @@ fn not_waiting(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let Some(job) = facts.job() else {
         let running = facts.queue.as_ref()?.running;
         return Some(
-            cause(CauseCode::NotWaiting, None, sentences::nothing_waits(running)).with("running", running),
+            cause(CauseCode::NotWaiting, None, sentences::nothing_waits(running, facts.work()))
+                .with("running", running),
         );
     };
     let (since, sentence) = if job.state == JobState::InProgress {
@@ -141,7 +144,7 @@ fn store_failing(facts: &WaitFacts<'_>) -> Option<WaitCause> {
 
 fn draining(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let since = facts.draining_since?;
-    Some(cause(CauseCode::Draining, Some(since), sentences::draining(facts.now.since(since))))
+    Some(cause(CauseCode::Draining, Some(since), sentences::draining(facts.now.since(since), facts.work())))
 }
 
 fn paused(facts: &WaitFacts<'_>) -> Option<WaitCause> {
@@ -178,9 +181,9 @@ fn crashing(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let (code, sentence) = match &crash.kind {
         CrashKind::Exited { .. } => {
             let ago_ms = facts.now.since(crash.last_at);
-            (CauseCode::WorkersCrash, sentences::workers_crash(crash, ago_ms, next_ms))
+            (CauseCode::WorkersCrash, sentences::workers_crash(crash, ago_ms, next_ms, facts.work()))
         }
-        _ => (CauseCode::StartFailed, sentences::start_failed(crash, next_ms)),
+        _ => (CauseCode::StartFailed, sentences::start_failed(crash, next_ms, facts.work())),
     };
     let cause = cause(code, Some(crash.first_at), sentence)
         .with("crashes", crash.count)
@@ -204,6 +207,18 @@ fn with_exit(cause: WaitCause, crash: &CrashFacts) -> WaitCause {
     let has_log = crash.worker.is_some() && !matches!(crash.kind, CrashKind::NotStarted(_));
     let actions = [WaitAction::TryNow, WaitAction::OpenLog];
     cause.offers(if has_log { &actions } else { &actions[..1] })
+}
+
+/// Workers of a load-balancing endpoint that fail their checks, while none is healthy.
+fn workers_unhealthy(facts: &WaitFacts<'_>) -> Option<WaitCause> {
+    if facts.servers.iter().any(|server| server.health == WorkerHealth::Healthy) {
+        return None;
+    }
+    let unhealthy = || facts.servers.iter().filter(|server| server.health == WorkerHealth::Unhealthy);
+    let (workers, first) = (unhealthy().count() as u32, unhealthy().next()?);
+    let sentence = sentences::workers_unhealthy(workers, &first.last_check, facts.endpoint.start_patience_ms);
+    let cause = cause(CauseCode::WorkersUnhealthy, None, sentence);
+    Some(cause.with("workers", workers).with("lastCheck", &first.last_check))
 }
 
 fn no_external_worker(facts: &WaitFacts<'_>) -> Option<WaitCause> {
@@ -248,6 +263,12 @@ fn gpus_in_use(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     }
 }
 
+fn machine_full(facts: &WaitFacts<'_>) -> Option<WaitCause> {
+    let reason = facts.no_room.as_ref()?;
+    let cause = cause(CauseCode::MachineFull, facts.fleet.throttled_since, sentences::machine_full(reason));
+    Some(cause.with("reason", reason))
+}
+
 /// Whether the endpoint has no ready worker for the job at this moment, and managed workers could help.
 fn lacks_worker(facts: &WaitFacts<'_>) -> bool {
     facts.queue.is_some()
@@ -268,26 +289,43 @@ fn worker_starting(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let is_expected = facts.queue.as_ref().is_some_and(|queue| queue.queued_normal > 0)
         && facts.up() == 0
         && facts.fleet.crash.is_none()
-        && facts.gpus.is_none();
+        && facts.gpus.is_none()
+        && facts.no_room.is_none();
+    let check = starting_check(facts);
     let sentence = match (starting, facts.room()) {
         (0, 0) if is_expected && leaving > 0 && outdated(facts) == 0 => {
             sentences::worker_ends_first(leaving, facts.endpoint.workers_max)
         }
-        (0, 1..) if is_expected => sentences::worker_about_to_start(),
+        (0, 1..) if is_expected => sentences::worker_about_to_start(facts.work()),
         (0, _) => return None,
         (n, _) => {
             let ms = since.map(|since| facts.now.since(since));
-            sentences::worker_starting(n, ms, facts.stage, &facts.fleet.starts)
+            let late = late(facts, ms);
+            sentences::worker_starting(n, ms, facts.stage, &facts.fleet.starts, late, facts.work())
         }
     };
     let cause = cause(CauseCode::WorkerStarting, since, sentence)
         .with("workers", starting)
-        .with("stage", facts.stage.map(longshore_model::StartStage::as_str))
-        .with("starts", facts.fleet.starts.count);
+        .with("stage", facts.stage.map(StartStage::as_str))
+        .with("starts", facts.fleet.starts.count)
+        .with("lastCheck", check);
     let usual = |ms: u64| (facts.fleet.starts.count > 0).then_some(ms);
     Some(
         cause.with("p50Ms", usual(facts.fleet.starts.p50_ms)).with("p95Ms", usual(facts.fleet.starts.p95_ms)),
     )
+}
+
+/// The last check of a worker of a load-balancing endpoint that was not healthy yet.
+fn starting_check<'a>(facts: &'a WaitFacts<'_>) -> Option<&'a String> {
+    let is_starting = |health| matches!(health, WorkerHealth::Starting | WorkerHealth::Initializing);
+    facts.servers.iter().find(|server| is_starting(server.health)).map(|server| &server.last_check)
+}
+
+/// The wait for the first take, in ms, if half of it is over: the start may hang. Pulls of images do not count.
+fn late(facts: &WaitFacts<'_>, starting_ms: Option<u64>) -> Option<u64> {
+    let is_counted = !matches!(facts.stage, Some(StartStage::Pulling { .. } | StartStage::Creating));
+    let patience_ms = facts.endpoint.start_patience_ms;
+    starting_ms.filter(|ms| is_counted && *ms >= patience_ms / 2).map(|_| patience_ms)
 }
 
 fn worker_silent(facts: &WaitFacts<'_>) -> Option<WaitCause> {
@@ -313,7 +351,7 @@ fn all_busy(facts: &WaitFacts<'_>) -> Option<WaitCause> {
         return None;
     }
     let limit = Some(workers_max).filter(|_| !facts.is_external());
-    let sentence = sentences::all_busy(busy, limit, facts.ahead(), &facts.finishes);
+    let sentence = sentences::all_busy(busy, limit, &sentences::line(facts));
     let cause = cause(CauseCode::AllBusy, None, sentence).with("busy", busy).with("workersMax", limit);
     let cause = with_line(cause, facts);
     Some(if limit.is_some() { cause.offers(&[WaitAction::RaiseWorkersMax]) } else { cause })
@@ -345,12 +383,13 @@ fn scaler_waits(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let value = u64::from(facts.endpoint.scaler_value);
     let sentence = match facts.endpoint.scaler_type {
         ScalerType::QueueDelay | ScalerType::IdleGaps => {
-            sentences::scaler_waits_for_delay(value, oldest_ms + wanted.grows_in_ms?, oldest_ms)
+            sentences::scaler_waits_for_delay(value, oldest_ms + wanted.grows_in_ms?, oldest_ms, facts.work())
         }
         ScalerType::RequestCount => sentences::scaler_waits_for_count(
             value.max(1),
             queue.queued_normal + queue.running,
             up + starting,
+            facts.work(),
         ),
     };
     let cause = cause(CauseCode::ScalerWaits, None, sentence).with("scalerValue", value);
@@ -371,7 +410,7 @@ fn version_change(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let workers = || facts.fleet.workers.iter();
     let oldest = workers().map(|worker| worker.version).min()?;
     let of_new = workers().filter(|worker| worker.version == new).count() as u32;
-    let sentence = sentences::version_change(oldest, new, of_new, of_new + old);
+    let sentence = sentences::version_change((oldest, new), of_new, of_new + old, facts.work());
     let cause = cause(CauseCode::VersionChange, None, sentence).with("from", oldest).with("to", new);
     Some(cause.with("replaced", of_new).with("workers", of_new + old))
 }
@@ -393,10 +432,13 @@ fn retrying(facts: &WaitFacts<'_>) -> Option<WaitCause> {
 
 fn in_line(facts: &WaitFacts<'_>) -> WaitCause {
     let (since, sentence) = match (facts.job(), &facts.queue) {
-        (None, Some(queue)) => {
-            (queue.first_normal_since, sentences::endpoint_in_line(queue.queued, &facts.finishes))
+        (None, Some(queue)) => (
+            queue.first_normal_since,
+            sentences::endpoint_in_line(queue.queued, &facts.finishes, facts.work()),
+        ),
+        (job, _) => {
+            (job.map(|job| job.enqueued_at), sentences::in_line(facts.ahead(), &sentences::line(facts)))
         }
-        (job, _) => (job.map(|job| job.enqueued_at), sentences::in_line(facts.ahead(), &facts.finishes)),
     };
     with_line(cause(CauseCode::InLine, since, sentence), facts)
 }
@@ -416,7 +458,7 @@ fn ttl_near(facts: &WaitFacts<'_>, estimate: Option<WaitEstimate>) -> Option<Wai
 
 fn queue_full(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let queue = facts.queue.as_ref().filter(|queue| queue.queued >= queue.jobs_max)?;
-    let cause = cause(CauseCode::QueueFull, None, sentences::queue_full(queue.queued));
+    let cause = cause(CauseCode::QueueFull, None, sentences::queue_full(queue.queued, facts.work()));
     Some(cause.with("queued", queue.queued).with("limit", queue.jobs_max))
 }
 

@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 
 use longshore_model::{Endpoint, JobState, Millis, Provider, StartStage, WorkerId, WorkerPhase};
 
+use super::work::Work;
 use super::{FinishRate, StartTimes};
+use crate::WorkerHealth;
 
 /// What is known about an endpoint, and about one of its jobs.
 #[derive(Clone, Debug)]
@@ -30,15 +32,24 @@ pub struct WaitFacts<'a> {
     pub provider_fault: Option<String>,
     /// Why a worker gets no GPUs; `None` if none is held back.
     pub gpus: Option<GpuShortage>,
+    /// Why there is no room for a worker, its GPUs left aside; `None` if no worker is held back for that.
+    pub no_room: Option<String>,
     /// What the oldest starting worker does; `None` if none starts or it does not say.
     pub stage: Option<StartStage>,
     /// How many jobs ended lately.
     pub finishes: FinishRate,
+    /// The workers of a load-balancing endpoint that are not drained; empty for one with a queue.
+    pub servers: Vec<ServerHealth>,
     /// How long jobs run at the present version and ran at the one before; `None` without enough jobs of both.
     pub runs: Option<VersionRunTimes>,
 }
 
 impl WaitFacts<'_> {
+    /// What the endpoint's clients send.
+    pub(super) fn work(&self) -> Work {
+        if self.endpoint.balances().is_some() { Work::Requests } else { Work::Jobs }
+    }
+
     /// The job that is asked about.
     pub(super) fn job(&self) -> Option<&WaitingJob> {
         self.queue.as_ref()?.job.as_ref()
@@ -189,6 +200,15 @@ pub struct WorkerContact {
     pub phase: WorkerPhase,
     /// For how long the worker has not asked for a job, in ms; `None` if a request of it is open.
     pub silent_ms: Option<u64>,
+}
+
+/// A worker that serves HTTP, by its health checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerHealth {
+    /// The health by the last checks.
+    pub health: WorkerHealth,
+    /// The result of the last check, such as `GET /ping: 200 OK`. At most some hundred bytes.
+    pub last_check: String,
 }
 
 /// What the supervisor of the endpoint published last.

@@ -7,7 +7,10 @@ use alloc::vec::Vec;
 use longshore_model::{Millis, StartStage};
 
 use super::words::{count, finishes, first_line, span};
-use super::{CrashFacts, CrashKind, FinishRate, GpuHolder, StartTimes, VersionRunTimes, WaitAction};
+use super::work::Work;
+use super::{
+    CrashFacts, CrashKind, FinishRate, GpuHolder, StartTimes, VersionRunTimes, WaitAction, WaitFacts,
+};
 
 /// A cause as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,12 +45,13 @@ pub(super) fn ended(ago_ms: u64, state: &str) -> Sentence {
     )
 }
 
-pub(super) fn nothing_waits(running: u64) -> Sentence {
+pub(super) fn nothing_waits(running: u64, work: Work) -> Sentence {
+    let noun = work.noun();
     let text = match running {
-        0 => "No job is queued, and none runs.".to_string(),
-        _ => format!("No job is queued. {} running.", are(running, "job")),
+        0 => format!("No {noun} is queued, and none runs."),
+        _ => format!("No {noun} is queued. {} running.", are(running, noun)),
     };
-    sentence("No job waits", text)
+    sentence(&format!("No {noun} waits"), text)
 }
 
 pub(super) fn store_failing(error: &str, is_full: bool) -> Sentence {
@@ -59,14 +63,17 @@ pub(super) fn store_failing(error: &str, is_full: bool) -> Sentence {
     )
 }
 
-pub(super) fn draining(since_ms: u64) -> Sentence {
-    sentence(
-        "The server drains",
-        format!(
-            "For {}, it has handed out no job. Jobs are kept until `longshore drain --end`, or until it is restarted.",
-            span(since_ms)
+pub(super) fn draining(since_ms: u64, work: Work) -> Sentence {
+    let since = span(since_ms);
+    let text = match work {
+        Work::Jobs => format!(
+            "For {since}, it has handed out no job. Jobs are kept until `longshore drain --end`, or until it is restarted."
         ),
-    )
+        Work::Requests => format!(
+            "For {since}, it has refused new requests with 503, until `longshore drain --end`, or until it is restarted."
+        ),
+    };
+    sentence("The server drains", text)
 }
 
 pub(super) fn paused(ago_ms: Option<u64>, by: Option<&str>) -> Sentence {
@@ -85,13 +92,21 @@ pub(super) fn gpu_impossible(need: &str, stock: &str) -> Sentence {
     )
 }
 
-pub(super) fn start_failed(crash: &CrashFacts, next_ms: u64) -> Sentence {
+pub(super) fn machine_full(reason: &str) -> Sentence {
+    let mut text = format!("{}.", first_line(reason));
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    sentence("There is no room for a worker", text)
+}
+
+pub(super) fn start_failed(crash: &CrashFacts, next_ms: u64, work: Work) -> Sentence {
     let next = next_try(next_ms);
     match &crash.kind {
         CrashKind::NeverReady(patience_ms) => {
             let after = span(*patience_ms);
             let (title, hint) = ("A worker does not become ready", "(`startPatienceMs`) and was ended");
-            sentence(title, format!("It asked for no job within {after} {hint}. {next}"))
+            sentence(title, format!("It {} within {after} {hint}. {next}", work.was_not_ready()))
         }
         CrashKind::NotStarted(reason) => {
             sentence("A worker cannot be started", format!("{}. {next}", without_worker(first_line(reason))))
@@ -108,9 +123,9 @@ fn without_worker(reason: &str) -> &str {
     reason.split_once(" was not started: ").map_or(reason, |(_, why)| why)
 }
 
-pub(super) fn workers_crash(crash: &CrashFacts, ago_ms: u64, next_ms: u64) -> Sentence {
+pub(super) fn workers_crash(crash: &CrashFacts, ago_ms: u64, next_ms: u64, work: Work) -> Sentence {
     let CrashKind::Exited { code, signal, because, was_ready } = &crash.kind else {
-        return start_failed(crash, next_ms);
+        return start_failed(crash, next_ms, work);
     };
     let how = match (because, code, signal) {
         (Some(because), _, _) => format!("were {}", because.trim_end_matches('.')),
@@ -125,14 +140,11 @@ pub(super) fn workers_crash(crash: &CrashFacts, ago_ms: u64, next_ms: u64) -> Se
         (true, n) => ("Workers crash", format!("{n} workers in a row")),
     };
     let how = if crash.count == 1 { how.replacen("were ", "was ", 1) } else { how };
-    let hint = if *code == Some(0) && !was_ready && because.is_none() { NO_LOOP } else { "" };
+    let hint = if *code == Some(0) && !was_ready && because.is_none() { work.ended_by_itself() } else { "" };
     let (lived, ago, next) = (span(crash.lived_ms), span(ago_ms), next_try(next_ms));
     let last = if crash.count == 1 { "" } else { "the last " };
     sentence(title, format!("{who} {how} after {lived}, {last}{ago} ago.{hint} {next}"))
 }
-
-/// Why a worker exits with code 0 before it asks for a job.
-const NO_LOOP: &str = " Its program ended by itself: the handler must call `runpod.serverless.start(…)`.";
 
 fn next_try(next_ms: u64) -> String {
     match next_ms {
@@ -210,8 +222,8 @@ pub(super) fn gpu_kept(
     )
 }
 
-pub(super) fn worker_about_to_start() -> Sentence {
-    sentence("A worker is about to start", "The job came a moment ago.")
+pub(super) fn worker_about_to_start(work: Work) -> Sentence {
+    sentence("A worker is about to start", format!("The {} came a moment ago.", work.noun()))
 }
 
 pub(super) fn provider_unavailable(provider: &str, reason: &str) -> Sentence {
@@ -234,6 +246,8 @@ pub(super) fn worker_starting(
     ms: Option<u64>,
     stage: Option<StartStage>,
     usual: &StartTimes,
+    replaced_after_ms: Option<u64>,
+    work: Work,
 ) -> Sentence {
     let since = ms.map_or_else(String::new, |ms| format!(" for {}", span(ms)));
     let it = if workers == 1 { "it" } else { "the first" };
@@ -251,7 +265,12 @@ pub(super) fn worker_starting(
         Some(StartStage::Pulling { .. }) => "Pulling the image".into(),
         _ => "A worker is starting".into(),
     };
-    Sentence { title, text: format!("{who} been starting{since}{stage}.{usual}") }
+    let replaced = replaced_after_ms.map_or_else(String::new, |ms| {
+        let it = if workers == 1 { "It" } else { "The first" };
+        let fault = work.is_not_ready();
+        format!(" {it} is replaced if it {fault} within {} (`startPatienceMs`).", span(ms))
+    });
+    Sentence { title, text: format!("{who} been starting{since}{stage}.{usual}{replaced}") }
 }
 
 /// The progress of a pull, such as `41 of 109 MB`.
@@ -275,6 +294,22 @@ fn present_stage(stage: StartStage) -> String {
     }
 }
 
+pub(super) fn workers_unhealthy(workers: u32, last_check: &str, patience_ms: u64) -> Sentence {
+    let who = match workers {
+        1 => "1 worker runs and is".to_string(),
+        n => format!("{n} workers run and are"),
+    };
+    sentence(
+        "Workers are not healthy",
+        format!(
+            "{who} not healthy: the last check said `{}`. A worker that is not healthy for {} \
+             (`startPatienceMs`) is replaced.",
+            first_line(last_check),
+            span(patience_ms)
+        ),
+    )
+}
+
 pub(super) fn worker_silent(workers: u32, silent_ms: u64) -> Sentence {
     let (who, their) = match workers {
         1 => ("1 worker is ready but has".to_string(), "its handler"),
@@ -286,7 +321,7 @@ pub(super) fn worker_silent(workers: u32, silent_ms: u64) -> Sentence {
     )
 }
 
-pub(super) fn all_busy(busy: u32, workers_max: Option<u32>, ahead: u64, rate: &FinishRate) -> Sentence {
+pub(super) fn all_busy(busy: u32, workers_max: Option<u32>, line: &str) -> Sentence {
     let who = if busy == 1 {
         "The only worker is busy".to_string()
     } else {
@@ -298,15 +333,25 @@ pub(super) fn all_busy(busy: u32, workers_max: Option<u32>, ahead: u64, rate: &F
     } else {
         "All workers are busy"
     };
-    sentence(title, format!("{who}{limit}. {}.", in_front(ahead, rate)))
+    sentence(title, format!("{who}{limit}. {line}."))
 }
 
-fn in_front(ahead: u64, rate: &FinishRate) -> String {
-    let first = match ahead {
-        0 => "No job is ahead".to_string(),
-        n => format!("{} ahead", are(n, "job")),
-    };
-    format!("{first}; {}", finishes(rate))
+/// What is before a job, or how many requests wait, as a sentence without its full stop.
+pub(super) fn line(facts: &WaitFacts<'_>) -> String {
+    match (facts.work(), facts.ahead()) {
+        (Work::Requests, _) => {
+            let queued = facts.queue.as_ref().map_or(0, |queue| queue.queued);
+            let each = facts.endpoint.balances().map_or(0, |lb| u64::from(lb.max_concurrency));
+            let wait = if queued == 1 { "waits" } else { "wait" };
+            format!(
+                "A worker gets {} (`lb.maxConcurrency`); {} {wait}",
+                count(each, "request"),
+                count(queued, "request")
+            )
+        }
+        (Work::Jobs, 0) => format!("No job is ahead; {}", finishes(&facts.finishes)),
+        (Work::Jobs, n) => format!("{} ahead; {}", are(n, "job"), finishes(&facts.finishes)),
+    }
 }
 
 /// `1 job is`, `2 jobs are`.
@@ -321,32 +366,35 @@ pub(super) fn low_priority() -> Sentence {
     )
 }
 
-pub(super) fn scaler_waits_for_delay(scaler_s: u64, due_ms: u64, oldest_ms: u64) -> Sentence {
+pub(super) fn scaler_waits_for_delay(scaler_s: u64, due_ms: u64, oldest_ms: u64, work: Work) -> Sentence {
+    let noun = work.noun();
     let (due, oldest) = (span(due_ms), span(oldest_ms));
     sentence(
         "The scaler adds a worker later",
         format!(
-            "A worker is added once a job has waited {due} (`scalerValue` is {scaler_s} s); the oldest one has waited {oldest}."
+            "A worker is added once a {noun} has waited {due} (`scalerValue` is {scaler_s} s); the oldest one has waited {oldest}."
         ),
     )
 }
 
-pub(super) fn scaler_waits_for_count(jobs_each: u64, jobs: u64, workers: u32) -> Sentence {
-    let (each, there) = (count(jobs_each, "job"), count(u64::from(workers), "worker"));
+pub(super) fn scaler_waits_for_count(jobs_each: u64, jobs: u64, workers: u32, work: Work) -> Sentence {
+    let noun = work.noun();
+    let (each, there) = (count(jobs_each, noun), count(u64::from(workers), "worker"));
     sentence(
         "There are enough workers for the scaler",
         format!(
             "It wants one worker for {each} (`scalerValue`): {} queued or running, for {there}.",
-            are(jobs, "job")
+            are(jobs, noun)
         ),
     )
 }
 
-pub(super) fn version_change(old: u32, new: u32, of_new: u32, all: u32) -> Sentence {
+pub(super) fn version_change((old, new): (u32, u32), of_new: u32, all: u32, work: Work) -> Sentence {
+    let noun = work.noun();
     sentence(
         "Workers of an older version finish first",
         format!(
-            "Workers of version {old} finish their jobs; those of version {new} start as they go ({of_new} of {all})."
+            "Workers of version {old} finish their {noun}s; those of version {new} start as they go ({of_new} of {all})."
         ),
     )
 }
@@ -373,24 +421,27 @@ pub(super) fn redelivered(ago_ms: u64, reason: &str) -> Sentence {
     )
 }
 
-pub(super) fn in_line(ahead: u64, rate: &FinishRate) -> Sentence {
+pub(super) fn in_line(ahead: u64, line: &str) -> Sentence {
     let title = if ahead == 0 { "It is next" } else { "Other jobs are before it" };
-    sentence(title, format!("{}.", in_front(ahead, rate)))
+    sentence(title, format!("{line}."))
 }
 
-pub(super) fn endpoint_in_line(queued: u64, rate: &FinishRate) -> Sentence {
-    sentence("Jobs wait in line", format!("{} queued; {}.", are(queued, "job"), finishes(rate)))
+pub(super) fn endpoint_in_line(queued: u64, rate: &FinishRate, work: Work) -> Sentence {
+    match work {
+        Work::Jobs => {
+            sentence("Jobs wait in line", format!("{} queued; {}.", are(queued, "job"), finishes(rate)))
+        }
+        Work::Requests => sentence("Requests wait in line", format!("{} queued.", are(queued, "request"))),
+    }
 }
 
 pub(super) fn ttl_near(left_ms: u64) -> Sentence {
     sentence("Its ttl ends soon", format!("It is deleted in {}, when its ttl ends.", span(left_ms)))
 }
 
-pub(super) fn queue_full(queued: u64) -> Sentence {
-    sentence(
-        "The queue is full",
-        format!("{} queued (`maxQueueLength`); further ones are refused.", are(queued, "job")),
-    )
+pub(super) fn queue_full(queued: u64, work: Work) -> Sentence {
+    let (jobs, limit) = (are(queued, work.noun()), work.queue_limit());
+    sentence("The queue is full", format!("{jobs} queued (`{limit}`); further ones are refused."))
 }
 
 pub(super) fn slow_since_version(runs: &VersionRunTimes) -> Sentence {

@@ -228,3 +228,49 @@ proptest! {
         prop_assert!(placed.iter().all(|&times| times > 0), "placed {placed:?} times");
     }
 }
+
+/// An L4.
+fn an_l4(device: &str) -> Gpu {
+    Gpu { device: device.into(), type_id: "L4".into(), memory_mib: 1 }
+}
+
+#[test]
+fn a_sick_gpu_is_not_placed_and_its_worker_is_told() {
+    let mut inventory = GpuInventory::new(vec![an_l4("0"), an_l4("1")]);
+    let (endpoint, need) = (EndpointId::mint(1), GpuNeed { types: vec![], count: 1 });
+    let (worker, other): (WorkerId, WorkerId) = ("w1".parse().unwrap(), "w2".parse().unwrap());
+    let placed = inventory.place(Millis(0), endpoint, &worker, &need).unwrap();
+    assert_eq!(placed[0].device, "0");
+    let well = [(an_l4("0"), None), (an_l4("1"), None)];
+    assert_eq!(inventory.update(&well), []);
+    let sick = [(an_l4("0"), Some("GPU is lost".into()))];
+    let told = inventory.update(&sick);
+    assert_eq!(told, [(worker.clone(), "its GPU 0 (L4) is sick: GPU is lost".into())]);
+    assert_eq!(inventory.update(&sick), [], "told once");
+    assert_eq!(inventory.fault("1"), Some("the driver no longer lists it"));
+    assert_eq!(inventory.stock(), "2 × L4 (2 sick)");
+    inventory.free(&worker);
+    assert!(matches!(inventory.place(Millis(1), endpoint, &other, &need), Err(PlacementError::NeverFits(_))));
+    assert_eq!(inventory.shortage(Millis(1), endpoint, &need), Some(Shortage::Impossible));
+    // One is back, and another one is new.
+    inventory.update(&[(an_l4("1"), None), (an_l4("2"), None), (an_l4("0"), Some("GPU is lost".into()))]);
+    let placed = inventory.place(Millis(2), endpoint, &other, &need).unwrap();
+    assert_eq!(placed[0].device, "1");
+    assert_eq!((inventory.fault("1"), inventory.stock().as_str()), (None, "3 × L4 (1 sick)"));
+}
+
+#[test]
+fn while_the_driver_does_not_answer_no_gpu_is_placed_and_no_worker_is_replaced() {
+    let mut inventory = GpuInventory::new(vec![an_l4("0"), an_l4("1")]);
+    let (endpoint, need) = (EndpointId::mint(1), GpuNeed { types: vec![], count: 1 });
+    let (worker, other): (WorkerId, WorkerId) = ("w1".parse().unwrap(), "w2".parse().unwrap());
+    inventory.place(Millis(0), endpoint, &worker, &need).unwrap();
+    inventory.set_unreadable("nvidia-smi failed".into());
+    assert_eq!(
+        (inventory.fault("0"), inventory.stock().as_str()),
+        (Some("nvidia-smi failed"), "2 × L4 (2 sick)")
+    );
+    assert!(inventory.place(Millis(1), endpoint, &other, &need).is_err());
+    assert_eq!(inventory.update(&[(an_l4("0"), None), (an_l4("1"), None)]), []);
+    assert_eq!(inventory.place(Millis(2), endpoint, &other, &need).unwrap()[0].device, "1");
+}

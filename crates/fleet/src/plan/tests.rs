@@ -131,6 +131,7 @@ const RULES: ScalingRules = ScalingRules {
     scaler: Scaler::QueueDelay { ms: 4_000 },
     max_concurrency: 1,
     version: 1,
+    is_balanced: false,
 };
 
 #[test]
@@ -415,4 +416,41 @@ fn a_late_worker_keeps_no_job_waiting() {
     fleet.workers[2].is_late = true;
     fleet.settle();
     assert_eq!(fleet.workers.len(), 3, "late workers count against the maximum");
+}
+
+#[test]
+fn a_balanced_worker_serves_until_its_replacement_is_up() {
+    let scaler = Scaler::RequestCount { jobs: 100 };
+    let rules = ScalingRules { workers_max: 2, scaler, is_balanced: true, ..RULES };
+    let mut fleet = Fleet::new(rules);
+    fleet.queued(1, 0).settle().queued(0, 0).holds(1, 3).settle();
+    fleet.rules.version = 2;
+    fleet.settle().holds(2, 0).settle().holds(1, 0).settle();
+    fleet.rules.workers_max = 1;
+    fleet.holds(2, 1).settle();
+    fleet.rules.version = 3;
+    fleet.settle().holds(2, 0).settle();
+    fleet.check(&expect![[r#"
+        0      1 jobs wait, the oldest for 0
+               > start w1
+               . look at -
+        0      0 jobs wait, the oldest for 0
+        0      w1 holds 3
+               . look at -
+               > start w2
+               . look at -
+        0      w2 holds 0
+               > drain w1: replaced by the endpoint's new version
+               . look at -
+        0      w1 holds 0
+               > stop w1
+               . look at 5000
+        0      w2 holds 1
+               . look at -
+               > drain w2: replaced by the endpoint's new version
+               . look at -
+        0      w2 holds 0
+               > stop w2
+               . look at -
+    "#]]);
 }

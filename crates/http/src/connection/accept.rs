@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
 use crate::Edge;
+use crate::connection::answers::Answers;
 use crate::connection::serve::serve_client;
 use crate::connection::tls::Tls;
 use crate::gate::peer::Peer;
@@ -30,6 +31,17 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 pub async fn serve(
     listener: TcpListener,
     edge: Edge,
+    tls: Option<Tls>,
+    connections_max: usize,
+    shutdown: impl Future<Output = ()>,
+) {
+    accept(listener, edge, tls, connections_max, shutdown).await;
+}
+
+/// As [`serve`], for every type that answers requests.
+pub(crate) async fn accept(
+    listener: TcpListener,
+    edge: impl Answers,
     tls: Option<Tls>,
     connections_max: usize,
     shutdown: impl Future<Output = ()>,

@@ -15,11 +15,12 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::Edge;
+use crate::connection::answers::Answers;
 use crate::connection::half_close::{HalfClose, mark_end};
 use crate::connection::lingering_body::LingeringBody;
 use crate::connection::tls::Tls;
 use crate::connection::write_timeout::WriteTimeout;
+use crate::gate::peer;
 
 /// Largest request head, in bytes; above it the status is 431.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -36,7 +37,7 @@ const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) async fn serve_client(
     stream: TcpStream,
     tls: Option<Tls>,
-    edge: Edge,
+    edge: impl Answers,
     closing: watch::Receiver<()>,
 ) {
     if let Err(error) = stream.set_nodelay(true) {
@@ -50,7 +51,7 @@ pub(crate) async fn serve_client(
     }
 }
 
-async fn serve_tls_stream(stream: TcpStream, tls: Tls, edge: Edge, closing: watch::Receiver<()>) {
+async fn serve_tls_stream(stream: TcpStream, tls: Tls, edge: impl Answers, closing: watch::Receiver<()>) {
     match tls.accept(stream).await {
         Ok(stream) => serve_stream(stream, edge, closing).await,
         Err(error) => tracing::debug!(%error, "TLS handshake failed"),
@@ -59,8 +60,8 @@ async fn serve_tls_stream(stream: TcpStream, tls: Tls, edge: Edge, closing: watc
 
 /// Serves a connection over any stream of bytes.
 pub(crate) async fn serve_stream(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    edge: Edge,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    edge: impl Answers,
     mut closing: watch::Receiver<()>,
 ) {
     let has_request = AtomicBool::new(false);
@@ -77,7 +78,8 @@ pub(crate) async fn serve_stream(
         .max_buf_size(HEAD_BYTES_MAX)
         // [`HalfClose`] decides whether a client that has ended its sending is gone.
         .half_close(true)
-        .serve_connection(TokioIo::new(HalfClose::around(WriteTimeout::around(stream))), service);
+        .serve_connection(TokioIo::new(HalfClose::around(WriteTimeout::around(stream))), service)
+        .with_upgrades();
     let mut connection = pin!(connection);
     let mut first_head_timeout = pin!(sleep(FIRST_HEAD_TIMEOUT));
     let mut is_closing = false;
@@ -88,7 +90,7 @@ pub(crate) async fn serve_stream(
                 if let Err(error) = ended {
                     tracing::debug!(%error, "connection ended early");
                 }
-                return;
+                break;
             }
             _closing = closing.changed(), if !is_closing => {
                 is_closing = true;
@@ -102,5 +104,9 @@ pub(crate) async fn serve_stream(
                 }
             }
         }
+    }
+    // The connection counts as open for as long as its tunnel is.
+    if let Some(tunnel) = peer::take_tunnel() {
+        tunnel.await;
     }
 }

@@ -11,10 +11,10 @@ use crate::wire::IDEMPOTENCY_KEY;
 use crate::wire::api_error::ApiError;
 
 /// A refusal, after which the connection closes: the start of the next request may be ambiguous too.
-pub(super) struct AmbiguousHead(ApiError);
+pub(crate) struct AmbiguousHead(ApiError);
 
 impl AmbiguousHead {
-    pub(super) fn into_response(self) -> Response {
+    pub(crate) fn into_response(self) -> Response {
         let mut response = self.0.into_response();
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         response
@@ -23,7 +23,7 @@ impl AmbiguousHead {
 
 /// Checks a request's head. hyper has rejected an invalid `Content-Length` already, and closes the connection after a
 /// request with `Content-Length` and `Transfer-Encoding`, as RFC 9112 (6.1) requires; its body is the chunks.
-pub(super) fn check(request: &Request) -> Result<(), AmbiguousHead> {
+pub(crate) fn check(request: &Request) -> Result<(), AmbiguousHead> {
     let headers = request.headers();
     // Usually no header is repeated, and the two lengths show that without a scan.
     if headers.len() != headers.keys_len() {

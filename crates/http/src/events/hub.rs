@@ -1,6 +1,7 @@
 //! The events of a server: the ring, the number of its readers, and whether they are collected.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longshore_model::EndpointId;
@@ -24,6 +25,8 @@ pub(crate) struct EventHub {
     state: Mutex<HubState>,
     /// The number of the last event, for readers that wait for the next one.
     last: watch::Sender<u64>,
+    /// The events in the gaps of all readers.
+    dropped: AtomicU64,
 }
 
 struct HubState {
@@ -63,7 +66,7 @@ impl EventHub {
             is_collecting: false,
             has_new_reader: false,
         };
-        Self { state: Mutex::new(state), last: watch::Sender::new(first) }
+        Self { state: Mutex::new(state), last: watch::Sender::new(first), dropped: AtomicU64::new(0) }
     }
 
     /// Takes a place for a reader with this key. If nothing is collected, calls `collect`, which must not wait.
@@ -129,6 +132,16 @@ impl EventHub {
     /// Wakes when there are later events than at the last call.
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.last.subscribe()
+    }
+
+    /// Counts events that a reader did not get, because it was too slow or away for too long.
+    pub(super) fn count_dropped(&self, events: u64) {
+        self.dropped.fetch_add(events, Ordering::Relaxed);
+    }
+
+    /// The number of events that readers did not get.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
     }
 
     /// The number of readers.

@@ -1,7 +1,7 @@
 //! The events of jobs.
 
 use longshore_engine::{ChangedJob, Engine, JobChanges, JobCounts};
-use longshore_model::{Endpoint, JobRow, Millis};
+use longshore_model::{Endpoint, JobRow, JobState, Millis};
 use serde_json::{Map, Value, json};
 
 use crate::wire::rfc3339::rfc3339;
@@ -13,6 +13,7 @@ pub(crate) fn jobs(engine: &Engine, endpoint: &Endpoint, changes: &JobChanges) -
         "endpoint": endpoint.id,
         "slug": endpoint.slug,
         "counts": counts(&changes.counts),
+        "states": states(&changes.counts),
         "changed": jobs,
         "more": changes.more,
     })
@@ -29,6 +30,11 @@ fn counts(counts: &JobCounts) -> Value {
         "cancelled": counts.cancelled,
         "retried": counts.retried,
     })
+}
+
+/// The jobs that are there, by state, as `/requests` counts them.
+fn states(counts: &JobCounts) -> Value {
+    JobState::ALL.iter().map(|state| (state.as_str().to_owned(), json!(counts.states.of(*state)))).collect()
 }
 
 fn changed_job(engine: &Engine, job: &ChangedJob) -> Value {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use longshore_engine::TrackedKey;
-use longshore_model::EndpointId;
-use serde_json::json;
+use longshore_model::{EndpointId, JobId};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -31,12 +31,35 @@ pub(super) struct Wanted {
     pub(super) topics: Vec<Topic>,
     /// Only the events of this endpoint.
     pub(super) endpoint: Option<EndpointId>,
+    /// A job whose changes are told by themselves.
+    pub(super) job: Option<(EndpointId, JobId)>,
 }
 
 impl Wanted {
     fn includes(&self, event: &Event) -> bool {
         self.topics.contains(&event.topic)
             && self.endpoint.is_none_or(|endpoint| event.endpoint == Some(endpoint))
+    }
+
+    /// The event of the wanted job that a `jobs` event has: its row, or `unknown` if the job may be one of those that are only
+    /// counted.
+    fn job_event(&self, event: &Event) -> Option<Bytes> {
+        let (endpoint, job) = self.job.filter(|(endpoint, _)| event.endpoint == Some(*endpoint))?;
+        if event.topic != Topic::Jobs {
+            return None;
+        }
+        let text = std::str::from_utf8(&event.bytes).ok()?;
+        let data: Value =
+            serde_json::from_str(text.lines().find_map(|line| line.strip_prefix("data: "))?).ok()?;
+        let id = job.to_string();
+        let row = data["changed"].as_array()?.iter().find(|row| row["id"] == *id);
+        let mut told = match row {
+            Some(row) => row.clone(),
+            None if data["more"].as_u64() > Some(0) => json!({ "id": id, "unknown": true }),
+            None => return None,
+        };
+        told["endpoint"] = json!(endpoint);
+        Some(format!("event: job\nid: {}\ndata: {told}\n\n", event.seq).into())
     }
 }
 
@@ -137,6 +160,11 @@ impl Reader {
                     break;
                 }
                 self.at = event.seq;
+                let is_permitted = event.topic.is_permitted(key, event.endpoint.as_ref(), now);
+                if let Some(told) = wanted.job_event(event).filter(|_| is_permitted) {
+                    bytes += told.len();
+                    parts.push(told);
+                }
                 if gets(event) {
                     bytes += event.bytes.len();
                     parts.push(event.bytes.clone());
@@ -149,6 +177,7 @@ impl Reader {
     /// Moves on behind the last event, and returns the event that says so.
     fn skip(&mut self) -> Bytes {
         let to = self.state.events().with_ring(Ring::last);
+        self.state.events().count_dropped(to.saturating_sub(self.at));
         let data = json!({ "from": self.at + 1, "to": to });
         self.at = to;
         format!("event: gap\nid: {to}\ndata: {data}\n\n").into()

@@ -12,12 +12,22 @@ pub(crate) enum Topic {
     Workers,
     Endpoints,
     Attention,
+    Webhooks,
+    Bulk,
     Audit,
 }
 
 impl Topic {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Jobs, Self::Stats, Self::Workers, Self::Endpoints, Self::Attention, Self::Audit];
+    pub(super) const ALL: [Self; 8] = [
+        Self::Jobs,
+        Self::Stats,
+        Self::Workers,
+        Self::Endpoints,
+        Self::Attention,
+        Self::Webhooks,
+        Self::Bulk,
+        Self::Audit,
+    ];
 
     /// The name of the topic in requests.
     pub(super) fn as_str(self) -> &'static str {
@@ -27,6 +37,8 @@ impl Topic {
             Self::Workers => "workers",
             Self::Endpoints => "endpoints",
             Self::Attention => "attention",
+            Self::Webhooks => "webhooks",
+            Self::Bulk => "bulk",
             Self::Audit => "audit",
         }
     }
@@ -36,6 +48,7 @@ impl Topic {
         match self {
             Self::Workers => "worker",
             Self::Endpoints => "endpoint",
+            Self::Webhooks => "webhook",
             other => other.as_str(),
         }
     }
@@ -43,7 +56,7 @@ impl Topic {
     /// Whether the key may get the topic's events about `endpoint`. An event about no endpoint is about the server.
     pub(super) fn is_permitted(self, key: &ApiKey, endpoint: Option<&EndpointId>, now: Millis) -> bool {
         let permission = match self {
-            Self::Jobs | Self::Stats => Permission::ReadJobs,
+            Self::Jobs | Self::Stats | Self::Webhooks | Self::Bulk => Permission::ReadJobs,
             Self::Workers | Self::Endpoints | Self::Attention => Permission::ReadCatalog,
             Self::Audit => Permission::WriteCatalog,
         };

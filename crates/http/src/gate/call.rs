@@ -8,10 +8,11 @@ use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use http::{HeaderMap, Uri};
-use longshore_engine::EndpointHandle;
+use longshore_engine::{EndpointHandle, SubmitRefusal};
 use longshore_model::{EndpointId, JobId, Permission, Submitter};
 
 use crate::HttpState;
+use crate::audit::note_key;
 use crate::gate::auth;
 use crate::gate::auth::OngoingAccess;
 use crate::gate::caller::Caller;
@@ -26,17 +27,24 @@ use crate::wire::route_path::RoutePath;
 pub(crate) struct Gate {
     permission: Permission,
     route: Option<LimitedRoute>,
+    /// Whether the operation has a meaning for a load-balancing endpoint, which has no jobs.
+    is_for_all_types: bool,
 }
 
 impl Gate {
     /// A gate with a permission and a rate limit.
     pub(crate) const fn limited(permission: Permission, route: LimitedRoute) -> Self {
-        Self { permission, route: Some(route) }
+        Self { permission, route: Some(route), is_for_all_types: false }
+    }
+
+    /// The same gate for an operation of endpoints of every type.
+    pub(crate) const fn for_all_types(self) -> Self {
+        Self { is_for_all_types: true, ..self }
     }
 
     /// A gate with a permission and no rate limit.
     pub(crate) const fn free(permission: Permission) -> Self {
-        Self { permission, route: None }
+        Self { permission, route: None, is_for_all_types: true }
     }
 
     /// Runs `operation` for a request that may pass, or returns the refusal.
@@ -61,10 +69,19 @@ impl Gate {
             Ok(found) => found,
             Err(failure) => return Box::pin(ready(failure.into_response())),
         };
+        let is_of_jobs = !self.is_for_all_types && self.route.is_some_and(LimitedRoute::is_of_jobs);
+        if is_of_jobs && endpoint.balancer().is_some() {
+            return Box::pin(ready(ApiError::is_load_balancing(&endpoint.id()).into_response()));
+        }
         let permit = self.route.map(|route| key.admit(&state, &endpoint, route));
         let permit = match permit.transpose() {
             Ok(permit) => permit,
-            Err(exceeded) => return Box::pin(ready(exceeded.into_response())),
+            Err(exceeded) => {
+                if self.route.is_some_and(LimitedRoute::is_submit) {
+                    endpoint.metrics().events.refused(SubmitRefusal::RateLimit);
+                }
+                return Box::pin(ready(exceeded.into_response()));
+            }
         };
         let job = path.job.parse().ok();
         let answering =
@@ -105,9 +122,19 @@ impl Call {
         self.key.submitter()
     }
 
+    /// The last segment of the path, not decoded.
+    pub(crate) fn last_path_part(&self) -> &str {
+        self.uri.path().rsplit('/').next().unwrap_or_default()
+    }
+
     /// The last segment but one of the path, not decoded.
     pub(crate) fn path_part_before_last(&self) -> &str {
         self.uri.path().rsplit('/').nth(1).unwrap_or_default()
+    }
+
+    /// Notes the key for the audit log, for a change of many jobs.
+    pub(crate) fn note_key(&self) {
+        note_key(&self.key);
     }
 
     /// The query parameters.

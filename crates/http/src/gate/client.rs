@@ -34,7 +34,7 @@ pub(crate) fn base<'a>(state: &'a HttpState, headers: &'a HeaderMap) -> Cow<'a, 
 }
 
 /// Whether the browser's connection is encrypted: up to this server, or up to a proxy in front of it.
-fn is_tls(state: &HttpState, headers: &HeaderMap) -> bool {
+pub(crate) fn is_tls(state: &HttpState, headers: &HeaderMap) -> bool {
     let says_https = || headers.get("x-forwarded-proto").is_some_and(|value| value.as_bytes() == b"https");
     Peer::current().is_some_and(|peer| peer.is_tls)
         || state.console().is_public_https()
@@ -46,7 +46,8 @@ pub(crate) fn cookie_rule(state: &HttpState, headers: &HeaderMap) -> CookieRule 
     CookieRule::new(&base(state, headers), is_tls(state, headers), state.installation())
 }
 
-fn is_behind_proxy(state: &HttpState) -> bool {
+/// Whether the request came from a proxy that the operator trusts.
+pub(crate) fn is_behind_proxy(state: &HttpState) -> bool {
     let proxies = &state.console().trusted_proxies;
     !proxies.is_empty() && Peer::current().is_some_and(|peer| proxies.contains(peer.caller.address))
 }

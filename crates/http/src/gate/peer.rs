@@ -6,9 +6,11 @@
 use std::cell::Cell;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::LazyLock;
 
 use longshore_engine::ClientAddress;
+use longshore_model::JobId;
 
 tokio::task_local! {
     /// Boxed: each poll moves it into the task-local's place and out again.
@@ -17,9 +19,17 @@ tokio::task_local! {
 
 /// What a connection's task knows about its connection.
 struct ConnectionContext {
-    peer: Peer,
+    /// The client of the current request, which another node may have passed on.
+    peer: Cell<Peer>,
     request: Cell<RequestProgress>,
+    /// The id of the job that the current request submits, if another node chose it.
+    job: Cell<Option<JobId>>,
+    /// What the connection does after it was upgraded.
+    tunnel: Cell<Option<BoxTunnel>>,
 }
+
+/// The life of an upgraded connection.
+pub(crate) type BoxTunnel = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The progress of a connection's current request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,13 +65,35 @@ impl Peer {
 
     /// The client of the current request; `None` outside of a connection.
     pub(crate) fn current() -> Option<Self> {
-        CONNECTION.try_with(|connection| connection.peer).ok()
+        CONNECTION.try_with(|connection| connection.peer.get()).ok()
     }
 
     /// Runs `connection` as the task of this client's connection.
     pub(crate) fn serve<F: Future>(self, connection: F) -> impl Future<Output = F::Output> {
-        CONNECTION.scope(Box::new(ConnectionContext { peer: self, request: Cell::default() }), connection)
+        CONNECTION.scope(
+            Box::new(ConnectionContext {
+                peer: Cell::new(self),
+                request: Cell::default(),
+                job: Cell::default(),
+                tunnel: Cell::default(),
+            }),
+            connection,
+        )
     }
+}
+
+/// Sets who the client of the current request is, and the id of the job that it submits: another node has passed it on. No effect
+/// outside of a connection.
+pub(crate) fn set_client(client: Peer, job: Option<JobId>) {
+    let _elsewhere = CONNECTION.try_with(|connection| {
+        connection.peer.set(client);
+        connection.job.set(job);
+    });
+}
+
+/// The id of the job that the current request submits; `None` if this server chooses it.
+pub(crate) fn chosen_job() -> Option<JobId> {
+    CONNECTION.try_with(|connection| connection.job.get()).ok().flatten()
 }
 
 /// The progress of the current request.
@@ -72,6 +104,16 @@ pub(crate) fn request() -> RequestProgress {
 /// Sets the progress of the current request. No effect outside of a connection.
 pub(crate) fn set_request(request: RequestProgress) {
     let _elsewhere = CONNECTION.try_with(|connection| connection.request.set(request));
+}
+
+/// Sets what the connection does after the current request has upgraded it. No effect outside of a connection.
+pub(crate) fn set_tunnel(tunnel: BoxTunnel) {
+    let _elsewhere = CONNECTION.try_with(|connection| connection.tunnel.set(Some(tunnel)));
+}
+
+/// Takes what the connection does after it was upgraded; `None` if it was not.
+pub(crate) fn take_tunnel() -> Option<BoxTunnel> {
+    CONNECTION.try_with(|connection| connection.tunnel.take()).ok().flatten()
 }
 
 /// Marks the response of the current request as one that hands something over: a client that has ended its sending

@@ -68,6 +68,8 @@ pub struct RateTable {
     pub requests: Limit,
     /// The limits of `/webhooks` and of their redelivery.
     pub webhooks: Limit,
+    /// The limits of requests to load-balancing endpoints. Those without a key count by the client's address.
+    pub lb: Limit,
 }
 
 impl Default for RateTable {
@@ -84,6 +86,7 @@ impl Default for RateTable {
             openai: limit(2_000, 400),
             requests: limit(10, 2),
             webhooks: limit(100, 4),
+            lb: limit(2_000, 400),
         }
     }
 }
@@ -100,6 +103,7 @@ pub(crate) enum LimitedRoute {
     Openai,
     Requests,
     Webhooks,
+    Lb,
 }
 
 impl LimitedRoute {
@@ -114,7 +118,18 @@ impl LimitedRoute {
             Self::Openai => "openai",
             Self::Requests => "requests",
             Self::Webhooks => "webhooks",
+            Self::Lb => "lb",
         }
+    }
+
+    /// Whether the operation submits, reads or ends jobs, of which a load-balancing endpoint has none.
+    pub(super) fn is_of_jobs(self) -> bool {
+        !matches!(self, Self::Openai | Self::Requests | Self::Webhooks | Self::Lb)
+    }
+
+    /// Whether the operation submits a job.
+    pub(super) fn is_submit(self) -> bool {
+        matches!(self, Self::Run | Self::Runsync)
     }
 
     fn limit(self, table: &RateTable) -> Limit {
@@ -128,6 +143,7 @@ impl LimitedRoute {
             Self::Openai => table.openai,
             Self::Requests => table.requests,
             Self::Webhooks => table.webhooks,
+            Self::Lb => table.lb,
         }
     }
 }
@@ -193,6 +209,18 @@ impl RateLimiter {
             WindowDecision::Admitted { .. } => Ok(()),
             WindowDecision::Refused { wait_ms } => Err(LimitExceeded::of_rate(KEY, rate, wait_ms)),
         }
+    }
+
+    /// Counts a request without a key, by the address of its client.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitExceeded`] if the address is over the rate of the route; the request is not counted.
+    pub(crate) fn admit_address(&self, address: &str, route: LimitedRoute) -> Result<(), LimitExceeded> {
+        let Some(table) = &self.table else { return Ok(()) };
+        // No key has such an id.
+        let client = format!("{} {address}", route.name());
+        self.admit_key(&client, route.limit(table).per_10_s)
     }
 
     /// Counts a request. Hold the permit until the request has its response.

@@ -2,18 +2,22 @@
 
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{FleetStatus, Health};
+use serde_json::Value;
 
 use crate::gate::call::Call;
+use crate::lb::numbers;
 use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
 
 /// `GET /health`.
 pub(super) async fn health(call: Call) -> Result<Response, ApiError> {
     let health = call.endpoint.jobs().health().await?;
-    Ok(written(&health, &call.endpoint.workers().fleet_status()).into_response())
+    let numbers = numbers::of(&call.endpoint);
+    Ok(written(&health, &call.endpoint.workers().fleet_status(), numbers.as_ref()).into_response())
 }
 
-fn written(health: &Health, status: &FleetStatus) -> JsonBody {
+/// `lb` are the numbers of a load-balancing endpoint.
+fn written(health: &Health, status: &FleetStatus, lb: Option<&Value>) -> JsonBody {
     let mut body = JsonBody::new();
     let jobs = [
         ("completed", health.counters.completed),
@@ -36,6 +40,9 @@ fn written(health: &Health, status: &FleetStatus) -> JsonBody {
     body.text(",\"workers\":");
     numbers(&mut body, workers.map(|(name, number)| (name, u64::from(number))));
     reasons(&mut body, status);
+    if let Some(numbers) = lb {
+        body.text(",\"lb\":").text(&numbers.to_string());
+    }
     body.text("}");
     body
 }
@@ -85,9 +92,10 @@ mod tests {
                 throttled: 10,
                 unhealthy: 11,
             },
+            ..Health::default()
         };
         assert_eq!(
-            written(&health, &FleetStatus::default()).into_bytes(),
+            written(&health, &FleetStatus::default(), None).into_bytes(),
             r#"{"jobs":{"completed":1,"failed":2,"inProgress":3,"inQueue":4,"retried":5},"workers":{"idle":6,"initializing":7,"ready":8,"running":9,"throttled":10,"unhealthy":11}}"#
         );
     }
@@ -95,7 +103,7 @@ mod tests {
     #[test]
     fn says_why_workers_are_held_back() {
         let said = |status: FleetStatus| {
-            let bytes = written(&Health::default(), &status).into_bytes();
+            let bytes = written(&Health::default(), &status, None).into_bytes();
             serde_json::from_slice::<serde_json::Value>(bytes.as_ref()).unwrap()["reasons"].clone()
         };
         let crashed = FleetStatus { last_crash: Some("code 3".into()), ..FleetStatus::default() };

@@ -1,7 +1,7 @@
 //! `jobs/{job}`: everything that is known of a job beside its input and output.
 
 use axum::response::{IntoResponse as _, Response};
-use longshore_engine::{DeliveryFilter, JobSnapshot};
+use longshore_engine::{DeliveryFilter, JobSnapshot, WorkerStatus};
 use longshore_model::{JobRow, JobState, Millis};
 use serde_json::{Map, Value, json};
 
@@ -23,9 +23,15 @@ pub(super) async fn life(call: Call) -> Result<Response, ApiError> {
     let mut view = record(&job);
     view.extend(times(row));
     view.extend(submit(&call.state, row));
+    view.extend(trace(&call.state, row));
     view.insert("position".to_owned(), json!(position));
     view.insert("chunks".to_owned(), json!(jobs.chunk_count(id).await?));
-    view.insert("attempts".to_owned(), Value::Array(attempts(row, requeue)));
+    let status = call.endpoint.workers().fleet_status();
+    let worker = status.workers.iter().find(|worker| Some(&worker.id) == row.worker.as_ref());
+    view.insert("version".to_owned(), json!(version(&call, row, worker)));
+    view.insert("coldStart".to_owned(), worker.map_or(Value::Null, |worker| cold_start(row, worker)));
+    let gpu = worker.and_then(|worker| worker.placement.gpus.first()).map(|gpu| gpu.type_id.as_str());
+    view.insert("attempts".to_owned(), Value::Array(attempts(row, requeue, gpu)));
     let calls = if row.webhook || call.endpoint.record().webhook.is_some() {
         jobs.deliveries(DeliveryFilter { job: Some(id), ..DeliveryFilter::default() }).await?
     } else {
@@ -34,6 +40,30 @@ pub(super) async fn life(call: Call) -> Result<Response, ApiError> {
     view.insert("webhookReceiver".to_owned(), json!(calls.first().map(|call| call.receiver.as_str())));
     view.insert("webhooks".to_owned(), calls.iter().map(webhooks::view).collect());
     Ok(axum::Json(Value::Object(view)).into_response())
+}
+
+/// The version of the endpoint that the job's worker was started for. Without the worker, the one that the endpoint had when the
+/// job was started, or else submitted; `None` if that is no longer known.
+fn version(call: &Call, row: &JobRow, worker: Option<&WorkerStatus>) -> Option<u32> {
+    if let Some(worker) = worker.filter(|_| row.ran() && !row.never_taken) {
+        return Some(worker.version);
+    }
+    let at = if row.ran() && !row.never_taken { row.started_at } else { row.created_at };
+    let versions = call.state.engine().catalog().versions(&call.endpoint.record());
+    let began = versions.iter().filter_map(|version| Some((version.entries.first()?.at, version.version)));
+    began.filter(|(began, _)| *began <= at).max().map(|(_, version)| version)
+}
+
+/// The start of the worker that the job waited for; null if the worker was there before the job.
+fn cold_start(row: &JobRow, worker: &WorkerStatus) -> Value {
+    let requested_at = worker.placement.started_at;
+    let waited = row.ran() && !row.never_taken && (row.enqueued_at..=row.started_at).contains(&requested_at);
+    match worker.ready_at.filter(|_| waited) {
+        Some(ready_at) => json!({
+            "worker": worker.id, "requestedAt": rfc3339(requested_at), "readyAt": rfc3339(ready_at),
+        }),
+        None => Value::Null,
+    }
 }
 
 /// The members of `/status`, with the size of the output in its place.
@@ -94,14 +124,23 @@ fn submit(state: &HttpState, row: &JobRow) -> Map<String, Value> {
     members(view)
 }
 
+/// Where the job is in its trace, and the address at which the trace is shown.
+fn trace(state: &HttpState, row: &JobRow) -> Map<String, Value> {
+    let context = state.engine().trace_of(row);
+    let link = &state.facts().trace_link;
+    let url = context.filter(|_| !link.is_empty());
+    let url = url.map(|context| link.replace(TRACE_ID, &const_hex::encode(context.trace)));
+    members(json!({ "traceparent": context.map(|context| context.to_string()), "traceUrl": url }))
+}
+
 /// The attempts that are known, oldest first: the last one that was requeued, and the present or last one.
-fn attempts(row: &JobRow, requeue: Option<(Millis, String)>) -> Vec<Value> {
+fn attempts(row: &JobRow, requeue: Option<(Millis, String)>, gpu: Option<&str>) -> Vec<Value> {
     let is_waiting = row.state == JobState::InQueue;
     let mut attempts = Vec::new();
     if let Some((at, reason)) = requeue {
         let n = if is_waiting { row.attempt.0 } else { row.attempt.0.saturating_sub(1) };
         attempts.push(json!({
-            "n": n, "worker": null, "takenAt": null, "endedAt": rfc3339(at), "end": "requeued", "reason": reason,
+            "n": n, "worker": null, "gpu": null, "takenAt": null, "endedAt": rfc3339(at), "end": "requeued", "reason": reason,
         }));
     }
     if !is_waiting && !row.never_taken && row.ran() {
@@ -116,6 +155,7 @@ fn attempts(row: &JobRow, requeue: Option<(Millis, String)>) -> Vec<Value> {
         attempts.push(json!({
             "n": row.attempt.0,
             "worker": row.worker,
+            "gpu": gpu,
             "takenAt": rfc3339(row.started_at),
             "endedAt": is_over.then(|| rfc3339(row.finished_at)),
             "end": end,
@@ -143,6 +183,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let attempt = [
         ("n", count()),
         ("worker", nullable(text())),
+        ("gpu", nullable(text())),
         ("takenAt", later()),
         ("endedAt", later()),
         ("end", nullable(json!({ "type": "string", "enum": ends }))),
@@ -151,6 +192,8 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let policy =
         [("executionTimeout", count()), ("ttl", count()), ("lowPriority", json!({ "type": "boolean" }))];
     let key = object(&[("id", text()), ("name", nullable(text()))], &["id", "name"]);
+    let cold = [("worker", text()), ("requestedAt", time()), ("readyAt", time())];
+    let cold = object(&cold, &["worker", "requestedAt", "readyAt"]);
     let life = [
         ("id", job_id()),
         ("status", states()),
@@ -171,9 +214,16 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("key", nullable(key)),
         ("mode", json!({ "type": "string", "enum": ["sync", "async"] })),
         ("policy", object(&policy, &["executionTimeout", "ttl", "lowPriority"])),
+        ("traceparent", nullable(text())),
+        ("traceUrl", nullable(text())),
         ("position", nullable(count())),
+        ("version", nullable(count())),
+        ("coldStart", nullable(cold)),
         ("chunks", count()),
-        ("attempts", array_of(&object(&attempt, &["n", "worker", "takenAt", "endedAt", "end", "reason"]))),
+        (
+            "attempts",
+            array_of(&object(&attempt, &["n", "worker", "gpu", "takenAt", "endedAt", "end", "reason"])),
+        ),
         ("webhookReceiver", nullable(text())),
         ("webhooks", array_of(&json!({ "type": "object" }))),
     ];
@@ -182,6 +232,9 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let payload = json!({ "description": "the JSON that a client or a worker sent" });
     vec![("JobLife", object(&life, &required)), ("Payload", payload)]
 }
+
+/// What stands for the id of a trace in the setting `trace_link`.
+const TRACE_ID: &str = "{trace_id}";
 
 /// Members that are absent while they are unknown, as in `/status`.
 const OPTIONAL: [&str; 4] = ["delayTime", "executionTime", "workerId", "error"];

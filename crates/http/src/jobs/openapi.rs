@@ -70,8 +70,8 @@ pub(super) const EVENTS: &str = "The answer is an array, or an object if the end
     has it in the end. `event: error` is the last one where what is next is damaged.";
 /// What `/requests` answers.
 pub(super) const ABOUT_REQUESTS: &str = "Without an `output` or `error` of more than 4 KiB: `/status` has those. A page \
-    compares at most 10 000 jobs with the conditions, and with `q` reads at most 64 MiB or for 1 s; `searched` of `of` jobs \
-    were compared for it. A page can be empty although a later one is not: go on with `cursor` until it is null.";
+    compares at most 10 000 jobs with the conditions, and with `q`, `error` or `input.` reads at most 64 MiB or for 1 s; `searched` of `of` jobs \
+    were compared for it. `input.customer.id=17` finds jobs by a member of their input. A page can be empty although a later one is not: go on with `cursor` until it is null.";
 /// The parameters of lists of jobs.
 pub(crate) const CONDITIONS: &[Parameter] = &[
     query("status", ParameterKind::Form("^[A-Z_]+(,[A-Z_]+)*$"), "only jobs in these states, between commas"),
@@ -93,7 +93,28 @@ pub(super) const REQUESTS: &[Parameter] = &[
         ParameterKind::Text,
         "only jobs with this text in their id, input, output or error, in any case",
     ),
-    query("counts", ParameterKind::Flag, "also the numbers of queued and running jobs"),
+    query("error", ParameterKind::Text, "only jobs with this text in their error, in any case"),
+    query(
+        "webhook",
+        ParameterKind::Word { words: super::webhooks::STATES, default: None },
+        "only jobs with a webhook call that stands so, as far as the log of calls reaches back",
+    ),
+    query(
+        "webhooks",
+        ParameterKind::Flag,
+        "each job also has `webhook`: how its latest webhook call stands; null if the log has none",
+    ),
+    query(
+        "version",
+        ParameterKind::Integer { min: 1, max: u32::MAX as u64, default: None },
+        "only jobs that started while the endpoint had this version; those that have not started count from their submit",
+    ),
+    query(
+        "order",
+        ParameterKind::Word { words: &super::requests::ORDERS, default: Some("desc") },
+        "`asc` begins with the oldest job",
+    ),
+    query("counts", ParameterKind::Flag, "also the numbers of jobs by state"),
 ];
 const ANY_MS: ParameterKind = ParameterKind::Integer { min: 0, max: u64::MAX, default: None };
 
@@ -109,7 +130,7 @@ fn page_members(item: &str) -> [(&'static str, Value); 5] {
 
 /// The schemas of the list of all endpoints' jobs.
 pub(crate) fn all_requests() -> Vec<(&'static str, Value)> {
-    let job = [job(), job_times(), job_submitter(), vec![("endpointId", text())]].concat();
+    let job = [job(), job_times(), job_sizes(), job_submitter(), vec![("endpointId", text())]].concat();
     let unanswered = json!({ "type": "integer", "description": "endpoints that are left out" });
     let page = [&page_members("JobOfEndpoint")[..], &[("unanswered", unanswered)]].concat();
     vec![
@@ -120,19 +141,27 @@ pub(crate) fn all_requests() -> Vec<(&'static str, Value)> {
 
 /// Every schema of the job interface.
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
-    let numbers = object(&[("IN_QUEUE", count()), ("IN_PROGRESS", count())], &["IN_QUEUE", "IN_PROGRESS"]);
+    let numbers = counts(&JobState::ALL.map(JobState::as_str));
     let page = [&page_members("ListedJob")[..], &[("counts", numbers)]].concat();
+    let webhook = json!({
+        "type": "string", "nullable": true, "enum": super::webhooks::STATES,
+        "description": "how its latest webhook call stands; with `webhooks=true`",
+    });
     let health = [
         ("jobs", counts(&["completed", "failed", "inProgress", "inQueue", "retried"])),
         ("workers", counts(&["idle", "initializing", "ready", "running", "throttled", "unhealthy"])),
         ("reasons", object(&[("throttled", text()), ("unhealthy", text())], &[])),
+        ("lb", crate::lb::numbers::schema()),
     ];
     vec![
         ("JobRequest", with_example(job_request(&text()), json!({ "input": { "prompt": "a crane" } }))),
         ("Job", with_example(object(&[job(), job_place()].concat(), &["id", "status"]), job_example())),
         (
             "ListedJob",
-            object(&[job(), job_times(), job_submitter()].concat(), &["id", "status", "createdAt", "owner"]),
+            object(
+                &[job(), job_times(), job_sizes(), job_submitter(), vec![("webhook", webhook)]].concat(),
+                &["id", "status", "createdAt", "owner"],
+            ),
         ),
         ("RequestPage", object(&page, &["requests", "cursor", "searched", "of", "complete"])),
         (
@@ -159,6 +188,14 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ),
         ("Health", object(&health, &["jobs", "workers"])),
     ]
+}
+
+/// The sizes of a listed job's payloads.
+fn job_sizes() -> Vec<(&'static str, Value)> {
+    let output = json!({
+        "type": "integer", "nullable": true, "description": "of the output, or of the last progress value, in bytes; null without one",
+    });
+    vec![("inputBytes", count()), ("outputBytes", output)]
 }
 
 /// The owner and key that submitted a job.
@@ -227,7 +264,7 @@ fn job_times() -> Vec<(&'static str, Value)> {
 }
 
 /// The schema of a job's id.
-pub(super) fn job_id() -> Value {
+pub(crate) fn job_id() -> Value {
     let pattern = "^(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
     json!({ "type": "string", "pattern": pattern })
 }

@@ -11,8 +11,10 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{idempotency, job_response};
 use crate::gate::call::Call;
+use crate::gate::peer;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::{self, ReadBody};
+use crate::wire::submit_trace;
 
 /// Largest body in bytes that gives its share of the body budget back before it is durable; the number of concurrent
 /// requests bounds those.
@@ -23,10 +25,13 @@ const SMALL_BODY_BYTES: usize = 64 * 1024;
 pub(super) fn run(mut call: Call) -> impl Future<Output = Result<Response, ApiError>> + Send {
     async move {
         let (submission, permit) = read(&mut call, false).await?;
-        let (_, endpoint) = call.into_wait();
+        let trace = submission.trace.clone();
+        let (state, endpoint) = call.into_wait();
         let job = endpoint.jobs().submit(submission).await?;
         drop(permit);
-        Ok(job_response::brief(job.id, job.state))
+        let mut response = job_response::brief(job.id, job.state);
+        submit_trace::note(&mut response, state.engine(), &endpoint, job.id, trace);
+        Ok(response)
     }
 }
 
@@ -35,7 +40,8 @@ pub(super) async fn runsync(mut call: Call) -> Result<Response, ApiError> {
     let wait_ms = call.query()?.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
     let wait = Duration::from_millis(wait_ms);
     let (submission, permit) = read(&mut call, true).await?;
-    let (_, endpoint) = call.into_wait();
+    let trace = submission.trace.clone();
+    let (state, endpoint) = call.into_wait();
     let job = if submission.members.len() <= SMALL_BODY_BYTES {
         drop(permit);
         endpoint.jobs().submit_and_wait(submission, wait).await?
@@ -46,7 +52,10 @@ pub(super) async fn runsync(mut call: Call) -> Result<Response, ApiError> {
         endpoint.jobs().wait(accepted.id, wait).await?
     };
     // Never refused for its size: the client would not even learn the job's id.
-    Ok(job_response::whole(job, None))
+    let id = job.row.id;
+    let mut response = job_response::whole(job, None);
+    submit_trace::note(&mut response, state.engine(), &endpoint, id, trace);
+    Ok(response)
 }
 
 async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphorePermit), ApiError> {
@@ -54,7 +63,7 @@ async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphore
     let bytes_max = if sync { RUNSYNC_BODY_BYTES_MAX } else { RUN_BODY_BYTES_MAX };
     let body = std::mem::take(&mut call.body);
     let ReadBody { bytes, permit } = body::read(body, bytes_max, call.state.budget()).await?;
-    let id = call.state.engine().mint_job(sync);
+    let id = peer::chosen_job().unwrap_or_else(|| call.state.engine().mint_job(sync));
     let engine = call.state.engine();
     let seal = |config: &str| engine.sealed_s3_config(id, config).map_err(|_| ApiError::internal());
     let envelope = longshore_envelope::parse(&bytes, seal, |url| engine.may_call_webhook(url))?;
@@ -67,6 +76,7 @@ async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphore
         ttl_ms: envelope.ttl_ms,
         idempotency: key.map(|key| Box::new(idempotency::of(key, &bytes))),
         submitter: call.submitter(),
+        trace: submit_trace::of_client(engine, &call.headers),
     };
     Ok((submission, permit))
 }

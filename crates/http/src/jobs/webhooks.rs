@@ -14,7 +14,7 @@ use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
 use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
 
-const STATES: &[&str] = &["DELIVERED", "PENDING", "FAILED"];
+pub(super) const STATES: &[&str] = &["DELIVERED", "PENDING", "FAILED"];
 
 /// The parameters of `GET /webhooks`.
 pub(crate) const LIST: &[Parameter] = &[
@@ -66,14 +66,19 @@ pub(crate) fn delivery_filter(query: &Query) -> Result<DeliveryFilter, ApiError>
     let job = query.get("job").filter(|text| !text.is_empty()).map(|text| {
         text.parse().map_err(|_| ApiError::bad_request("bad_parameter", "`job` must be the id of a job"))
     });
-    let state = query.get("state").filter(|text| !text.is_empty()).map(|text| {
+    Ok(DeliveryFilter { job: job.transpose()?, state: delivery_state(query, "state")?, since: since(query)? })
+}
+
+/// The state of a webhook call that a parameter names.
+pub(super) fn delivery_state(query: &Query, name: &str) -> Result<Option<DeliveryState>, ApiError> {
+    let state = query.get(name).filter(|text| !text.is_empty()).map(|text| {
         let state = DeliveryState::ALL.into_iter().find(|state| state.as_str() == text);
         state.ok_or_else(|| {
-            let text = format!("`state` must be one of {}", STATES.join(", "));
+            let text = format!("`{name}` must be one of {}", STATES.join(", "));
             ApiError::bad_request("bad_parameter", text)
         })
     });
-    Ok(DeliveryFilter { job: job.transpose()?, state: state.transpose()?, since: since(query)? })
+    state.transpose()
 }
 
 fn since(query: &Query) -> Result<Option<Millis>, ApiError> {

@@ -16,6 +16,7 @@ use crate::HttpState;
 use crate::gate::auth;
 use crate::openapi::schema::{array_of, count, object, text, time};
 use crate::openapi::{Group, Operation};
+use crate::services::burns::BurningBudget;
 use crate::wire::rfc3339::rfc3339;
 
 /// How long an endpoint may take to say what is wrong. One that takes longer is left out.
@@ -50,7 +51,8 @@ pub(super) fn group() -> Group {
         Operation::get("ListProblems", "/v1/attention", list)
             .summary("what is wrong, worst first")
             .about("One problem for each endpoint that needs a person, of those that the key may read. `code` is that of \
-                    `/explain`, `evidence` has the last lines of a worker's log, and `jobs` is the number of jobs that wait.")
+                    `/explain`, or `delay_budget_burn` or `error_budget_burn` if the budget of an objective is used up too \
+                    fast, `evidence` has the last lines of a worker's log, and `jobs` is the number of jobs that wait.")
             .gives_many("Problem"),
     ];
     let about = "What needs a person.";
@@ -93,9 +95,37 @@ async fn of_endpoint(
 ) -> Option<(Severity, u64, Value)> {
     let explaining = state.engine().explain(endpoint, None, may_name);
     let explanation: Explanation = timeout(PATIENCE, explaining).await.ok()?.ok()?;
-    let (severity, cause) = problem(&explanation)?;
     let jobs = explanation.queued.unwrap_or_default();
-    Some((severity, jobs, view(endpoint, severity, cause, jobs, acts)))
+    let found = problem(&explanation);
+    let burning = state.burns().burning(state.history(), endpoint, state.engine().now()).await;
+    // Of two problems of one severity, the cause is shown, which the budget follows from.
+    match (found, burning) {
+        (Some((severity, _)), Some(burning)) if burning.severity < severity => {
+            Some((burning.severity, jobs, burning_view(endpoint, &burning, jobs)))
+        }
+        (Some((severity, cause)), _) => Some((severity, jobs, view(endpoint, severity, cause, jobs, acts))),
+        (None, Some(burning)) => Some((burning.severity, jobs, burning_view(endpoint, &burning, jobs))),
+        (None, None) => None,
+    }
+}
+
+/// A budget that burns, in the form of a problem.
+fn burning_view(endpoint: &EndpointHandle, burning: &BurningBudget, jobs: u64) -> Value {
+    let record = endpoint.record();
+    json!({
+        "id": format!("{}/{}", record.id, burning.code),
+        "code": burning.code,
+        "severity": burning.severity.as_str(),
+        "endpoint": record.id,
+        "slug": record.slug,
+        "name": record.name,
+        "since": null,
+        "title": burning.title,
+        "text": burning.text,
+        "evidence": [],
+        "jobs": jobs,
+        "actions": [],
+    })
 }
 
 fn view(endpoint: &EndpointHandle, severity: Severity, cause: &WaitCause, jobs: u64, acts: bool) -> Value {

@@ -67,7 +67,7 @@ pub(super) fn group() -> Group {
     let operations = vec![
         Operation::get("ListAuditEntries", "/v1/audit", list)
             .summary("who changed what, newest first")
-            .about("Changes under `/v1` by keys of this server, done or refused, the first use of each key from an \
+            .about("Changes under `/v1` by keys of this server, done or refused, bulk tasks, the first use of each key from an \
                     address, and sign-ins at the console. Names of fields, never their values.")
             .gives_many("AuditEntry")
             .with(PARAMETERS),

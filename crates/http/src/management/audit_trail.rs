@@ -13,12 +13,12 @@ use crate::gate::client;
 use crate::wire::request_id::RequestId;
 use crate::wire::rfc3339::rfc3339;
 
-/// Writes an entry for each request that may change something under `/v1` or `/graphql`. The requests under `/v1` that a
+/// Writes an entry for each request that may change something under `/v1` or `/graphql`, and for bulk tasks. The requests under `/v1` that a
 /// GraphQL request becomes have entries of their own; the GraphQL request has one only if it was refused.
 pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD)
-        && (path.starts_with("/v1/") || is_graphql(path));
+        && (path.starts_with("/v1/") || is_graphql(path) || is_bulk(path));
     let Some(log) = state.audit().filter(|_| changes) else { return next.run(request).await };
     let (path, method) = (path.to_owned(), request.method().to_string());
     let address = client::address(&state, request.headers()).map(|client| client.address.to_string());
@@ -29,7 +29,8 @@ pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next
     if status.is_success() && is_graphql(&path) {
         return response;
     }
-    let (made, response) = if status == StatusCode::OK { id_of(response).await } else { (None, response) };
+    let shows_id = matches!(status, StatusCode::OK | StatusCode::ACCEPTED);
+    let (made, response) = if shows_id { id_of(response).await } else { (None, response) };
     let at = state.engine().now();
     let entry = Entry {
         id: 0,
@@ -55,8 +56,16 @@ fn is_graphql(path: &str) -> bool {
     path.split('/').nth(1) == Some("graphql")
 }
 
+/// Whether a path is that of bulk tasks: `/v2/{endpoint}/bulk` or below.
+fn is_bulk(path: &str) -> bool {
+    path.starts_with("/v2/") && path.split('/').nth(3) == Some("bulk")
+}
+
 /// The resource that a request changes: its kind, and the id in the response, or else the id in the path.
 fn resource(path: &str, made: Option<String>) -> String {
+    if is_bulk(path) {
+        return made.map_or_else(|| "bulk".to_owned(), |id| format!("bulk/{id}"));
+    }
     let mut parts = path.split('/').skip(1).filter(|part| *part != "v1");
     let kind = parts.next().unwrap_or_default();
     match made.or_else(|| parts.next().map(str::to_owned)) {

@@ -24,7 +24,7 @@ use crate::wire::body;
 use crate::wire::query::Query;
 use crate::wire::rfc3339::rfc3339;
 
-const PATTERN: &str = "^[a-z0-9][a-z0-9-]{1,62}$";
+pub(super) const PATTERN: &str = "^[a-z0-9][a-z0-9-]{1,62}$";
 const NAME: &[Parameter] =
     &[query("name", ParameterKind::Form(PATTERN), "the name that all versions of the code share").required()];
 const OWNER: &[Parameter] = &[
@@ -149,7 +149,8 @@ pub(super) async fn check_code(
     ))
 }
 
-fn name(query: &Query) -> Result<String, ApiError> {
+/// The parameter `name` of a request about code or an image.
+pub(super) fn name(query: &Query) -> Result<String, ApiError> {
     let name = query.get("name").unwrap_or_default();
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let starts = name.bytes().next().is_some_and(fits);

@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use longshore_engine::BulkTask;
 use longshore_model::{Endpoint, EndpointId};
 use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::bulk;
 use super::endpoints;
 use super::slow_states::SlowStates;
+use super::webhooks;
 use crate::HttpState;
 use crate::events::hub::Draft;
 use crate::events::job_events;
@@ -30,11 +33,11 @@ pub(super) fn start(state: &HttpState) {
     }
     // Noted here and not in the task: what changes before the task runs is told.
     let audited = state.audit().and_then(|log| log.recent(0).last().map(|entry| entry.id)).unwrap_or(0);
-    engine.spawn(collect(state.clone(), Endpoints::of(state), audited));
+    engine.spawn(collect(state.clone(), Endpoints::of(state), BulkTasks::of(state), audited));
 }
 
 /// Publishes what differs from `endpoints`, and the entries of the audit log after the one with the id `audited`.
-async fn collect(state: HttpState, mut endpoints: Endpoints, mut audited: u64) {
+async fn collect(state: HttpState, mut endpoints: Endpoints, mut bulk: BulkTasks, mut audited: u64) {
     let slow = state.engine().spawn(collect_slow(state.clone()));
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -47,6 +50,7 @@ async fn collect(state: HttpState, mut endpoints: Endpoints, mut audited: u64) {
         }
         let mut drafts = Vec::new();
         endpoints.changes(&state, &mut drafts);
+        bulk.changes(&state, &mut drafts);
         for endpoint in state.engine().endpoints() {
             let Some(changes) = endpoint.take_job_changes() else { continue };
             let json = job_events::jobs(state.engine(), &endpoint.record(), &changes);
@@ -62,13 +66,49 @@ async fn collect(state: HttpState, mut endpoints: Endpoints, mut audited: u64) {
 }
 
 async fn collect_slow(state: HttpState) {
-    let mut states = SlowStates::default();
+    let (mut states, mut looked_at) = (SlowStates::default(), state.engine().now());
     let mut ticks = interval(SLOW_TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let drafts = states.changes(&state).await;
+        let mut drafts = states.changes(&state).await;
+        let since = std::mem::replace(&mut looked_at, state.engine().now());
+        webhooks::changes(&state, since, &mut drafts).await;
         state.events().publish(drafts);
+    }
+}
+
+/// The bulk tasks as they were told last.
+struct BulkTasks {
+    told: HashMap<String, Arc<BulkTask>>,
+    /// The number of changes that were told.
+    changes: u64,
+}
+
+impl BulkTasks {
+    /// The present tasks: what readers read when they begin.
+    fn of(state: &HttpState) -> Self {
+        let bulk = state.engine().bulk();
+        let changes = bulk.changes();
+        Self { told: bulk.list().into_iter().map(|task| (task.id.clone(), task)).collect(), changes }
+    }
+
+    /// Adds an event for each task that was created, went on or was removed.
+    fn changes(&mut self, state: &HttpState, drafts: &mut Vec<Draft>) {
+        if state.engine().bulk().changes() == self.changes {
+            return;
+        }
+        let before = std::mem::replace(self, Self::of(state)).told;
+        for (id, task) in &self.told {
+            if before.get(id).is_none_or(|told| !Arc::ptr_eq(told, task)) {
+                let json = bulk::view(task).to_string();
+                drafts.push(Draft { topic: Topic::Bulk, endpoint: Some(task.endpoint), json });
+            }
+        }
+        for task in before.into_values().filter(|task| !self.told.contains_key(&task.id)) {
+            let json = json!({ "id": task.id, "endpoint": task.endpoint, "deleted": true }).to_string();
+            drafts.push(Draft { topic: Topic::Bulk, endpoint: Some(task.endpoint), json });
+        }
     }
 }
 

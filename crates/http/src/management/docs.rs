@@ -30,8 +30,8 @@ pub(super) fn operations() -> [Operation; 2] {
 
 async fn page() -> Response {
     static PAGE: OnceLock<Bytes> = OnceLock::new();
-    let page =
-        PAGE.get_or_init(|| Bytes::from(page::page(&crate::management::all_groups(), document::made())));
+    let page = PAGE
+        .get_or_init(|| Bytes::from(page::page(&crate::management::documented_groups(), document::made())));
     guarded("text/html; charset=utf-8", page.clone())
 }
 
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     fn made() -> String {
-        page::page(&crate::management::all_groups(), document::made())
+        page::page(&crate::management::documented_groups(), document::made())
     }
 
     #[test]

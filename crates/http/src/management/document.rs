@@ -28,7 +28,7 @@ pub(super) fn group() -> Group {
 /// The document. It is built once per process.
 pub(super) fn made() -> &'static Value {
     static MADE: OnceLock<Value> = OnceLock::new();
-    MADE.get_or_init(|| document(&crate::management::all_groups()))
+    MADE.get_or_init(|| document(&crate::management::documented_groups()))
 }
 
 async fn openapi() -> Response {

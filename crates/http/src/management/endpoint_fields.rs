@@ -1,9 +1,13 @@
 //! The fields of an endpoint.
 
 use longshore_envelope::is_webhook;
-use longshore_model::limits::{EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_MIN, RETENTION_MS_MAX};
+use longshore_model::limits::{
+    EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_MIN, RETENTION_MS_MAX, START_PATIENCE_MS_MAX,
+    START_PATIENCE_MS_MIN,
+};
 
 use super::fields::{Field, FieldKind, Resource};
+use super::lb_fields::LB_FIELDS;
 use super::template_fields::TEMPLATE_FIELDS;
 
 /// The most workers of one endpoint.
@@ -14,8 +18,8 @@ const EXECUTION_MS: FieldKind =
     FieldKind::Integer { min: EXECUTION_TIMEOUT_MS_MIN, max: EXECUTION_TIMEOUT_MS_MAX };
 /// Milliseconds, up to one hour.
 const STOP_GRACE_MS: FieldKind = FieldKind::Integer { min: 0, max: 3_600_000 };
-/// Milliseconds, from ten seconds up to one day.
-const START_PATIENCE_MS: FieldKind = FieldKind::Integer { min: 10_000, max: 86_400_000 };
+const START_PATIENCE_MS: FieldKind =
+    FieldKind::Integer { min: START_PATIENCE_MS_MIN, max: START_PATIENCE_MS_MAX };
 /// 16 MiB, in bytes: a Python interpreter does not start with less.
 const MEMORY_BYTES_MIN: u64 = 16_777_216;
 /// 2^53 - 1 bytes: the largest integer that every JSON parser reads exactly.
@@ -28,6 +32,30 @@ const CUDA_PATTERN: &str = "^[0-9]{1,3}\\.[0-9]{1,3}$";
 const WEBHOOK: FieldKind = FieldKind::Form { matches: is_webhook, pattern: "^[Hh][Tt][Tt][Pp][Ss]?://.+$" };
 const EVENTS: &[&str] = &["completed", "failed", "cancelled", "timed_out", "progress"];
 
+/// The largest example of a request and schema of its input, as JSON text, in bytes.
+const JSON_BYTES_MAX: usize = 65_536;
+/// Below 1: an objective without a budget for failures is missed by the first one.
+const TARGET: FieldKind = FieldKind::Number { min: 0.5, max: 0.999_99 };
+
+/// The fields of the objectives.
+const OBJECTIVES: &[Field] = &[
+    Field::new(
+        "delayMs",
+        FieldKind::Integer { min: 1, max: 86_400_000 },
+        "the longest time in the queue that counts as good, in ms; without it, the delay has no objective",
+    )
+    .nullable(),
+    Field::new("delayTarget", TARGET, "the share of jobs that are to start within `delayMs`").default("0.95"),
+    Field::new(
+        "successTarget",
+        TARGET,
+        "the share of ended jobs that are to complete; cancelled ones do not count",
+    )
+    .default("0.99"),
+    Field::new("windowDays", FieldKind::Integer { min: 1, max: 30 }, "the days that the shares are of")
+        .default("30"),
+];
+
 const PAUSED_FROM: &[Field] = &[
     Field::new("workersMin", WORKERS, "workers kept even when there was nothing to do"),
     Field::new("workersMax", WORKERS, "the most workers"),
@@ -39,7 +67,7 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new(
         "slug",
         FieldKind::Slug,
-        "a second address of the endpoint under `/v2`, a `/` in it escaped; unique, whatever its case",
+        "a second address of the endpoint under `/v2`, a `/` in it escaped; unique regardless of case",
     )
     .nullable(),
     Field::new(
@@ -48,6 +76,14 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
         "the models that its workers serve, by the names that `openai` clients send",
     )
     .default("[]"),
+    Field::new(
+        "type",
+        FieldKind::Word(&["QUEUE", "LB"]),
+        "`QUEUE`: workers take jobs from a queue, the default; `LB`: requests are forwarded to workers that serve HTTP",
+    )
+    .on_create(),
+    Field::new("lb", FieldKind::Object(LB_FIELDS), "how requests are forwarded; for the type `LB` alone")
+        .nullable(),
     Field::new("templateId", SHORT_TEXT, "the template that its workers run").names(Resource::Template),
     Field::new(
         "template",
@@ -124,9 +160,29 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("webhook", WEBHOOK, "called for jobs that name no webhook themselves").nullable(),
     Field::new("webhookEvents", FieldKind::Words(EVENTS), "the events that webhooks are called for")
         .default(r#"["completed","failed","cancelled","timed_out"]"#),
+    Field::new(
+        "keepFailureTexts",
+        FieldKind::Flag,
+        "whether messages of errors are stored in the groups of failures; types and places are always",
+    )
+    .default("true"),
+    Field::new(
+        "example",
+        FieldKind::Json { bytes_max: JSON_BYTES_MAX, is_object: false },
+        "an example of a request's body, for people who try the endpoint",
+    )
+    .nullable(),
+    Field::new(
+        "inputSchema",
+        FieldKind::Json { bytes_max: JSON_BYTES_MAX, is_object: true },
+        "the JSON Schema of a request's `input`, for forms; requests are not checked against it",
+    )
+    .nullable(),
+    Field::new("slo", FieldKind::Object(OBJECTIVES), "how fast jobs are to start, and how many are to complete")
+        .nullable(),
     Field::new("durability", FieldKind::Word(&["synced", "buffered"]), "when a change counts as stored")
         .default(r#""synced""#),
-    Field::new("flashboot", FieldKind::Flag, "accepted for compatibility").default("true"),
+    Field::new("flashboot", FieldKind::Flag, "whether workers start as forks of a process that has imported their packages").default("true"),
     Field::new("computeType", FieldKind::Word(&["GPU", "CPU"]), "the hardware class").default(r#""GPU""#),
     Field::new("gpuCount", FieldKind::Integer { min: 1, max: 1_024 }, "GPUs per worker").default("1"),
     Field::new("gpuTypeIds", FieldKind::Texts, "GPU types in order of preference").default("[]"),

@@ -126,6 +126,10 @@ pub(super) fn check_webhook(state: &HttpState, members: &Map<String, Value>) -> 
     }
 }
 
+/// Why a server starts no containers, after what it does not do.
+pub(super) const NO_DOCKER: &str =
+    ", because it has found no Docker daemon; set `socket` in [docker] of its settings";
+
 /// Refuses a provider whose workers this server cannot start. An endpoint keeps the `present` provider that it has.
 pub(super) fn check_provider(
     engine: &Engine,
@@ -138,11 +142,7 @@ pub(super) fn check_provider(
         return Ok(());
     }
     let started = if sent == Provider::Process.as_str() { "processes" } else { "containers" };
-    let remedy = if sent == Provider::Docker.as_str() {
-        ", because it has found no Docker daemon; set `socket` in [docker] of its settings"
-    } else {
-        ""
-    };
+    let remedy = if sent == Provider::Docker.as_str() { NO_DOCKER } else { "" };
     let known: Vec<String> = providers.iter().map(|provider| format!("`{}`", provider.as_str())).collect();
     Err(bad_field(format!(
         "`provider` is {sent:?}, and this server starts no {started}{remedy}; use {}",

@@ -2,10 +2,12 @@
 //! of every field. Requests are checked against the table, and the API's document is built from the table.
 
 use longshore_model::{
-    SECRET_NAME_PATTERN, SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN, SecretName, is_slug,
+    ENV_NAME_PATTERN, SECRET_NAME_PATTERN, SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN, SecretName,
+    is_env_name, is_slug,
 };
 use serde_json::{Map, Value};
 
+use super::from_fields::MASK;
 use crate::audit::note_fields;
 use crate::wire::api_error::ApiError;
 use crate::wire::did_you_mean::nearest;
@@ -60,6 +62,10 @@ pub(crate) enum FieldKind {
     Secret { chars_max: usize },
     /// An environment: an object whose values are strings or name secrets. Errors never contain a value.
     Environment,
+    /// Any JSON of at most `bytes_max` bytes as text; an object if `is_object`.
+    Json { bytes_max: usize, is_object: bool },
+    /// An object with strings, numbers and booleans as values.
+    Members,
     /// An object with these fields.
     Object(&'static [Field]),
     /// A list of objects, read-only for clients.
@@ -231,6 +237,12 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
         (FieldKind::Texts, Value::Array(items)) => {
             items.iter().all(|item| item.as_str().is_some_and(|item| !item.contains('\0')))
         }
+        (FieldKind::Json { bytes_max, is_object }, value) => {
+            (value.is_object() || !is_object) && value.to_string().len() <= bytes_max
+        }
+        (FieldKind::Members, Value::Object(members)) => {
+            members.values().all(|value| !matches!(value, Value::Object(_) | Value::Array(_)))
+        }
         (FieldKind::Environment, Value::Object(entries)) => return check_environment(entries, path),
         (FieldKind::Object(fields), Value::Object(members)) => {
             return check_members(fields, members, verb, path);
@@ -254,6 +266,7 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
         // A value of the wrong type may contain a secret, so errors do not show it.
         FieldKind::Secret { .. }
         | FieldKind::Environment
+        | FieldKind::Json { .. }
         | FieldKind::Object(_)
         | FieldKind::ObjectsOf(_) => {
             format!("`{path}` must be {allowed}{or_null}")
@@ -269,12 +282,13 @@ fn check_objects(fields: &[Field], items: &[Value], verb: Verb, path: &str) -> R
     })
 }
 
-/// Refuses names that an environment cannot have, which would keep workers from starting.
+/// Refuses names that a variable cannot have. [`MASK`] keeps a stored variable, whose name may be of an earlier version,
+/// which took more names.
 fn check_environment(entries: &Map<String, Value>, path: &str) -> Result<(), ApiError> {
-    let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     entries.iter().try_for_each(|(name, value)| match value {
-        _ if !is_name(name) => Err(refused(format!(
-            "`{path}` has the name {name:?}; a name must not be empty or hold `=` or NUL"
+        _ if !is_env_name(name) && value != MASK => Err(refused(format!(
+            "`{path}` has the name {:?}; the name of a variable must be of the form {ENV_NAME_PATTERN}",
+            shortened(name)
         ))),
         Value::String(text) if !text.contains('\0') => Ok(()),
         Value::Object(members) => check_secret_name(members, &format!("{path}.{name}")),
@@ -314,6 +328,11 @@ fn allowed(kind: FieldKind) -> String {
         FieldKind::Words(words) => format!("a list of {}", listed(words)),
         FieldKind::Texts => "a list of strings without NUL".to_owned(),
         FieldKind::Environment => "an object with strings as values".to_owned(),
+        FieldKind::Json { bytes_max, is_object } => {
+            let what = if is_object { "an object" } else { "JSON" };
+            format!("{what} of at most {bytes_max} bytes")
+        }
+        FieldKind::Members => "an object with strings, numbers and booleans as values".to_owned(),
         FieldKind::Object(_) => "an object".to_owned(),
         FieldKind::Objects | FieldKind::ObjectsOf(_) => "a list of objects".to_owned(),
         FieldKind::Time => "a moment such as \"2030-01-31T12:00:00Z\"".to_owned(),
@@ -400,7 +419,8 @@ mod tests {
             (r#"{"env": {"A": {}}}"#, "`env.A` must name a secret"),
             (r#"{"env": {"A": {"secret": "no name"}}}"#, "with a name of the form ^"),
             (r#"{"env": {"A": {"secret": "T", "more": 1}}}"#, "`env.A` must name a secret"),
-            (r#"{"env": {"A=B": "x"}}"#, "must not be empty or hold `=`"),
+            (r#"{"env": {"A=B": "x"}}"#, r#"`env` has the name \"A=B\"; the name of a variable must be"#),
+            (r#"{"env": {"1A": {"secret": "T"}}}"#, "must be of the form ^[A-Za-z_][A-Za-z0-9_]*$"),
             (r#"{"inner": {"dep": true}}"#, "`inner.dep` is not a field; the nearest known field is `deep`"),
             (r#"{"inner": {"deep": 1}}"#, "`inner.deep` is 1; it must be true or false"),
             (r#"{"cuont": 1}"#, "`cuont` is not a field; the nearest known field is `count`"),

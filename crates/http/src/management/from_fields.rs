@@ -2,8 +2,8 @@
 //! record.
 
 use longshore_model::{
-    CodeHash, Endpoint, EndpointId, EndpointNo, EnvValue, Millis, PausedFrom, Template, TemplateId,
-    is_reserved_slug,
+    CodeHash, Endpoint, EndpointId, EndpointNo, EndpointType, EnvValue, Millis, PausedFrom, Provider,
+    Template, TemplateId, is_reserved_slug,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,6 +16,9 @@ use crate::wire::api_error::ApiError;
 
 /// The text that responses have in place of a secret. A client may send the text back to keep the secret.
 pub(crate) const MASK: &str = "***";
+
+/// The members of an endpoint that are any JSON, which records have as text.
+pub(super) const JSON_MEMBERS: [&str; 2] = ["example", "inputSchema"];
 
 /// The values of a new record that the server chooses.
 #[derive(Clone, Copy)]
@@ -64,6 +67,12 @@ pub(super) fn new_endpoint(
     record.insert("version".to_owned(), json!(1));
     record.insert("createdAt".to_owned(), json!(creation.at));
     record.insert("userId".to_owned(), json!(creation.by));
+    texts_of_json(&mut members);
+    let is_balancing = members.get("type").is_some_and(|sent| sent == "LB");
+    if is_balancing {
+        let sent = members.remove("lb").filter(Value::is_object).unwrap_or_else(|| json!({}));
+        members.insert("lb".to_owned(), sent);
+    }
     record.extend(members);
     record.insert("templateId".to_owned(), json!(template.id));
     let endpoint: Endpoint = from_members(record)?;
@@ -113,9 +122,11 @@ pub(super) fn changed_template(
 /// workers in `pausedFrom`.
 pub(super) fn changed_endpoint(
     endpoint: &Endpoint,
-    members: Map<String, Value>,
+    mut members: Map<String, Value>,
     template: &Template,
 ) -> Result<Endpoint, ApiError> {
+    texts_of_json(&mut members);
+    merge_lb(endpoint, &mut members);
     let mut changed: Endpoint = overlaid(endpoint, members)?;
     check_slug(changed.slug.as_deref(), endpoint.slug.as_deref())?;
     check_endpoint(&changed, template)?;
@@ -128,6 +139,26 @@ pub(super) fn changed_endpoint(
         (_, false) => None,
     };
     Ok(changed)
+}
+
+/// Turns the members that are any JSON into their text, as records have them.
+fn texts_of_json(members: &mut Map<String, Value>) {
+    for name in JSON_MEMBERS {
+        if let Some(value) = members.get_mut(name).filter(|value| !value.is_null()) {
+            *value = Value::String(value.to_string());
+        }
+    }
+}
+
+/// Adds the present fields of `lb` that the request leaves out. `null` keeps all of them.
+fn merge_lb(endpoint: &Endpoint, members: &mut Map<String, Value>) {
+    let Some(present) = endpoint.balances() else { return };
+    let Some(sent) = members.get_mut("lb") else { return };
+    let mut merged = json!(present);
+    if let (Some(merged), Value::Object(sent)) = (merged.as_object_mut(), &mut *sent) {
+        merged.append(sent);
+    }
+    *sent = merged;
 }
 
 /// Refuses a reserved slug. An endpoint keeps a slug that was reserved after the endpoint got it.
@@ -149,6 +180,7 @@ fn check_endpoint(endpoint: &Endpoint, template: &Template) -> Result<(), ApiErr
         format!("`workersMin` is {min} and `workersMax` is {max}; the first must not be larger"),
     )?;
     require(!endpoint.name.trim().is_empty(), "`name` must not be empty")?;
+    check_type(endpoint)?;
     let name = &template.name;
     match endpoint.provider {
         longshore_model::Provider::Process => require(
@@ -163,6 +195,21 @@ fn check_endpoint(endpoint: &Endpoint, template: &Template) -> Result<(), ApiErr
             format!("template `{name}` has no `imageName`, which container workers need"),
         ),
         longshore_model::Provider::External => Ok(()),
+    }
+}
+
+/// Checks what the type of an endpoint requires.
+fn check_type(endpoint: &Endpoint) -> Result<(), ApiError> {
+    match endpoint.endpoint_type {
+        EndpointType::Queue => require(
+            endpoint.lb.is_none(),
+            "`lb` is for load-balancing endpoints; create the endpoint with `type` \"LB\", or leave `lb` out",
+        ),
+        EndpointType::Lb => require(
+            matches!(endpoint.provider, Provider::Process | Provider::Docker),
+            "an endpoint of the type `LB` needs workers that this server starts: choose the `provider` \
+             \"process\" or \"docker\", and give its template a command or an image",
+        ),
     }
 }
 
@@ -292,6 +339,20 @@ mod tests {
         assert_eq!((endpoint.result_retention_ms, endpoint.sync_result_retention_ms), (1_800_000, 60_000));
         assert_eq!((endpoint.name.as_str(), endpoint.user_id.as_str()), (endpoint.id.as_str(), "key-1"));
         assert!(endpoint.flashboot);
+    }
+
+    #[test]
+    fn records_of_earlier_versions_are_read_and_changed() {
+        let endpoint = new_endpoint(Map::new(), &template(json!({"name": "t"})), CREATION).unwrap();
+        let mut stored = serde_json::to_value(&endpoint).unwrap();
+        stored["startPatienceMs"] = json!(500);
+        let read: Endpoint = serde_json::from_value(stored).unwrap();
+        assert_eq!(read.start_patience_ms, 10_000, "what the management API takes at least");
+        let mut stored = serde_json::to_value(template(json!({"name": "t", "env": {"A": "1"}}))).unwrap();
+        stored["env"]["1A"] = json!("hush");
+        let read: Template = serde_json::from_value(stored).unwrap();
+        let changed = changed_template(&read, members(json!({"env": {"1A": MASK, "B": "2"}}))).unwrap();
+        assert_eq!(serde_json::to_value(&changed.env).unwrap(), json!({"1A": "hush", "B": "2"}));
     }
 
     #[test]

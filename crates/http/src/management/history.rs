@@ -86,10 +86,12 @@ pub(super) fn group() -> Group {
 
 fn schema() -> Value {
     let number = json!({ "type": "number", "nullable": true });
+    let cells = json!({ "type": "array", "nullable": true, "items": { "type": "array", "items": { "type": "integer" } } });
+    let value = |series: &Series| if series.has_cells() { cells.clone() } else { number.clone() };
     let columns: Vec<_> =
-        SERIES.iter().map(|series| (series.name, described(array_of(&number), series))).collect();
+        SERIES.iter().map(|series| (series.name, described(array_of(&value(series)), series))).collect();
     let totals: Vec<_> =
-        SERIES.iter().map(|series| (series.name, described(number.clone(), series))).collect();
+        SERIES.iter().map(|series| (series.name, described(value(series), series))).collect();
     let mut missing = time();
     missing["nullable"] = json!(true);
     let mark = object(
@@ -187,6 +189,11 @@ impl Asked {
         Ok(Self { history, range, series })
     }
 
+    /// The numbers that a point has, approximately.
+    fn numbers(&self) -> usize {
+        self.series.iter().map(|series| series.numbers()).sum()
+    }
+
     /// Reads and renders the history of the endpoints: their sum, or each.
     async fn read(
         self,
@@ -194,7 +201,7 @@ impl Asked {
         endpoints: Vec<EndpointHandle>,
         is_by_endpoint: bool,
     ) -> Result<(Map<String, Value>, Span), ApiError> {
-        if is_by_endpoint && endpoints.len() * self.range.points() * self.series.len() > NUMBERS_MAX {
+        if is_by_endpoint && endpoints.len() * self.range.points() * self.numbers() > NUMBERS_MAX {
             let text = format!(
                 "this would be more than {NUMBERS_MAX} numbers: ask for fewer `series`, a longer `step` or a shorter time"
             );

@@ -32,6 +32,7 @@ fn fitting(kind: FieldKind) -> BoxedStrategy<Value> {
             .prop_map(Value::from)
             .boxed(),
         FieldKind::Form { matches, .. } if matches("12.8") => Just(json!("12.8")).boxed(),
+        FieldKind::Form { matches, .. } if matches("/ping") => "/[a-z]{0,9}".prop_map(Value::from).boxed(),
         FieldKind::Forms { .. } => {
             prop::collection::vec("[0-9]{1,2}\\.[0-9]", 0..3).prop_map(Value::from).boxed()
         }
@@ -50,8 +51,14 @@ fn fitting(kind: FieldKind) -> BoxedStrategy<Value> {
         FieldKind::Texts => prop::collection::vec("[^\\x00]{0,8}", 0..3).prop_map(Value::from).boxed(),
         FieldKind::Environment => {
             let value = prop_oneof![Just(json!(SECRET)), Just(json!({ "secret": "HF_TOKEN" }))];
-            prop::collection::hash_map("[^=\\x00]{1,6}", value, 0..3)
+            prop::collection::hash_map("[A-Za-z_][A-Za-z0-9_]{0,5}", value, 0..3)
                 .prop_map(|entries| entries.into_iter().collect())
+                .boxed()
+        }
+        FieldKind::Members => Just(json!({ "a": 1 })).boxed(),
+        FieldKind::Json { is_object: true, .. } => Just(json!({ "type": "object" })).boxed(),
+        FieldKind::Json { .. } => {
+            prop_oneof![Just(json!([1.0, "ä"])), Just(json!({ "input": {} })), text().prop_map(Value::from)]
                 .boxed()
         }
         FieldKind::Object(fields) => body(fields, Verb::Create).boxed(),
@@ -130,7 +137,11 @@ proptest! {
     ) {
         let field = &ENDPOINT_FIELDS[at];
         let mut members = read(ENDPOINT_FIELDS, &body, Verb::Create)?;
-        if !(field.nullable && foreign.is_null()) {
+        let fits = match field.kind {
+            FieldKind::Json { is_object, .. } => !is_object || foreign.is_object(),
+            _ => false,
+        } || (field.nullable && foreign.is_null());
+        if !fits {
             members.insert(field.name.to_owned(), foreign);
             let spoiled = Value::Object(members).to_string();
             let failure = read_members(ENDPOINT_FIELDS, spoiled.as_bytes(), Verb::Create).unwrap_err();
@@ -173,7 +184,10 @@ proptest! {
         let Ok(endpoint) = new_endpoint(members.clone(), &template, BIRTH) else {
             let (min, max) = (body["workersMin"].as_u64().unwrap_or(0), body["workersMax"].as_u64().unwrap_or(3));
             let nameless = body["name"].as_str().is_some_and(|name| name.trim().is_empty());
-            prop_assert!(min > max || nameless, "{body}");
+            let is_balancing = body["type"] == "LB";
+            let is_started_here = matches!(body["provider"].as_str(), None | Some("process" | "docker"));
+            let misfits = if is_balancing { !is_started_here } else { body["lb"].is_object() };
+            prop_assert!(min > max || nameless || misfits, "{body}");
             return Ok(());
         };
         let row = serde_json::to_string(&endpoint).unwrap();

@@ -22,7 +22,8 @@ pub(super) fn group() -> Group {
         Operation::get("ListMachines", "/v1/machines", list)
             .summary("the computers that run workers, and their GPUs")
             .about("`gpus` are those that workers can get; without sharing of GPUs there are none, and workers start without \
-                    regard to them. `waiting` are the endpoints whose next worker waits for GPUs, in the order of their \
+                    regard to them. One with a `fault` is given to no worker. The driver is asked about each \
+                    every 60 s. `waiting` are the endpoints whose next worker waits for GPUs, in the order of their \
                     turns. External workers run elsewhere: they are not in this list.")
             .lists("Machine"),
     ];
@@ -37,8 +38,26 @@ pub(super) fn group() -> Group {
             ("memoryBytes", or_null(count())),
             ("endpoint", or_null(text())),
             ("worker", or_null(text())),
+            ("fault", or_null(text())),
+            ("busId", or_null(text())),
+            ("computeCapability", or_null(text())),
+            ("driverVersion", or_null(text())),
+            ("temperatureC", or_null(json!({ "type": "integer" }))),
+            ("eccErrors", or_null(count())),
         ],
-        &["id", "typeId", "memoryBytes", "endpoint", "worker"],
+        &[
+            "id",
+            "typeId",
+            "memoryBytes",
+            "endpoint",
+            "worker",
+            "fault",
+            "busId",
+            "computeCapability",
+            "driverVersion",
+            "temperatureC",
+            "eccErrors",
+        ],
     );
     let members = [
         ("id", text()),
@@ -80,14 +99,21 @@ async fn list(State(state): State<HttpState>, headers: HeaderMap) -> JsonResult 
     .into())
 }
 
-fn gpu(PooledGpu { gpu, holder }: &PooledGpu) -> Value {
+fn gpu(PooledGpu { gpu, holder, fault, reading }: &PooledGpu) -> Value {
     let (worker, endpoint) = holder.clone().unzip();
+    let reading = reading.as_ref();
     json!({
         "id": gpu.device,
         "typeId": gpu.type_id,
         "memoryBytes": (gpu.memory_mib > 0).then_some(gpu.memory_mib * BYTES_PER_MIB),
         "endpoint": endpoint,
         "worker": worker,
+        "fault": fault,
+        "busId": reading.and_then(|it| it.bus_id.as_deref()),
+        "computeCapability": reading.and_then(|it| it.compute_capability.as_deref()),
+        "driverVersion": reading.and_then(|it| it.driver_version.as_deref()),
+        "temperatureC": reading.and_then(|it| it.temperature_c),
+        "eccErrors": reading.and_then(|it| it.ecc_errors),
     })
 }
 

@@ -88,6 +88,8 @@ pub(super) fn group() -> Group {
             ("jobs", array_of(&text())),
             ("jobsDone", count()),
             ("lastHeardAt", time()),
+            ("health", health()),
+            ("lastCheck", text()),
             ("rssBytes", count()),
             ("cpuRatio", cpu_ratio()),
             ("env", environment()),
@@ -118,6 +120,12 @@ fn stage() -> Value {
         "type": "string",
         "description": "what happens to a worker that is being started, such as `pulling 41 of 109 MB`",
     })
+}
+
+/// The schema of the health of a worker that serves HTTP.
+fn health() -> Value {
+    let known = ["starting", "initializing", "healthy", "unhealthy"];
+    json!({ "type": "string", "enum": known, "description": "the health of a worker that serves HTTP" })
 }
 
 /// The schema of the processors that a worker uses.
@@ -281,6 +289,10 @@ impl Common<'_> {
         pod.insert("jobs".to_owned(), json!(worker.jobs));
         pod.insert("jobsDone".to_owned(), json!(worker.jobs_done));
         pod.insert("lastHeardAt".to_owned(), views::time(worker.last_contact));
+        if let Some(note) = &worker.health {
+            pod.insert("health".to_owned(), json!(note.health.as_str()));
+            pod.insert("lastCheck".to_owned(), json!(&*note.last_check));
+        }
         if let Some(managed) = managed {
             self.place(&mut pod, managed);
         }

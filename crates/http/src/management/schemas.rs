@@ -70,9 +70,12 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
             { "type": "array", "items": { "type": "string" } },
             { "type": "string", "enum": ["*"] },
         ] }),
+        FieldKind::Members | FieldKind::Json { is_object: true, .. } => json!({ "type": "object" }),
+        FieldKind::Json { .. } => json!({}),
         FieldKind::Object(fields) if field.access == Access::Read => read(fields),
-        // The only such field is the template of an endpoint. A `$ref` may have no siblings.
-        FieldKind::Object(_) if verb.is_none() => return reference("Template"),
+        // A `$ref` may have no siblings.
+        FieldKind::Object(_) if verb.is_none() && field.name == "template" => return reference("Template"),
+        FieldKind::Object(fields) if verb.is_none() => read(fields),
         FieldKind::Object(fields) => sent(fields, verb.unwrap_or(Verb::Create), &[]),
     };
     schema["description"] = json!(field.about);

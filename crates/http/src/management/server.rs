@@ -44,6 +44,7 @@ pub(super) fn group() -> Group {
         ("ServerBytes", figures(&["diskFree", "inFlight", "inFlightMax", "resident"])),
         ("ServerConnections", figures(&["open", "eventReaders", "openFiles", "openFilesMax"])),
         ("ServerScrub", figures(&["bytes", "passes", "damaged"])),
+        ("ServerTraces", object(&[("collector", text()), ("dropped", count())], &["collector", "dropped"])),
     ];
     Group { name: "Server", about: "The server itself.", operations, schemas }
 }
@@ -75,6 +76,7 @@ fn schema(state: Value) -> Value {
         ("scrub", json!({ "allOf": [reference("ServerScrub")], "nullable": true })),
         ("secretsSealed", json!({ "type": "boolean" })),
         ("tlsEndsAt", or_null(time())),
+        ("traces", json!({ "allOf": [reference("ServerTraces")], "nullable": true })),
         ("changedSettings", json!({ "type": "object" })),
     ];
     let names = members.clone().map(|(name, _)| name);
@@ -89,7 +91,8 @@ fn example() -> Value {
         "bytes": { "diskFree": 52_000_000_000_u64, "inFlight": 0, "inFlightMax": 536_870_912, "resident": 41_000_000 },
         "connections": { "open": 4, "eventReaders": 1, "openFiles": 38, "openFilesMax": 1_048_576 },
         "scrub": { "bytes": 1_200_000, "passes": 1, "damaged": 0 },
-        "secretsSealed": true, "tlsEndsAt": null, "changedSettings": { "listen": "0.0.0.0:8080" },
+        "secretsSealed": true, "tlsEndsAt": null,
+        "traces": { "collector": "http://127.0.0.1:4318/v1/traces", "dropped": 0 }, "changedSettings": { "listen": "0.0.0.0:8080" },
     })
 }
 
@@ -136,6 +139,9 @@ async fn view(state: &HttpState) -> Value {
         }),
         "secretsSealed": state.facts().is_sealing,
         "tlsEndsAt": state.facts().certificate_end.as_ref().and_then(CertificateEnd::get).map(rfc3339),
+        "traces": state.engine().trace_collector().map(|collector| {
+            json!({ "collector": collector, "dropped": state.engine().dropped_spans() })
+        }),
         "changedSettings": state.facts().changed_settings,
     })
 }
@@ -160,7 +166,7 @@ fn bytes(state: &HttpState) -> Value {
         "diskFree": state.files().free_bytes(),
         "inFlight": in_flight,
         "inFlightMax": in_flight_max,
-        "resident": process::value_of("process_resident_memory_bytes"),
+        "resident": process::count_of("process_resident_memory_bytes"),
     })
 }
 
@@ -168,7 +174,7 @@ fn connections(state: &HttpState) -> Value {
     json!({
         "open": state.connections().count(),
         "eventReaders": state.events().readers(),
-        "openFiles": process::value_of("process_open_fds"),
-        "openFilesMax": process::value_of("process_max_fds"),
+        "openFiles": process::count_of("process_open_fds"),
+        "openFilesMax": process::count_of("process_max_fds"),
     })
 }

@@ -14,6 +14,7 @@ use super::{attention, pods};
 use crate::HttpState;
 use crate::events::hub::Draft;
 use crate::events::topic::Topic;
+use crate::lb;
 
 /// How long an endpoint may take to say its numbers. One that takes longer is left out once.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -80,7 +81,7 @@ impl SlowStates {
 async fn look(http: &HttpState, endpoint: &EndpointHandle) -> Option<EndpointState> {
     let health = endpoint.jobs().health().await.ok()?;
     let (counters, counts) = (health.counters, health.workers);
-    let Value::Object(stats) = json!({
+    let Value::Object(mut stats) = json!({
         "queued": health.in_queue,
         "running": health.in_progress,
         "completed": counters.completed,
@@ -95,12 +96,18 @@ async fn look(http: &HttpState, endpoint: &EndpointHandle) -> Option<EndpointSta
     }) else {
         return None;
     };
+    if let Some(numbers) = lb::numbers::of(endpoint) {
+        stats.insert("lb".to_owned(), numbers);
+    }
     let workers = pods::for_events(http, endpoint).await.into_iter().map(|worker| {
         let id = worker["id"].as_str().unwrap_or_default().to_owned();
         (id, worker)
     });
     // Of an endpoint without any of these, nothing is wrong.
-    let may_be_wrong = health.in_queue > 0 || counts.unhealthy > 0 || counts.throttled > 0;
+    let may_be_wrong = health.in_queue > 0
+        || counts.unhealthy > 0
+        || counts.throttled > 0
+        || endpoint.record().slo.is_some();
     let problem = if may_be_wrong { attention::for_events(http, endpoint).await } else { None };
     Some(EndpointState { slug: endpoint.record().slug.clone(), stats, workers: workers.collect(), problem })
 }

@@ -4,7 +4,7 @@ use longshore_model::{Endpoint, EnvValue, Millis, NetworkVolume, RegistryAuth, T
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::from_fields::MASK;
+use super::from_fields::{JSON_MEMBERS, MASK};
 use crate::wire::rfc3339::rfc3339;
 
 /// A template, with the texts of the environment masked.
@@ -45,6 +45,11 @@ pub(super) fn endpoint(endpoint: &Endpoint, used: Option<&Template>, extras: Ext
     let mut view = members(endpoint);
     view.remove("no");
     view.remove("deleting");
+    for name in JSON_MEMBERS {
+        if let Some(value) = view.get_mut(name) {
+            *value = value.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        }
+    }
     view.insert("createdAt".to_owned(), time(endpoint.created_at));
     view.insert("instanceIds".to_owned(), json!([]));
     view.insert("env".to_owned(), used.map_or_else(|| json!({}), masked_env));

@@ -9,12 +9,14 @@ use futures_util::StreamExt as _;
 use futures_util::stream::iter;
 use longshore_engine::{Delivery, DeliveryFilter, EndpointHandle, PausedReceiver};
 use longshore_model::limits::{REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX};
-use longshore_model::{EndpointId, Permission};
+use longshore_model::{EndpointId, Millis, Permission};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::JsonResult;
 use crate::HttpState;
+use crate::events::hub::Draft;
+use crate::events::topic::Topic;
 use crate::gate::auth;
 use crate::gate::rate_limits::LimitedRoute;
 use crate::jobs::webhooks::{LIST, delivery_filter, view};
@@ -26,6 +28,10 @@ use crate::wire::rfc3339::rfc3339;
 
 /// How long the log of an endpoint may take. One that takes longer is left out, and counted in `unread`.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The largest number of calls of an endpoint that are told at a time.
+const TOLD_MAX: usize = 100;
+/// How much later than its attempt a line may be written, in ms.
+const SLACK_MS: u64 = 1_000;
 /// Logs that are read concurrently.
 const CONCURRENT: usize = 8;
 /// The parameters of an endpoint's list but its cursor: a page is the newest calls of all endpoints.
@@ -92,6 +98,23 @@ async fn read(endpoint: EndpointHandle, filter: DeliveryFilter) -> Option<Vec<(E
     let id = endpoint.id();
     let found = timeout(PATIENCE, endpoint.jobs().deliveries(filter)).await.ok()?.ok()?;
     Some(found.into_iter().map(|delivery| (id, delivery)).collect())
+}
+
+/// Adds the events of the webhook calls that were tried since `since`: of each endpoint the last 100.
+pub(super) async fn changes(state: &HttpState, since: Millis, drafts: &mut Vec<Draft>) {
+    // A line is written a moment after its attempt.
+    let since = Millis(since.0.saturating_sub(SLACK_MS));
+    for id in state.engine().take_webhook_changes() {
+        let Some(endpoint) = state.engine().endpoint(id.as_str()) else { continue };
+        let Some(found) = read(endpoint, DeliveryFilter::default()).await else { continue };
+        let told = found.iter().filter(|(_, delivery)| {
+            delivery.attempts.last().is_some_and(|last| last.at + last.latency_ms >= since)
+        });
+        for (id, delivery) in told.take(TOLD_MAX) {
+            let json = of_endpoint(id, delivery).to_string();
+            drafts.push(Draft { topic: Topic::Webhooks, endpoint: Some(*id), json });
+        }
+    }
 }
 
 fn of_endpoint(endpoint: &EndpointId, delivery: &Delivery) -> Value {

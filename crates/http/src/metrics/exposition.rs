@@ -1,18 +1,20 @@
-//! The Prometheus text format, version 0.0.4: families of samples, each sample with its labels.
+//! The Prometheus text format, version 0.0.4, and `OpenMetrics` 1.0: families of samples, each sample with its labels.
+//!
+//! `OpenMetrics` has examples: a value of a histogram's bucket, with the trace that it was measured in.
 
 use std::fmt::{Display, Write as _};
 
-use longshore_engine::HistogramSnapshot;
+use longshore_engine::{Exemplar, HistogramSnapshot};
 use longshore_model::EndpointId;
 
+use super::families::MS_PER_SECOND;
+use super::format::Format;
 use super::page::{About, MetricsPage};
 
-/// The content type of the format.
-pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
 /// Builds a page. The samples of a family must follow the head of the family.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Exposition {
+    format: Format,
     text: String,
     parts: Vec<(usize, About)>,
 }
@@ -27,11 +29,19 @@ pub(super) enum MetricType {
     Gauge,
     /// A value that only goes up, from zero at the start of the server.
     Counter,
+    /// A counter whose name without `_total` is that of another family. `OpenMetrics` has no such counters, only values of an
+    /// unknown type.
+    OldCounter,
     /// A distribution in buckets.
     Histogram,
 }
 
 impl Exposition {
+    /// Returns an empty page.
+    pub fn new(format: Format) -> Self {
+        Self { format, text: String::new(), parts: Vec::new() }
+    }
+
     /// Begins a family about the whole process.
     pub fn family(&mut self, name: &str, kind: MetricType, help: &str) {
         self.begin(About::Server);
@@ -54,10 +64,12 @@ impl Exposition {
     }
 
     fn head(&mut self, name: &str, kind: MetricType, help: &str) {
-        let kind = match kind {
-            MetricType::Gauge => "gauge",
-            MetricType::Counter => "counter",
-            MetricType::Histogram => "histogram",
+        let (name, kind) = match kind {
+            MetricType::Gauge => (name, "gauge"),
+            MetricType::Counter if self.is_open() => (name.trim_end_matches("_total"), "counter"),
+            MetricType::OldCounter if self.is_open() => (name, "unknown"),
+            MetricType::Counter | MetricType::OldCounter => (name, "counter"),
+            MetricType::Histogram => (name, "histogram"),
         };
         self.write(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
@@ -77,11 +89,18 @@ impl Exposition {
         histogram: &HistogramSnapshot,
         units_per_one: f64,
     ) {
-        let bounds = histogram.bounds.iter().map(|bound| (*bound as f64 / units_per_one).to_string());
-        for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(&histogram.cumulative) {
+        let is_open = self.is_open();
+        let bounds = histogram.bounds.iter().map(|bound| bound_text(*bound as f64 / units_per_one, is_open));
+        let exemplars = histogram.exemplars.iter().chain(std::iter::repeat(&None));
+        let buckets = bounds.chain(["+Inf".to_owned()]).zip(&histogram.cumulative).zip(exemplars);
+        for ((bound, count), exemplar) in buckets {
             self.write(format_args!("{name}_bucket"));
             self.labels(labels, Some(("le", &bound)));
-            self.write(format_args!(" {count}\n"));
+            self.write(format_args!(" {count}"));
+            if let Some(exemplar) = exemplar.as_ref().filter(|_| is_open) {
+                self.exemplar(exemplar, units_per_one);
+            }
+            self.text.push('\n');
         }
         self.write(format_args!("{name}_sum"));
         self.labels(labels, None);
@@ -91,8 +110,22 @@ impl Exposition {
     }
 
     /// Returns the page. `endpoints` are the ids of the endpoints by place.
-    pub fn into_page(self, endpoints: &[EndpointId]) -> MetricsPage {
+    pub fn into_page(mut self, endpoints: &[EndpointId]) -> MetricsPage {
+        if self.is_open() {
+            self.begin(About::Endpoints);
+            self.text.push_str("# EOF\n");
+        }
         MetricsPage::new(self.text, self.parts, endpoints)
+    }
+
+    fn is_open(&self) -> bool {
+        self.format == Format::OpenMetrics
+    }
+
+    fn exemplar(&mut self, exemplar: &Exemplar, units_per_one: f64) {
+        let (trace, value) = (const_hex::encode(exemplar.trace), exemplar.value as f64 / units_per_one);
+        let at = exemplar.at.0 as f64 / MS_PER_SECOND;
+        self.write(format_args!(" # {{trace_id=\"{trace}\"}} {value} {at}"));
     }
 
     fn labels(&mut self, labels: &[Label<'_>], last: Option<Label<'_>>) {
@@ -113,17 +146,57 @@ impl Exposition {
     }
 }
 
+/// The bound of a bucket. In `OpenMetrics` it is a number with a point.
+fn bound_text(bound: f64, is_open: bool) -> String {
+    if is_open && bound.fract() == 0.0 { format!("{bound:.1}") } else { bound.to_string() }
+}
+
 #[cfg(test)]
 mod tests {
+    use longshore_model::Millis;
+
     use super::*;
 
     #[test]
+    fn a_page_of_open_metrics_has_examples_and_an_end() {
+        let mut page = Exposition::new(Format::OpenMetrics);
+        page.family_of_endpoints("ends_total", MetricType::Counter, "ends");
+        page.sample("ends_total", &[], 2);
+        let example = Exemplar { trace: [0xab; 16], value: 1_500, at: Millis(1_700_000_000_123) };
+        let waits = HistogramSnapshot {
+            bounds: &[1_000, 2_500],
+            cumulative: vec![1, 2, 4],
+            sum: 9_001,
+            exemplars: vec![None, Some(example), None],
+        };
+        page.histogram("wait_seconds", &[], &waits, 1_000.0);
+        let expected = r#"# HELP ends ends
+# TYPE ends counter
+ends_total 2
+wait_seconds_bucket{le="1.0"} 1
+wait_seconds_bucket{le="2.5"} 2 # {trace_id="abababababababababababababababab"} 1.5 1700000000.123
+wait_seconds_bucket{le="+Inf"} 4
+wait_seconds_sum 9.001
+wait_seconds_count 4
+# EOF
+"#;
+        let page = page.into_page(&[]);
+        assert_eq!(page.whole(), expected);
+        assert_eq!(page.about([].into_iter()), expected, "a part of a page ends as the whole does");
+    }
+
+    #[test]
     fn a_page_reads_as_the_format_says() {
-        let mut page = Exposition::default();
+        let mut page = Exposition::new(Format::Text);
         page.family("jobs", MetricType::Gauge, "jobs by state");
         page.sample("jobs", &[("endpoint", "a\"\\\n"), ("state", "x")], 3);
         page.sample("up", &[], 1);
-        let waits = HistogramSnapshot { bounds: &[1, 2_500], cumulative: vec![1, 2, 4], sum: 9_001 };
+        let waits = HistogramSnapshot {
+            bounds: &[1, 2_500],
+            cumulative: vec![1, 2, 4],
+            sum: 9_001,
+            exemplars: vec![],
+        };
         page.histogram("wait_seconds", &[("endpoint", "a")], &waits, 1_000.0);
         let expected = r#"# HELP jobs jobs by state
 # TYPE jobs gauge

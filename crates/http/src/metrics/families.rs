@@ -7,10 +7,11 @@ use longshore_history::{ActivityTotals, ObservedWorkers};
 use longshore_model::{Endpoint, Millis};
 
 use super::exposition::{Exposition, MetricType};
+use super::format::Format;
 use super::owners::owners;
 use super::page::MetricsPage;
 use super::problems::{Problems, problems};
-use super::{jobs, server, workers};
+use super::{balancing, jobs, server, workers};
 use crate::HttpState;
 
 const TAKEN_AT: &str = "longshore_metrics_time_seconds";
@@ -24,18 +25,18 @@ pub(super) struct MeasuredEndpoint {
     pub(super) workers: ObservedWorkers,
 }
 
-/// Renders all families. `None` if rendering panicked.
-pub(super) async fn render(state: HttpState) -> Option<MetricsPage> {
+/// Renders all families in this format. `None` if rendering panicked.
+pub(super) async fn render(state: HttpState, format: Format) -> Option<MetricsPage> {
     let problems = problems(&state).await;
     // With thousands of endpoints rendering takes too long for an async task.
-    let written = tokio::task::spawn_blocking(move || page(&state, &problems));
+    let written = tokio::task::spawn_blocking(move || page(&state, format, &problems));
     written.await.inspect_err(|error| tracing::error!(%error, "metrics rendering failed")).ok()
 }
 
-fn page(state: &HttpState, problems: &Problems) -> MetricsPage {
+fn page(state: &HttpState, format: Format, problems: &Problems) -> MetricsPage {
     let (engine, now) = (state.engine(), state.engine().now());
     let measured: Vec<_> = engine.endpoints().into_iter().map(MeasuredEndpoint::of).collect();
-    let mut page = Exposition::default();
+    let mut page = Exposition::new(format);
     // Shown for all keys, since a page may be a second old.
     page.family_of_endpoints(
         TAKEN_AT,
@@ -46,6 +47,7 @@ fn page(state: &HttpState, problems: &Problems) -> MetricsPage {
     names(&mut page, &measured);
     jobs::families(&mut page, &measured, now);
     workers::families(&mut page, &measured);
+    balancing::families(&mut page, &measured);
     attention(&mut page, &measured, problems);
     server::families(&mut page, state);
     owners(&mut page, engine);

@@ -1,6 +1,6 @@
 //! The families about the jobs, the webhook calls and the history of each endpoint.
 
-use longshore_engine::{EndpointMetrics, Histogram, WebhookOutcome};
+use longshore_engine::{EndpointMetrics, Histogram, SubmitRefusal, WebhookOutcome};
 use longshore_model::Millis;
 
 use super::exposition::{Exposition, MetricType};
@@ -10,25 +10,34 @@ pub(super) fn families(page: &mut Exposition, measured: &[MeasuredEndpoint], now
     load(page, measured, now);
     counters(page, measured);
     let help = "time that jobs waited before a worker took them";
-    distribution(page, measured, "longshore_job_delay_seconds", help, |of| &of.delay_ms);
+    distribution(page, measured, "longshore_job_delay_seconds", help, |one| of_jobs(one, |of| &of.delay_ms));
     let help = "time that jobs ran until they ended";
-    distribution(page, measured, "longshore_job_execution_seconds", help, |of| &of.execution_ms);
+    let name = "longshore_job_execution_seconds";
+    distribution(page, measured, name, help, |one| of_jobs(one, |of| &of.execution_ms));
+    let help = "time from the submit of a job to its first chunk";
+    let name = "longshore_job_first_chunk_seconds";
+    distribution(page, measured, name, help, |one| of_jobs(one, |of| &of.first_chunk_ms));
     deprecated(page, measured);
 }
 
-/// Renders a distribution of times in ms as seconds.
+/// A distribution about jobs; `None` for an endpoint without a queue.
+fn of_jobs(one: &MeasuredEndpoint, histogram: fn(&EndpointMetrics) -> &Histogram) -> Option<&Histogram> {
+    one.handle.balancer().is_none().then(|| histogram(one.handle.metrics()))
+}
+
+/// Renders a distribution of times in ms as seconds, of the endpoints that have it.
 pub(super) fn distribution(
     page: &mut Exposition,
     measured: &[MeasuredEndpoint],
     name: &str,
     help: &str,
-    histogram: fn(&EndpointMetrics) -> &Histogram,
+    histogram: impl Fn(&MeasuredEndpoint) -> Option<&Histogram>,
 ) {
     page.family_of_endpoints(name, MetricType::Histogram, help);
-    for (place, MeasuredEndpoint { record, handle, .. }) in measured.iter().enumerate() {
-        let snapshot = histogram(handle.metrics()).snapshot();
+    for (place, one) in measured.iter().enumerate() {
+        let Some(histogram) = histogram(one) else { continue };
         page.endpoint(place);
-        page.histogram(name, &[("endpoint", record.id.as_str())], &snapshot, MS_PER_SECOND);
+        page.histogram(name, &[("endpoint", one.record.id.as_str())], &histogram.snapshot(), MS_PER_SECOND);
     }
 }
 
@@ -47,7 +56,11 @@ fn load(page: &mut Exposition, measured: &[MeasuredEndpoint], now: Millis) {
 
 fn counters(page: &mut Exposition, measured: &[MeasuredEndpoint]) {
     let submitted = ("longshore_jobs_submitted_total", MetricType::Counter, "accepted submits");
-    plain(page, measured, submitted, |one| one.totals.submitted as f64);
+    labelled(page, measured, submitted, "mode", |one| {
+        let sync = one.handle.metrics().events.sync_submits();
+        // Both are read while submits are counted.
+        vec![("sync", sync as f64), ("async", one.totals.submitted.saturating_sub(sync) as f64)]
+    });
     let finished =
         ("longshore_jobs_finished_total", MetricType::Counter, "jobs that ended, by their final state");
     labelled(page, measured, finished, "state", |one| {
@@ -61,8 +74,12 @@ fn counters(page: &mut Exposition, measured: &[MeasuredEndpoint]) {
     });
     let retries = ("longshore_job_retries_total", MetricType::Counter, "attempts that were repeated");
     plain(page, measured, retries, |one| one.totals.retried as f64);
-    let refused = ("longshore_jobs_refused_total", MetricType::Counter, "submits that the queue refused");
-    plain(page, measured, refused, |one| one.totals.refused as f64);
+    let refused =
+        ("longshore_jobs_refused_total", MetricType::Counter, "submits that were refused, by the reason");
+    labelled(page, measured, refused, "reason", |one| {
+        let events = &one.handle.metrics().events;
+        SubmitRefusal::ALL.map(|reason| (reason.as_str(), events.refusals(reason) as f64)).into()
+    });
     let chunks =
         ("longshore_stream_chunks_total", MetricType::Counter, "chunks of streams that workers sent");
     plain(page, measured, chunks, |one| one.totals.chunks as f64);
@@ -86,10 +103,13 @@ fn counters(page: &mut Exposition, measured: &[MeasuredEndpoint]) {
 fn deprecated(page: &mut Exposition, measured: &[MeasuredEndpoint]) {
     let family = (
         "longshore_jobs_total",
-        MetricType::Counter,
+        MetricType::OldCounter,
         "deprecated: use longshore_jobs_finished_total and longshore_job_retries_total; timed-out jobs count as failed",
     );
     labelled(page, measured, family, "event", |one| {
+        if one.handle.balancer().is_some() {
+            return Vec::new();
+        }
         let totals = &one.totals;
         vec![
             ("completed", totals.completed as f64),

@@ -12,6 +12,8 @@ use bytes::Bytes;
 use longshore_model::EndpointId;
 use tokio::sync::watch;
 
+use super::format::Format;
+
 /// How long a rendered page is returned before a new one is rendered.
 const FRESH: Duration = Duration::from_secs(1);
 
@@ -73,9 +75,26 @@ impl MetricsPage {
     }
 }
 
+/// The newest page of each format.
+#[derive(Debug, Default)]
+pub(crate) struct PageCaches {
+    text: Arc<PageCache>,
+    open_metrics: Arc<PageCache>,
+}
+
+impl PageCaches {
+    /// The pages of this format.
+    pub(super) fn of(&self, format: Format) -> &Arc<PageCache> {
+        match format {
+            Format::Text => &self.text,
+            Format::OpenMetrics => &self.open_metrics,
+        }
+    }
+}
+
 /// The newest page, or the one that is being rendered.
 #[derive(Debug, Default)]
-pub(crate) struct PageCache {
+pub(super) struct PageCache {
     latest: Mutex<Option<watch::Receiver<Option<Arc<MetricsPage>>>>>,
 }
 

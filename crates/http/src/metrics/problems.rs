@@ -26,8 +26,11 @@ pub(super) async fn problems(state: &HttpState) -> Problems {
         async move {
             let explanation = timeout_at(until, state.engine().explain(&handle, None, &|_| false)).await;
             let explanation = explanation.ok()?.ok()?;
-            let (severity, cause) = problem(&explanation)?;
-            Some((handle.id(), (cause.code.as_str(), severity.as_str())))
+            let found = problem(&explanation).map(|(severity, cause)| (severity, cause.code.as_str()));
+            let burning = state.burns().burning(state.history(), &handle, state.engine().now()).await;
+            let burning = burning.map(|burning| (burning.severity, burning.code));
+            let (severity, code) = found.into_iter().chain(burning).min_by_key(|(severity, _)| *severity)?;
+            Some((handle.id(), (code, severity.as_str())))
         }
     };
     let mut found = Problems::new();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use longshore_engine::{Engine, PooledGpu};
 
 use super::exposition::{Exposition, MetricType};
+use super::nodes;
 use super::requests::RequestCounts;
 use crate::services::certificate_end::CertificateEnd;
 use crate::services::process::{self, ProcessMetric};
@@ -17,8 +18,23 @@ pub(super) fn families(page: &mut Exposition, state: &HttpState) {
     requests(page, state.requests());
     scrub(page, state);
     gpus(page, state.engine());
+    let help = "spans that were dropped: too many waited, or the collector did not accept them";
+    let dropped = state.engine().dropped_spans() as f64;
+    single(page, "longshore_spans_dropped_total", MetricType::Counter, help, dropped);
+    let help = "webhook calls that are neither accepted nor given up";
+    let pending = state.engine().pending_webhooks() as f64;
+    single(page, "longshore_webhook_deliveries_pending", MetricType::Gauge, help, pending);
     let readers = state.events().readers();
     single(page, "longshore_event_readers", MetricType::Gauge, "readers of /v1/events", f64::from(readers));
+    let help =
+        "events that readers of /v1/events did not get, because they were too slow or away for too long";
+    let dropped = state.events().dropped() as f64;
+    single(page, "longshore_events_dropped_total", MetricType::Counter, help, dropped);
+    if let Some(bytes) = state.files().store_bytes() {
+        let help =
+            "bytes of the files with rows and payloads in the data directory, measured every 5 minutes";
+        single(page, "longshore_store_bytes", MetricType::Gauge, help, bytes as f64);
+    }
     if let Some(bytes) = state.files().free_bytes() {
         let help = "free space of the data directory's disk";
         single(page, "longshore_disk_free_bytes", MetricType::Gauge, help, bytes as f64);
@@ -36,11 +52,14 @@ pub(super) fn families(page: &mut Exposition, state: &HttpState) {
         let seconds = ends_at.0 as f64 / 1_000.0;
         single(page, "longshore_tls_expiry_timestamp_seconds", MetricType::Gauge, help, seconds);
     }
+    if let Some(node) = state.node() {
+        nodes::families(page, node);
+    }
     process_numbers(page);
 }
 
 /// Renders a family of one sample.
-fn single(page: &mut Exposition, name: &str, kind: MetricType, help: &str, value: f64) {
+pub(super) fn single(page: &mut Exposition, name: &str, kind: MetricType, help: &str, value: f64) {
     page.family(name, kind, help);
     page.sample(name, &[], value);
 }
@@ -90,8 +109,12 @@ fn scrub(page: &mut Exposition, state: &HttpState) {
 /// Renders the GPUs that workers can get, by type and whether a worker has them.
 fn gpus(page: &mut Exposition, engine: &Engine) {
     let mut numbers: BTreeMap<(String, &str), u64> = BTreeMap::new();
-    for PooledGpu { gpu, holder } in engine.gpus().gpus {
-        let state = if holder.is_none() { "free" } else { "taken" };
+    for PooledGpu { gpu, holder, fault, .. } in engine.gpus().gpus {
+        let state = match (fault, holder) {
+            (Some(_), _) => "sick",
+            (None, None) => "free",
+            (None, Some(_)) => "taken",
+        };
         *numbers.entry((gpu.type_id, state)).or_default() += 1;
     }
     let name = "longshore_gpus";
@@ -101,7 +124,7 @@ fn gpus(page: &mut Exposition, engine: &Engine) {
     }
 }
 
-fn process_numbers(page: &mut Exposition) {
+pub(super) fn process_numbers(page: &mut Exposition) {
     page.family("longshore_build_info", MetricType::Gauge, "the version that runs; always 1");
     page.sample("longshore_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     for ProcessMetric { name, is_counter, help, value } in process::read() {

@@ -23,7 +23,9 @@ pub(super) fn families(page: &mut Exposition, measured: &[MeasuredEndpoint]) {
     });
     gpus(page, measured);
     let help = "time from the launch of a worker to its first request for a job";
-    distribution(page, measured, "longshore_worker_start_seconds", help, |of| &of.events.start_ms);
+    distribution(page, measured, "longshore_worker_start_seconds", help, |one| {
+        Some(&one.handle.metrics().events.start_ms)
+    });
     let starts = ("longshore_worker_starts_total", MetricType::Counter, "starts of workers, by their cause");
     labelled(page, measured, starts, "reason", |one| {
         let events = &one.handle.metrics().events;

@@ -4,6 +4,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
 use longshore_engine::EndpointHandle;
 use longshore_model::{ApiKey, Permission};
 
@@ -13,7 +14,9 @@ use super::{Answered, models, one_endpoint};
 use crate::HttpState;
 use crate::gate::auth;
 use crate::gate::rate_limits::LimitedRoute;
+use crate::lb;
 use crate::wire::api_error::ApiError;
+use crate::wire::submit_trace;
 
 /// `GET /openai/v1/models`. Creates no job.
 pub(super) async fn models(State(state): State<HttpState>, headers: HeaderMap) -> Answered {
@@ -43,7 +46,7 @@ pub(super) async fn asked(State(state): State<HttpState>, request: Request) -> R
 }
 
 async fn to_model(state: HttpState, request: Request) -> Answered {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let key = auth::authorize_somewhere(&state, &parts.headers, Permission::WriteJobs)?;
     let mut asked = OpenAiRequest::read(&state, &parts.uri, body).await?;
     let Some(name) = asked.model.clone() else { return Ok(OpenAiError::no_model().into_response()) };
@@ -60,6 +63,15 @@ async fn to_model(state: HttpState, request: Request) -> Answered {
         // The request named the endpoint, but the worker expects the name of its model.
         asked.rename_model(first);
     }
+    if endpoint.balancer().is_some() {
+        let (path, body, held) = asked.into_forwarded().ok_or_else(ApiError::no_such_route)?;
+        parts.headers.insert(CONTENT_LENGTH, body.len().into());
+        let answered =
+            lb::pass(&state, endpoint, permit, path, Request::from_parts(parts, body.into())).await;
+        drop(held);
+        return Ok(answered);
+    }
+    asked.trace = submit_trace::of_client(state.engine(), &parts.headers);
     let answered = one_endpoint::ask(&state, key.submitter(), endpoint, asked).await;
     Ok(permit.close_with_body(answered.unwrap_or_else(ApiError::into_response)))
 }

@@ -13,6 +13,7 @@ use crate::HttpState;
 use crate::gate::auth;
 use crate::gate::rate_limits::LimitedRoute;
 use crate::wire::api_error::ApiError;
+use crate::wire::submit_trace;
 
 /// `GET /v2/{endpoint}/openai/*`.
 pub(super) async fn asked_by_get(state: State<HttpState>, request: Request) -> Response {
@@ -30,6 +31,9 @@ async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_b
     let (endpoint, route) = path.map_or_else(Default::default, |Path(path)| path);
     let found = auth::authorize_endpoint(&state, request.headers(), Permission::WriteJobs, &endpoint);
     let (key, endpoint) = found?;
+    if endpoint.balancer().is_some() {
+        return Err(ApiError::is_load_balancing(&endpoint.id()));
+    }
     let admitted = key.admit(&state, &endpoint, LimitedRoute::Openai);
     let permit = match admitted {
         Ok(permit) => permit,
@@ -41,11 +45,12 @@ async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_b
     let (parts, body) = request.into_parts();
     // The slug of the endpoint may itself be `openai`.
     let uri = models::after_endpoint(&parts.uri);
-    let asked = if has_body {
+    let mut asked = if has_body {
         OpenAiRequest::read(&state, &uri, body).await?
     } else {
         OpenAiRequest::without_body(&uri)
     };
+    asked.trace = submit_trace::of_client(state.engine(), &parts.headers);
     let answered = ask(&state, key.submitter(), endpoint, asked).await;
     Ok(permit.close_with_body(answered.unwrap_or_else(ApiError::into_response)))
 }

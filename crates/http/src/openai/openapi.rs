@@ -27,7 +27,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
             "OpenAiRequest",
             with_example(request, json!({ "model": "hello", "messages": messages, "stream": true })),
         ),
-        ("OpenAiAnswer", json!({ "description": "whatever the worker says" })),
+        ("OpenAiAnswer", json!({ "description": "the worker's response, as it is" })),
         ("OpenAiError", object(&[("error", error)], &["error"])),
         ("OpenAiModel", object(&model, &["id", "object"])),
         ("OpenAiModelList", object(&list, &["object", "data"])),

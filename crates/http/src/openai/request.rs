@@ -3,15 +3,17 @@
 use axum::body::Body;
 use bytes::Bytes;
 use http::Uri;
+use http::uri::PathAndQuery;
 use longshore_engine::{Submission, write_json_string};
 use longshore_envelope::{EnvelopeError, too_deep_at};
-use longshore_model::Submitter;
 use longshore_model::limits::RUNSYNC_BODY_BYTES_MAX;
+use longshore_model::{Submitter, TraceContext};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::HttpState;
+use crate::gate::peer;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::{self, ReadBody};
 
@@ -26,6 +28,8 @@ pub(super) struct OpenAiRequest {
     pub(super) model: Option<String>,
     /// Whether the client asks for a stream.
     pub(super) streams: bool,
+    /// The client's trace; `None` without one, and if the server sends no traces.
+    pub(super) trace: Option<Box<TraceContext>>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -41,7 +45,14 @@ struct RequestMembers<'a> {
 impl OpenAiRequest {
     /// A request without a body.
     pub(super) fn without_body(uri: &Uri) -> Self {
-        Self { route: route(uri), input: Bytes::new(), model: None, streams: false, permit: None }
+        Self {
+            route: route(uri),
+            input: Bytes::new(),
+            model: None,
+            streams: false,
+            trace: None,
+            permit: None,
+        }
     }
 
     /// A request with a body, which may be empty.
@@ -62,7 +73,7 @@ impl OpenAiRequest {
         let model = members.model.and_then(|model| serde_json::from_str(model.get()).ok());
         let streams = members.stream.is_some_and(|stream| stream.get() == "true");
         let input = bytes.slice_ref(whole.get().as_bytes());
-        Ok(Self { route: route(uri), input, model, streams, permit: Some(permit) })
+        Ok(Self { route: route(uri), input, model, streams, trace: None, permit: Some(permit) })
     }
 
     /// Replaces the name of the model. All other members stay the same, byte for byte.
@@ -81,6 +92,12 @@ impl OpenAiRequest {
         self.route.split('?').next().unwrap_or_default()
     }
 
+    /// The request for a worker that serves HTTP itself: its path and its body, with its share of the body budget until the
+    /// body is sent. `None` if the path is no path.
+    pub(super) fn into_forwarded(self) -> Option<(PathAndQuery, Bytes, Option<OwnedSemaphorePermit>)> {
+        Some((PathAndQuery::try_from(self.route).ok()?, self.input, self.permit))
+    }
+
     /// The job, with its share of the body budget until the job is stored.
     pub(super) fn into_submission(
         self,
@@ -96,7 +113,7 @@ impl OpenAiRequest {
         members.push(b'}');
         let submission = Submission {
             // The client waits for the answer, so the job is kept as briefly as one of `/runsync`.
-            id: state.engine().mint_job(true),
+            id: peer::chosen_job().unwrap_or_else(|| state.engine().mint_job(true)),
             members: members.into(),
             webhook: false,
             low_priority: false,
@@ -104,6 +121,7 @@ impl OpenAiRequest {
             ttl_ms: None,
             idempotency: None,
             submitter,
+            trace: self.trace,
         };
         (submission, self.permit)
     }

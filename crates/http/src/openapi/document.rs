@@ -11,7 +11,7 @@ use super::{Group, Operation, ResponseKind};
 const API_VERSION: &str = "0.1.0";
 
 const ABOUT: &str = "Serverless queue endpoints on your own machines. `/v1` manages endpoints and what belongs to \
-    them, `/v2` takes jobs and returns results. Send the key as `Authorization: Bearer <key>`.";
+    them, `/v2` takes jobs and returns results, `/lb` forwards requests to HTTP servers. Send the key as `Authorization: Bearer <key>`.";
 
 /// The document of all operations in `groups`.
 pub(crate) fn document(groups: &[Group]) -> Value {
@@ -74,7 +74,7 @@ fn describe(operation: &Operation, tag: &str) -> Value {
     }
     if let Some(content_type) = operation.takes_bytes {
         let content = json!({ content_type: { "schema": { "type": "string", "format": "binary" } } });
-        described["requestBody"] = json!({ "required": true, "content": content });
+        described["requestBody"] = json!({ "required": !operation.is_body_optional, "content": content });
     }
     if operation.open {
         described["security"] = json!([]);
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     fn made() -> Value {
-        document(&crate::management::all_groups())
+        document(&crate::management::documented_groups())
     }
 
     #[test]

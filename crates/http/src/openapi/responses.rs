@@ -113,6 +113,10 @@ fn success(operation: &Operation) -> (&'static str, Value) {
             "200",
             json!({ "description": "done", "headers": headers, "content": json_content(&reference(name)) }),
         ),
+        ResponseKind::Accepted(name) => {
+            let content = json_content(&reference(name));
+            ("202", json!({ "description": "it goes on by itself", "headers": headers, "content": content }))
+        }
         ResponseKind::Many(name) => {
             let content = json_content(&array_of(&reference(name)));
             ("200", json!({ "description": "done", "headers": headers, "content": content }))

@@ -1,6 +1,7 @@
 //! The files of the server that clients can read: logs of workers, and deployed code. This crate has the trait; the server
 //! implements it, with the directories.
 
+use std::fs::File;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -42,6 +43,15 @@ pub struct CodeUpload<'a> {
     pub sender: &'a str,
 }
 
+/// The stored archive of code, open from its start.
+#[derive(Debug)]
+pub struct CodeArchive {
+    /// A gzipped tar whose SHA-256 is the hash of the code.
+    pub file: File,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
 /// Whether a template or a version of an endpoint runs the code with this hash.
 pub type IsUsed = Box<dyn Fn(&CodeHash) -> bool + Send>;
 
@@ -67,6 +77,11 @@ pub trait FileService: Send + Sync {
         None
     }
 
+    /// The bytes of the files with rows and payloads, at most 5 minutes old; `None` if it is unknown.
+    fn store_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// The ended workers of an endpoint whose logs are stored, oldest first.
     fn ended_workers(&self, endpoint: &EndpointId) -> Vec<EndedWorker>;
 
@@ -86,6 +101,12 @@ pub trait FileService: Send + Sync {
 
     /// Whether this code is stored. If so, it stays for at least a day, even unused.
     fn has_code(&self, code: &CodeHash) -> bool;
+
+    /// Opens the archive in which this code was sent; `None` if it is not stored. Code that an earlier
+    /// version of the server stored has none until it is sent again.
+    fn open_code(&self, _code: &CodeHash) -> Option<CodeArchive> {
+        None
+    }
 
     /// Starts removing code that was unused for a day: names without a used version, and the oldest versions over a limit
     /// of other names. To be called periodically. Does not block.

@@ -17,9 +17,9 @@ pub(crate) struct ProcessMetric {
     pub(crate) value: f64,
 }
 
-/// The metric with this name; `None` if the system does not report it.
-pub(crate) fn value_of(name: &str) -> Option<f64> {
-    read().into_iter().find(|metric| metric.name == name).map(|metric| metric.value)
+/// The metric with this name, a whole number; `None` if the system does not report it.
+pub(crate) fn count_of(name: &str) -> Option<u64> {
+    read().into_iter().find(|metric| metric.name == name).map(|metric| metric.value as u64)
 }
 
 /// Reads the metrics from `/proc` on Linux. A value that the system does not report is left out.
@@ -107,7 +107,7 @@ mod tests {
     fn a_running_process_has_every_metric() {
         let names: Vec<&str> = read().into_iter().map(|metric| metric.name).collect();
         assert_eq!(names.len(), 5, "{names:?}");
-        assert!(value_of("process_open_fds").is_some_and(|open| open > 0.0));
-        assert_eq!(value_of("process_of_nobody"), None);
+        assert!(count_of("process_open_fds").is_some_and(|open| open > 0));
+        assert_eq!(count_of("process_of_nobody"), None);
     }
 }

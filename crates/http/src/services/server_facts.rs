@@ -11,6 +11,8 @@ use super::certificate_end::CertificateEnd;
 pub struct ServerFacts {
     /// The settings whose value is not the default, by name. No setting has a secret as its value.
     pub changed_settings: BTreeMap<String, Value>,
+    /// The address of a trace in the tool that shows traces, with `{trace_id}` in place of its id; empty if there is none.
+    pub trace_link: String,
     /// Whether secrets are stored encrypted.
     pub is_sealing: bool,
     /// When the certificate of the listeners ends; `None` without TLS.

@@ -1,11 +1,12 @@
 //! Every route with every kind of key: which requests are served; all others are 401 and reveal nothing.
 
+mod forwarded;
 mod references;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use longshore_model::{ApiKey, EndpointId, KeyScope, Millis};
+use longshore_model::{ApiKey, EndpointId, KeyScope, LbSettings, Millis};
 
 use super::direct::{ADMIN, Direct, Watched, request};
 use crate::mint_key;
@@ -64,6 +65,8 @@ const ROUTES: &str = "
     POST    /v1/endpoints/{endpoint}/deploy            change
     GET     /v1/endpoints/{endpoint}/logs              look
     GET     /v1/endpoints/{endpoint}/history           look
+    GET     /v1/endpoints/{endpoint}/failures          look
+    GET     /v1/endpoints/{endpoint}/objectives        look
     GET     /v1/history                                any
     GET     /v1/endpoints/{endpoint}/versions          look
     POST    /v1/endpoints/{endpoint}/versions/{version}/restore change
@@ -74,8 +77,10 @@ const ROUTES: &str = "
     POST    /v1/endpoints/{endpoint}/try-now           change
     GET     /v1/code                                   list
     POST    /v1/code                                   change
+    POST    /v1/images                                 manage
     GET     /v1/audit                                  manage
     GET     /v1/machines                               list
+    GET     /v1/nodes                                  list
     GET     /v1/server                                 list
     POST    /v1/server/drain                           manage
     DELETE  /v1/server/drain                           manage
@@ -123,6 +128,10 @@ const ROUTES: &str = "
     GET     /v2/{endpoint}/jobs/{job}/input read
     GET     /v2/{endpoint}/jobs/{job}/output read
     GET     /v2/{endpoint}/requests                    read
+    POST    /v2/{endpoint}/bulk                        jobs
+    GET     /v2/{endpoint}/bulk                        read
+    GET     /v2/{endpoint}/bulk/{task}                 read
+    DELETE  /v2/{endpoint}/bulk/{task}                 jobs
     GET     /v2/{endpoint}/webhooks                    read
     POST    /v2/{endpoint}/webhooks/redeliver          jobs
     POST    /v2/{endpoint}/webhooks/{webhook}/redeliver     jobs
@@ -159,8 +168,20 @@ const ROUTES: &str = "
     GET     /v2/{endpoint}/job-take-batch/{worker}     work
     GET     /v2/{endpoint}/job-stop/{worker}           work
     GET     /v2/{endpoint}/ping/{worker}               work
+    GET     /v2/{endpoint}/code/{hash}                 work
     POST    /v2/{endpoint}/job-done/{worker}/{job}     work
     POST    /v2/{endpoint}/job-stream/{worker}/{job}   work
+";
+
+/// Paths and hosts of a load-balancing endpoint. The router has none of them.
+const FORWARDED: &str = "
+    GET     /lb/{balanced}/{*path}                     jobs
+    POST    /lb/{balanced}/{*path}                     jobs
+    DELETE  /lb/{balanced}                             jobs
+    PROPFIND /lb/{balanced}/{*path}                    jobs
+    GET     http://{balanced}.apps.test/{*path}        jobs
+    POST    http://{balanced}.apps.test/v1/endpoints   jobs
+    GET     http://{balanced}.apps.test/healthz        jobs
 ";
 
 /// The expected result per kind of key. `yes`: served. `-`: 401, whether or not the path's resource exists, before the
@@ -231,8 +252,18 @@ struct Route {
     takes: &'static str,
 }
 
+/// The routes of the router.
 fn routes() -> Vec<Route> {
-    let rows = ROUTES.lines().map(|row| row.split_ascii_whitespace().collect::<Vec<_>>());
+    rows_of(ROUTES)
+}
+
+/// The routes of the router, and the addresses whose requests are forwarded.
+fn addresses() -> Vec<Route> {
+    [rows_of(ROUTES), rows_of(FORWARDED)].concat()
+}
+
+fn rows_of(table: &'static str) -> Vec<Route> {
+    let rows = table.lines().map(|row| row.split_ascii_whitespace().collect::<Vec<_>>());
     let rows = rows.filter(|cells| !cells.is_empty());
     rows.map(|cells| Route { method: cells[0], pattern: cells[1], takes: cells[2] }).collect()
 }
@@ -247,6 +278,8 @@ struct World {
     server: Direct,
     /// Used by no endpoint, so that it can be deleted.
     template: String,
+    /// A load-balancing endpoint. It is paused: a request that may be forwarded is 503.
+    balanced: EndpointId,
     /// The id of a key that sends none of the requests.
     key: String,
     auth: String,
@@ -257,6 +290,8 @@ struct World {
     webhook: String,
     /// The id of a session of the console.
     session: String,
+    /// The id of a bulk task.
+    task: String,
 }
 
 impl World {
@@ -264,6 +299,7 @@ impl World {
         let server = Direct::start().await;
         let made = server.ask("POST", "/v1/templates", r#"{"name":"spare"}"#).await.json();
         let template = made["id"].as_str().unwrap().to_owned();
+        let balanced = forwarded::paused_endpoint(&server, LbSettings::default()).await;
         let key = r#"{"name":"spare","scopes":[{"scope":"jobs"}]}"#;
         let key = server.ask("POST", "/v1/apikeys", key).await.json()["id"].as_str().unwrap().to_owned();
         let auth = r#"{"name":"a","username":"u","password":"p"}"#;
@@ -285,7 +321,10 @@ impl World {
         let waiting = submit(&server).await;
         let webhook = format!("{told}-0-cancelled");
         let session = open_session(&server).await;
-        Self { server, template, key, auth, volume, waiting, failed, webhook, session }
+        let bulk = format!(r#"{{"do":"cancel","ids":["{failed}"]}}"#);
+        let made = server.ask("POST", "/v2/demo/bulk", &bulk).await.json();
+        let task = made["id"].as_str().unwrap().to_owned();
+        Self { server, template, balanced, key, auth, volume, waiting, failed, webhook, session, task }
     }
 
     /// The route's path with resources that exist, or (`missing`) that do not.
@@ -305,6 +344,7 @@ impl World {
         route
             .pattern
             .replace("{endpoint}", &of(&endpoint, "nosuchendpoint"))
+            .replace("{balanced}", &of(self.balanced.as_str(), "nosuchendpoint"))
             .replace("{template}", &of(&self.template, "nosuchtemplate"))
             .replace("{session}", &of(&self.session, "nosuchsession"))
             .replace("{key}", &of(&self.key, "nosuchkey"))
@@ -312,6 +352,7 @@ impl World {
             .replace("{networkVolume}", &of(&self.volume, "nosuchvolume"))
             .replace("{secret}", &of("SPARE", "NOSUCHSECRET"))
             .replace("{job}", &of(job, NO_JOB))
+            .replace("{task}", &of(&self.task, NO_JOB))
             .replace("{webhook}", &of(&self.webhook, &format!("{NO_JOB}-0-cancelled")))
             .replace("{worker}", "w-0")
             .replace("{version}", "1")
@@ -322,6 +363,7 @@ impl World {
             .replace("{*model}", &of("m", "nosuchmodel"))
             .replace("{pod}", &of("w-0", "nosuchworker"))
             .replace("/v1/code", &code)
+            .replace("/v1/images", "/v1/images?name=demo")
             .replace("/v1/search", "/v1/search?q=demo")
     }
 
@@ -335,9 +377,12 @@ impl World {
             "templates" => r#"{"name":"new"}"#.to_owned(),
             "secrets" => r#"{"name":"NEW","value":"v"}"#.to_owned(),
             "{secret}" | "update" if route.pattern.contains("{secret}") => r#"{"value":"w"}"#.to_owned(),
+            // The body of a worker: nothing reads it.
+            _ if route.pattern.contains("{balanced}") => "{}".to_owned(),
             "endpoints" => format!(r#"{{"templateId":"{}","provider":"external"}}"#, self.template),
             "deploy" => r#"{"endpoint":{"name":"renamed"}}"#.to_owned(),
             "graphql" => r#"{"query":"{ myself { id } }"}"#.to_owned(),
+            "bulk" => r#"{"do":"cancel","filter":{},"dryRun":true}"#.to_owned(),
             "run" | "runsync" => r#"{"input":{}}"#.to_owned(),
             "apikeys" => r#"{"name":"new","scopes":[{"scope":"jobs"}]}"#.to_owned(),
             "{template}"
@@ -352,7 +397,7 @@ impl World {
 
     /// The value of the `Authorization` header for a kind of key.
     async fn credential(&self, kind: &str) -> Option<Vec<u8>> {
-        let here = || vec![self.server.endpoint];
+        let here = || vec![self.server.endpoint, self.balanced];
         let elsewhere = || vec![self.server.other];
         let read = |endpoint_ids| KeyScope::Read { endpoint_ids };
         let jobs = |endpoint_ids| KeyScope::Jobs { endpoint_ids };
@@ -469,8 +514,9 @@ async fn whoever_may_not_gets_401_and_changes_nothing() {
     let mut refused = 0;
     for kind in kinds() {
         let credential = world.credential(kind.name).await;
-        for route in
-            routes().into_iter().filter(|route| !kind.may.contains(route.takes) && route.takes != "sign-in")
+        for route in addresses()
+            .into_iter()
+            .filter(|route| !kind.may.contains(route.takes) && route.takes != "sign-in")
         {
             for (missing, method) in [(false, route.method), (true, route.method), (false, "PUT")] {
                 let (body, read) = Watched::body(&world.body(route));
@@ -511,7 +557,7 @@ async fn whoever_may_is_served_and_learns_what_does_not_exist() {
     for kind in kinds() {
         // What only reads leaves the world as it is for the next route.
         let read = World::start().await;
-        for route in routes().into_iter().filter(|route| kind.may.contains(route.takes)) {
+        for route in addresses().into_iter().filter(|route| kind.may.contains(route.takes)) {
             let changed;
             let world = if route.method == "GET" && route.takes != "work" {
                 &read
@@ -532,8 +578,21 @@ async fn whoever_may_is_served_and_learns_what_does_not_exist() {
             let is_for_worker = route.method == "POST" && route.pattern.ends_with("{*route}");
             // The only worker is external, so the server cannot stop it.
             let is_of_worker = route.method == "POST" && route.pattern.contains("/workers/");
+            // The endpoint's versions have no code.
+            let is_code = route.pattern.contains("/code/") && answer.status == 404;
+            // The server has no Docker daemon.
+            let is_image = route.pattern == "/v1/images" && answer.status == 400;
+            let is_forwarded = route.pattern.contains("{balanced}");
+            if is_forwarded {
+                let code = answer.header("x-longshore-error").map(str::to_owned);
+                assert_eq!((answer.status.as_u16(), code.as_deref()), (503, Some("paused")), "{what}");
+            }
             assert!(
-                answer.status.is_success() || ((is_for_worker || is_of_worker) && answer.status == 400),
+                is_image
+                    || is_code
+                    || is_forwarded
+                    || answer.status.is_success()
+                    || ((is_for_worker || is_of_worker) && answer.status == 400),
                 "{what}: {answer:?}"
             );
             let answer = send(true).await;

@@ -87,7 +87,11 @@ impl Direct {
         let parts = engine_parts(store, Arc::new(MemoryBlobs::new()), Arc::new(PausedRuntime));
         let engine = Engine::start(parts).await.unwrap();
         engine.keys().put(admin_key(ADMIN, Millis(0))).await.unwrap();
-        let settings = HttpSettings { rate_limits: RateLimits::Off, ..HttpSettings::default() };
+        let settings = HttpSettings {
+            rate_limits: RateLimits::Off,
+            lb_domain: Some("apps.test".to_owned()),
+            ..HttpSettings::default()
+        };
         let edge = router(HttpState::with_files(engine.clone(), &settings, Arc::<FakeFiles>::default()));
         Self { engine, edge, endpoint: EndpointId::mint(0), other: EndpointId::mint(0) }
     }

@@ -1,10 +1,11 @@
 //! A `FileService` for tests that accepts all code and stores nothing.
 
+use std::io::Write as _;
 use std::sync::Mutex;
 
 use longshore_model::{CodeHash, EndedWorker, EndpointId, Millis, Placement, Served, WorkerId};
 
-use crate::{CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
+use crate::{CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
 
 #[derive(Default)]
 pub(super) struct FakeFiles {
@@ -14,6 +15,9 @@ pub(super) struct FakeFiles {
 
 /// The hash of all code that clients send.
 pub(super) const SENT: &str = "0000000000000000000000000000000000000000000000000000000000000009";
+
+/// The bytes of the only archive of code that the server has.
+pub(super) const ARCHIVE: &[u8] = b"an archive";
 
 impl FileService for FakeFiles {
     fn worker_log(&self, _endpoint: &EndpointId, _worker: &WorkerId) -> Option<WorkerLog> {
@@ -54,6 +58,12 @@ impl FileService for FakeFiles {
 
     fn has_code(&self, code: &CodeHash) -> bool {
         !code.as_str().starts_with('f')
+    }
+
+    fn open_code(&self, code: &CodeHash) -> Option<CodeArchive> {
+        let mut file = (code.as_str() == SENT).then(|| tempfile::tempfile().unwrap())?;
+        file.write_all(ARCHIVE).unwrap();
+        Some(CodeArchive { file, bytes: ARCHIVE.len() as u64 })
     }
 
     fn forget_code(&self, _: IsUsed) {}

@@ -45,6 +45,7 @@ pub(super) fn engine_parts(
         // The tests name receivers on this computer, so that no name is looked up.
         webhooks: WebhookSettings { allow_private: true, ..WebhookSettings::default() },
         workers: WorkerSettings::default(),
+        traces: None,
     }
 }
 

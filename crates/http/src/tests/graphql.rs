@@ -96,6 +96,10 @@ async fn refusals_are_those_of_the_management_api() {
             r#"mutation { saveTemplate(input: { name: "x", env: [{ key: "A" }] }) { id } }"#,
             "`env.A` must be a string",
         ),
+        (
+            r#"mutation { saveTemplate(input: { name: "x", env: [{ key: "1A", value: "hush" }] }) { id } }"#,
+            "the name of a variable must be of the form",
+        ),
         (r#"mutation { deleteEndpoint(id: "../templates") }"#, "no endpoint has this id"),
         (r#"mutation { podStop(input: { podId: "x" }) { id } }"#, "make an endpoint instead"),
         (r#"{ pod(input: { podId: "x" }) { id } }"#, "no worker has this id"),

@@ -53,6 +53,7 @@ async fn a_job_shows_its_life_from_its_submit_to_its_end() {
     assert_eq!(queued["policy"], json!({ "executionTimeout": 7000, "ttl": 60000, "lowPriority": true }));
     assert_eq!((&queued["mode"], &queued["key"]["id"]), (&json!("async"), &json!("admin")));
     assert_eq!((&queued["attempts"], &queued["startedAt"]), (&json!([]), &Value::Null));
+    assert_eq!((&queued["version"], &queued["coldStart"]), (&json!(1), &Value::Null));
     assert!(queued["ttlAt"].is_string() && queued["expiresAt"].is_null());
 
     let taken = take(&server).await;
@@ -146,6 +147,15 @@ async fn requests_are_found_by_what_they_are() {
         ("minDelayMs=1", vec![]),
         ("since=2001-01-01T00:00:00Z", vec![&third, &second, &first]),
         ("until=2001-01-01T00:00:00Z", vec![]),
+        ("order=asc", vec![&first, &second, &third]),
+        ("order=asc&limit=2", vec![&first, &second]),
+        ("order=asc&status=FAILED,CANCELLED", vec![&second]),
+        ("version=1", vec![&third, &second, &first]),
+        ("version=2", vec![]),
+        ("input.customer=Harbour%20Ltd", vec![&first]),
+        ("input.customer=Harbour", vec![]),
+        ("input.customer=Harbour%20Ltd&q=crane", vec![&first]),
+        ("input.customer=Harbour%20Ltd&q=memory", vec![]),
         ("q=harbour%20ltd", vec![&first]),
         ("q=CRANE", vec![&first]),
         ("q=memory", vec![&second]),
@@ -160,10 +170,20 @@ async fn requests_are_found_by_what_they_are() {
     }
     let page = get(&server, "/v2/demo/requests?q=memory&counts=true").await;
     assert_eq!((&page["searched"], &page["of"], &page["complete"]), (&json!(3), &json!(3), &json!(true)));
-    assert_eq!(page["counts"], json!({ "IN_QUEUE": 1, "IN_PROGRESS": 0 }));
-    for query in
-        ["status=DONE", "status=COMPLETED,", "key=x", "since=yesterday", "worker=a%20b", "minDelayMs=-1"]
-    {
+    let counts = ["IN_QUEUE", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"];
+    let counts = counts.map(|state| page["counts"][state].as_u64().unwrap());
+    assert_eq!(counts, [1, 0, 1, 1, 0, 0]);
+    for query in [
+        "status=DONE",
+        "status=COMPLETED,",
+        "key=x",
+        "since=yesterday",
+        "worker=a%20b",
+        "minDelayMs=-1",
+        "order=up",
+        "version=x",
+        "input.=1",
+    ] {
         let reply = server.ask("GET", &format!("/v2/demo/requests?{query}"), "").await;
         assert_eq!((reply.status.as_u16(), reply.code().as_str()), (400, "bad_parameter"), "{query}");
     }

@@ -137,6 +137,8 @@ async fn a_reader_is_told_of_each_job_and_of_the_counts() {
     let told = reader.named("jobs").await;
     assert_eq!(told.data["changed"][0]["status"], "COMPLETED");
     assert_eq!(told.data["counts"]["completed"], json!(1));
+    let counted = server.ask("GET", "/v2/demo/requests?counts=true", "").await.json();
+    assert_eq!((&told.data["states"], &told.data["states"]["COMPLETED"]), (&counted["counts"], &json!(1)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,6 +201,50 @@ async fn a_problem_that_has_gone_is_told_although_a_reader_joins_and_although_th
     reader.named("attention").await;
     server.ask("DELETE", "/v1/endpoints/demo", "").await;
     assert_eq!(reader.until(is_gone).await.data["id"], problem.data["id"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_job_can_be_followed_by_itself() {
+    let server = Direct::start().await;
+    let (job, other) = (submit(&server).await, submit(&server).await);
+    let path = format!("/v1/events?job=demo/{job}");
+    let mut reader = Reader::open(&server, &path, ADMIN, None).await;
+    assert_eq!(reader.next().await.unwrap().name, "hello");
+    assert_eq!(take(&server).await.unwrap().to_string(), job);
+    let told = reader.next().await.unwrap();
+    assert_eq!((told.name.as_str(), &told.data["id"]), ("job", &json!(job)));
+    assert_eq!(
+        (&told.data["status"], &told.data["endpoint"]),
+        (&json!("IN_PROGRESS"), &json!(server.endpoint))
+    );
+    server.ask("POST", &format!("/v2/demo/cancel/{other}"), "").await;
+    complete(&server, job.parse().unwrap()).await;
+    let told = reader.next().await.unwrap();
+    assert_eq!((&told.data["id"], &told.data["status"]), (&json!(job), &json!("COMPLETED")));
+    for wrong in ["demo", "demo/x", "/"] {
+        let reply = server.ask("GET", &format!("/v1/events?job={wrong}"), "").await;
+        assert_eq!((reply.status.as_u16(), reply.code().as_str()), (400, "bad_parameter"), "{wrong}");
+    }
+    let reply = server.ask("GET", &format!("/v1/events?job=none/{job}"), "").await;
+    assert_eq!(reply.status, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn webhooks_and_bulk_tasks_are_told() {
+    let server = Direct::start().await;
+    let mut reader = Reader::open(&server, "/v1/events?topics=webhooks,bulk", ADMIN, None).await;
+    assert_eq!(reader.next().await.unwrap().name, "hello");
+    let body = r#"{"input":{},"webhook":"http://127.0.0.1:9/"}"#;
+    let job = server.ask("POST", "/v2/demo/run", body).await.json()["id"].clone();
+    let task = server.ask("POST", "/v2/demo/bulk", r#"{"do":"cancel","filter":{}}"#).await.json();
+    let told = reader.until(|event| event.name == "bulk" && event.data["state"] == "completed").await;
+    assert_eq!((&told.data["id"], &told.data["done"]), (&task["id"], &json!(1)));
+    let path = format!("/v2/demo/bulk/{}", task["id"].as_str().unwrap());
+    assert_eq!(server.ask("DELETE", &path, "").await.status, 200);
+    let told = reader.until(|event| event.name == "bulk" && event.data["deleted"] == true).await;
+    assert_eq!((&told.data["id"], &told.data["endpoint"]), (&task["id"], &json!(server.endpoint)));
+    let told = reader.named("webhook").await;
+    assert_eq!((&told.data["job"], &told.data["endpoint"]), (&job, &json!(server.endpoint)));
 }
 
 #[tokio::test(start_paused = true)]

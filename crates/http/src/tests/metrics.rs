@@ -42,6 +42,8 @@ async fn a_limited_key_sees_the_numbers_of_its_endpoints_alone() {
                 "longshore_http",
                 "longshore_invariants",
                 "longshore_owner",
+                "longshore_spans",
+                "longshore_webhook_deliveries",
                 "process_",
             ];
             let name = line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ");
@@ -84,6 +86,27 @@ async fn a_public_page_takes_no_key() {
     let reply = ask(&public).await;
     assert_eq!(reply.status, 200, "{reply:?}");
     assert!(String::from_utf8_lossy(&reply.body).contains(public.other.as_str()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn open_metrics_are_for_those_who_ask_for_them() {
+    let direct = Direct::start().await;
+    let mut asked = request("GET", "/metrics", Some(ADMIN), "");
+    asked.headers_mut().insert("accept", "application/openmetrics-text; version=1.0.0".parse().unwrap());
+    let reply = direct.send(asked).await;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert_eq!((reply.header("content-type"), reply.header("vary")), (Some(kind), Some("accept")));
+    let text = String::from_utf8(reply.body.to_vec()).unwrap();
+    assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1);
+    assert!(text.contains("# TYPE longshore_jobs_submitted counter"));
+    // The other format has a page of its own.
+    assert!(!page(&direct, ADMIN).await.contains("# EOF"));
+    let counters = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"));
+    for counter in counters {
+        let sample = format!("{counter}_total");
+        let is_of = |line: &str| line.starts_with(counter) && !line.starts_with(&sample);
+        assert!(!text.lines().any(is_of), "a counter's samples end in _total: {counter}");
+    }
 }
 
 /// The most series that one endpoint has, without its GPUs.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longshore_model::KeyScope;
-use longshore_store::MemoryStore;
+use longshore_model::{Durability, JsonRowKind, KeyScope, ShardId};
+use longshore_store::{Batch, JsonRow, MemoryStore, Store as _, Write};
 use serde_json::{Value, json};
 
 use super::direct::{Direct, Reply, request};
@@ -85,6 +85,44 @@ async fn versions_are_listed_and_come_back_also_after_a_restart() {
         let reply = restore(&server, missing).await;
         assert_eq!((reply.status.as_u16(), reply.code().as_str()), (404, "version_not_found"), "{missing}");
     }
+}
+
+/// Changes the stored rows of versions, as if an earlier version of the server had written them.
+async fn rewrite_versions(store: &MemoryStore, from: &str, to: &str) {
+    let rows = store.catalog().await.unwrap().json_rows.into_iter();
+    let rewritten = |row: JsonRow| {
+        let json = String::from_utf8(row.json.to_vec()).unwrap();
+        json.contains(from).then(|| Write::PutJsonRow(row.kind, row.id, json.replace(from, to).into()))
+    };
+    let writes: Vec<_> =
+        rows.filter(|row| row.kind == JsonRowKind::EndpointVersion).filter_map(rewritten).collect();
+    assert!(!writes.is_empty(), "no version has {from}");
+    let epoch = store.claim_shards(vec![ShardId::CATALOG]).await.unwrap()[0];
+    let batch = Batch { durability: Durability::Synced, writes, chain: None };
+    store.commit(ShardId::CATALOG, epoch, batch).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_of_an_earlier_server_comes_back_within_the_limits_of_today() {
+    let store = Arc::new(MemoryStore::new());
+    let server = Direct::start_on(Arc::clone(&store)).await;
+    deploy(&server, &json!({ "template": { "env": { "A": "hush" } } })).await;
+    deploy(&server, &json!({ "template": { "env": {} }, "endpoint": { "startPatienceMs": 700_000 } })).await;
+    server.engine.close().await;
+    rewrite_versions(&store, "\"startPatienceMs\":600000", "\"startPatienceMs\":500").await;
+    rewrite_versions(&store, "\"A\":\"hush\"", "\"1A\":\"hush\"").await;
+    let server = Direct::again_on(store).await;
+    let back = restore(&server, "2").await;
+    assert_eq!(back.status, 200, "{back:?}");
+    let shown = server.ask("GET", "/v1/endpoints/demo?includeTemplate=true", "").await.json();
+    assert_eq!(shown["startPatienceMs"], 10_000, "a shorter time would end every worker");
+    // The name was taken once, so that it stays until a change sends another value for it.
+    assert_eq!(shown["env"]["1A"], "***");
+    let template = format!("/v1/templates/{}", shown["templateId"].as_str().unwrap());
+    change(&server, &template, &json!({ "env": { "1A": "***", "B": "2" } })).await;
+    let refused = server.ask("PATCH", &template, r#"{"env":{"1A":"3"}}"#).await;
+    assert_eq!((refused.status.as_u16(), refused.code().as_str()), (400, "bad_field"));
+    change(&server, "/v1/endpoints/demo", &json!({ "workersMax": 4 })).await;
 }
 
 #[tokio::test(start_paused = true)]

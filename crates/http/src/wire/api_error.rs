@@ -7,6 +7,7 @@ use http::header::{ACCEPT_ENCODING, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use longshore_engine::{CatalogError, EndpointError, Refusal};
 use longshore_envelope::EnvelopeError;
+use longshore_model::EndpointId;
 use longshore_planted::{Bug, planted};
 
 use crate::wire::json_body::JsonBody;
@@ -47,6 +48,12 @@ impl ApiError {
 
     pub(crate) fn no_such_endpoint() -> Self {
         Self::new(StatusCode::NOT_FOUND, "endpoint_not_found", "no endpoint has this id or slug")
+    }
+
+    /// 400: the endpoint forwards requests and has no jobs.
+    pub(crate) fn is_load_balancing(id: &EndpointId) -> Self {
+        let text = format!("this is a load-balancing endpoint; its address is /lb/{id}/");
+        Self::bad_request("load_balancing", text)
     }
 
     pub(crate) fn no_such_job() -> Self {
@@ -137,7 +144,6 @@ impl ApiError {
     }
 
     /// The code for programs, `snake_case`.
-    #[cfg(test)]
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }

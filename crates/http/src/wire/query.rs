@@ -18,9 +18,21 @@ impl Query {
         Ok(Self { pairs })
     }
 
+    /// Parameters that came in another form than a query string.
+    pub(crate) fn from_pairs(pairs: impl Iterator<Item = (String, String)>) -> Self {
+        Self { pairs: pairs.collect() }
+    }
+
     /// The last value of a parameter.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.pairs.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The parameters whose names start with this text: the rest of the name, and the value.
+    pub(crate) fn starting_with<'a>(&'a self, start: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let rest =
+            move |(name, value): &'a (String, String)| Some((name.strip_prefix(start)?, value.as_str()));
+        self.pairs.iter().filter_map(rest)
     }
 
     /// Every value of a repeatable parameter.

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue};
+use longshore_model::TraceContext;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Longest id of a sender that is used, in bytes.
 const ID_BYTES_MAX: usize = 128;
 
@@ -33,8 +34,17 @@ pub(crate) fn of(headers: &HeaderMap) -> (RequestId, Option<Trace>) {
         Some(given) => RequestId::Given(given.clone()),
         None => RequestId::Counted(next()),
     };
-    let trace = trace.filter(|value| is_traceparent(value.as_bytes())).cloned().map(Trace);
+    let trace = trace.filter(|value| parsed(value).is_some()).cloned().map(Trace);
     (id, trace)
+}
+
+/// The trace that the sender names; `None` without a valid one.
+pub(crate) fn trace_context(headers: &HeaderMap) -> Option<TraceContext> {
+    headers.get(TRACEPARENT).and_then(parsed)
+}
+
+fn parsed(value: &HeaderValue) -> Option<TraceContext> {
+    TraceContext::parse(value.as_bytes()).filter(|_| value.len() <= ID_BYTES_MAX)
 }
 
 impl RequestId {
@@ -91,28 +101,6 @@ fn is_sane(id: &[u8]) -> bool {
     (1..=ID_BYTES_MAX).contains(&id.len()) && id.iter().fold(true, |all, byte| all & fits(byte))
 }
 
-/// `<version>-<trace, 32 digits>-<parent, 16 digits>-<flags>`, and more from later versions.
-fn is_traceparent(text: &[u8]) -> bool {
-    let part = |part: Option<&[u8]>, digits: usize| {
-        part.is_some_and(|part| {
-            part.len() == digits && part.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-        })
-    };
-    let is_zero = |part: Option<&[u8]>| part.is_some_and(|part| part.iter().all(|byte| *byte == b'0'));
-    let mut parts = text.split(|byte| *byte == b'-');
-    let (version, trace, parent, flags) = (parts.next(), parts.next(), parts.next(), parts.next());
-    let is_known = version == Some(b"00");
-    part(version, 2)
-        && version != Some(b"ff")
-        && part(trace, 32)
-        && !is_zero(trace)
-        && part(parent, 16)
-        && !is_zero(parent)
-        && part(flags, 2)
-        && (!is_known || parts.next().is_none())
-        && text.len() <= ID_BYTES_MAX
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,15 +138,9 @@ mod tests {
         assert_eq!(trace(&TRACED.replacen("00-", "cc-", 1)), id);
         assert_eq!(trace(&format!("{}-more", TRACED.replacen("00-", "cc-", 1))), id);
         for text in [
-            "",
-            "00",
             &TRACED[..54],
-            &format!("{TRACED}0"),
             &format!("{TRACED}-more"),
-            &TRACED.replacen("00-", "ff-", 1),
-            &TRACED.to_uppercase(),
-            &TRACED.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
-            &TRACED.replace("00f067aa0ba902b7", &"0".repeat(16)),
+            &format!("{}-{}", TRACED.replacen("00-", "cc-", 1), "x".repeat(100)),
         ] {
             assert_eq!(trace(text), None, "{text}");
         }

@@ -185,7 +185,7 @@ fn taken(members: &str, sync: bool, times: [u64; 3]) -> TakenJob {
     };
     let (members, room) =
         (Bytes::copy_from_slice(members.as_bytes()), longshore_engine::BudgetPermit::default());
-    TakenJob { row, members, room }
+    TakenJob { row, members, trace: None, room }
 }
 
 proptest! {

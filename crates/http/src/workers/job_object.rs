@@ -39,14 +39,19 @@ fn write(body: &mut JsonBody, job: &TakenJob) {
     body.text(r#"{"id":""#);
     job.row.id.write(body.buffer());
     body.text(r#"","delayTime":"#).number(job.row.delay_ms());
-    body.text(r#","status":"IN_PROGRESS","#).raw(&job.members).text("}");
+    body.text(r#","status":"IN_PROGRESS","#).raw(&job.members);
+    if let Some(trace) = &job.trace {
+        // Behind the submitted members: of two with one name, every parser takes the last.
+        body.text(r#","traceparent":""#).text(&trace.to_string()).text("\"");
+    }
+    body.text("}");
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
     use longshore_engine::BudgetPermit;
-    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis};
+    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, TraceContext};
 
     use super::*;
 
@@ -59,7 +64,8 @@ mod tests {
             started_at: Millis(1_250),
             ..JobRow::queued(JobKey { endpoint: EndpointNo(1), seq: 1 }, id, Millis(1_000))
         };
-        TakenJob { row, members: Bytes::from_static(members.as_bytes()), room: BudgetPermit::default() }
+        let members = Bytes::from_static(members.as_bytes());
+        TakenJob { row, members, trace: None, room: BudgetPermit::default() }
     }
 
     #[test]
@@ -71,6 +77,17 @@ mod tests {
         );
         assert_eq!(one(&job).into_bytes(), expected);
         assert_eq!(many(&[job.clone(), job]).into_bytes(), format!("[{expected},{expected}]"));
+    }
+
+    #[test]
+    fn a_traced_job_says_where_its_worker_continues_the_trace() {
+        let trace = Some(TraceContext::new([0xab; 16], [0xcd; 8], true));
+        let job = TakenJob { trace, ..job(r#""input":{}"#) };
+        let expected = concat!(
+            r#"{"id":"01901234-5678-7fff-bfff-ffffffffffff","delayTime":250,"status":"IN_PROGRESS","input":{},"#,
+            r#""traceparent":"00-abababababababababababababababab-cdcdcdcdcdcdcdcd-01"}"#
+        );
+        assert_eq!(one(&job).into_bytes(), expected);
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl ReportBody {
         })
     }
 
-    /// The content of the report. With an error the job has failed, whatever the status is.
+    /// The content of the report. With an error the job has failed, also if the status says otherwise.
     pub fn into_kind(self) -> ReportKind {
         match self {
             Self { error: Some(error), output, .. } => ReportKind::Ended(Outcome::Failed { error, output }),

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::Pid;
+
 use super::put;
 use crate::Limits;
 use crate::proc::kill_while;
@@ -102,6 +104,11 @@ impl Leaf {
     /// Moves this process into the leaf, in which its new children start.
     pub(crate) fn enter(&self) -> io::Result<()> {
         put(&self.0.join("cgroup.procs"), "0")
+    }
+
+    /// Moves a process into the leaf.
+    pub(crate) fn add(&self, process: Pid) -> io::Result<()> {
+        put(&self.0.join("cgroup.procs"), &process.as_raw_nonzero().to_string())
     }
 
     /// Kills every process in the leaf, waits for their exits, and removes the leaf. Succeeds if there is no leaf.

@@ -47,6 +47,7 @@ impl LauncherShared {
                 dir.exit().unwrap_or(ExitNote { because, ..ExitNote::default() })
             });
             state.end_cgroup();
+            shared.note_crash(&state.worker, &exit);
             let exited = WorkerExit {
                 worker: state.worker,
                 endpoint: state.endpoint,

@@ -12,17 +12,17 @@ use crate::proc::ProcessId;
 /// How often the process is checked if the kernel has no handles of processes.
 const POLL_EVERY: Duration = Duration::from_millis(200);
 
-/// A shim whose exit is awaited.
-pub(super) enum WatchedShim {
+/// A process whose exit is awaited.
+pub(crate) enum WatchedShim {
     /// A child of this server, which has to be reaped.
     Child(Child),
-    /// A shim that an earlier server started.
+    /// A shim that an earlier server or a zygote started.
     Other(ProcessId),
 }
 
 impl WatchedShim {
-    /// Returns when the shim has exited.
-    pub(super) async fn ended(self) {
+    /// Returns when the process has exited.
+    pub(crate) async fn ended(self) {
         match self {
             Self::Child(mut child) => {
                 if pidfd_ended(rustix::process::Pid::from_child(&child)).await.is_none() {
@@ -30,7 +30,7 @@ impl WatchedShim {
                         tokio::time::sleep(POLL_EVERY).await;
                     }
                 }
-                // The shim has exited, so this reaps it without waiting.
+                // The process has exited, so this reaps it without waiting.
                 let _ = child.wait();
             }
             Self::Other(identity) => {

@@ -1,6 +1,6 @@
 //! A launcher with a shim, and workers that run shell scripts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Longest wait for a condition.
-const DEADLINE: Duration = Duration::from_mins(1);
+pub const DEADLINE: Duration = Duration::from_mins(1);
 /// A grace that no worker uses up.
 pub const GRACE: Duration = Duration::from_mins(1);
 
@@ -23,6 +23,8 @@ pub const SHIM: &str = env!("CARGO_BIN_EXE_longshore-worker-shim");
 /// A launcher and the exits that it reports, as a server has them.
 pub struct Server {
     pub launcher: ProcessLauncher,
+    /// The endpoint whose logs are read: at first that of [`sh`].
+    pub endpoint: EndpointId,
     events: UnboundedReceiver<LaunchEvent>,
 }
 
@@ -50,7 +52,7 @@ impl Server {
     /// A server with this launcher.
     pub fn of(launcher: ProcessLauncher) -> Self {
         let events = launcher.events().unwrap();
-        Self { launcher, events }
+        Self { launcher, endpoint: EndpointId::mint(7), events }
     }
 
     /// Starts a worker that runs a shell script.
@@ -61,9 +63,9 @@ impl Server {
         id
     }
 
-    /// The log of a worker that was started with [`sh`].
+    /// The log of a worker of the endpoint.
     pub fn log_path(&self, worker: &WorkerId) -> Option<PathBuf> {
-        self.launcher.worker_log(&EndpointId::mint(7), worker).map(|log| log.path)
+        self.launcher.worker_log(&self.endpoint, worker).map(|log| log.path)
     }
 
     /// Waits for the next exit of a worker.
@@ -71,7 +73,7 @@ impl Server {
         let event = tokio::time::timeout(DEADLINE, self.events.recv()).await.expect("an exit in time");
         match event.unwrap() {
             LaunchEvent::Exited(exited) => exited,
-            event @ LaunchEvent::Stage { .. } => panic!("{event:?} is no exit"),
+            event => panic!("{event:?} is no exit"),
         }
     }
 
@@ -84,7 +86,7 @@ impl Server {
         self.launcher.adopt(InstallationId(1)).await.unwrap()
     }
 
-    /// The log of a worker that was started with [`sh`]; empty without a log.
+    /// The log of a worker of the endpoint; empty without a log.
     pub fn log(&self, worker: &WorkerId) -> String {
         self.log_path(worker).map(|path| fs::read_to_string(path).unwrap()).unwrap_or_default()
     }
@@ -111,7 +113,13 @@ pub fn launcher(dir: &Path) -> ProcessLauncher {
 /// The placement of the workers of [`sh`].
 pub fn placement() -> Placement {
     let gpu = Gpu { device: "GPU-1234".into(), type_id: "NVIDIA L4".into(), memory_mib: 23_034 };
-    Placement { started_at: Millis(1_700_000_000_000), gpus: vec![gpu], unenforced_limits: None, cause: None }
+    Placement {
+        started_at: Millis(1_700_000_000_000),
+        gpus: vec![gpu],
+        unenforced_limits: None,
+        cause: None,
+        http: None,
+    }
 }
 
 /// A worker that runs a shell script.
@@ -133,6 +141,9 @@ pub fn sh(script: &str) -> WorkerSpec {
         compute_type: ComputeType::Gpu,
         placement: placement(),
         limits: Limits::default(),
+        flashboot: false,
+        secret_variables: BTreeSet::new(),
+        disk_bytes: None,
     }
 }
 

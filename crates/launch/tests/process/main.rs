@@ -10,3 +10,4 @@ mod logs;
 mod lost_shims;
 mod orphans;
 mod stops;
+mod warm;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::vec::Vec;
 
-use longshore_model::{JobRow, JobState};
+use longshore_model::{Attempt, JobId, JobRow, JobState, Millis, WorkerId};
 
 use super::rows::{Outcome, Rows};
 use crate::transitions::deadline;
-use crate::{Effects, Queue, Signal};
+use crate::{Change, Effects, Queue, Signal};
 
 /// Asserts that the queue's memory equals the rows, and that its indexes and counters follow from them.
 pub(super) fn audit(queue: &Queue, rows: &Rows) {
@@ -109,18 +109,60 @@ fn audit_workers(queue: &Queue) {
     queue.workers.assert_checks(queue.settings.lease_ms);
 }
 
-/// Asserts that exactly the jobs that ended have a signal, and that deleted jobs have no row.
-pub(super) fn audit_signals(rows: &Rows, ended: &[JobRow], effects: &Effects) {
-    let signalled: Vec<_> = effects
-        .signals
-        .iter()
-        .filter_map(|signal| match signal {
-            Signal::Ended { job, key, .. } => Some((*job, *key)),
-            _ => None,
-        })
-        .collect();
-    let ended: Vec<_> = ended.iter().map(|row| (row.id, row.key)).collect();
-    assert_eq!(signalled, ended, "exactly the jobs that ended have a signal");
+/// What was over with the changes of a verb, from the rows before and after each change.
+#[derive(Default)]
+pub(super) struct Over {
+    /// The jobs that became terminal, and whether they ran before.
+    ended: Vec<(JobId, bool)>,
+    /// The attempts of running jobs that were queued again.
+    requeued: Vec<EndedAttempt>,
+    /// The jobs that were deleted before they became terminal.
+    expired: Vec<(JobState, EndedAttempt)>,
+}
+
+/// The facts of an attempt: its job and number, when it began, and its worker.
+type EndedAttempt = (JobId, Attempt, Millis, Option<WorkerId>);
+
+fn attempt_of(row: &JobRow) -> EndedAttempt {
+    (row.id, row.attempt, row.started_at, row.worker.clone())
+}
+
+impl Over {
+    /// Notes a change before it is written to `rows`.
+    pub(super) fn note(&mut self, rows: &Rows, change: &Change) {
+        let (key, state) = match change {
+            Change::PutJob(row) => (row.key, Some(row.state)),
+            Change::DeleteJob(key) => (*key, None),
+            _ => return,
+        };
+        let Some(old) = rows.jobs.get(&key).filter(|old| !old.state.is_terminal()) else { return };
+        let was_running = old.state == JobState::InProgress;
+        match state {
+            None => self.expired.push((old.state, attempt_of(old))),
+            Some(JobState::InQueue) if was_running => self.requeued.push(attempt_of(old)),
+            Some(state) if state.is_terminal() => self.ended.push((old.id, was_running)),
+            Some(_) => {}
+        }
+    }
+}
+
+/// Asserts that exactly the attempts and jobs that are over have a signal, and that deleted jobs have no row.
+pub(super) fn audit_signals(rows: &Rows, over: &Over, effects: &Effects) {
+    let mut signalled = Over::default();
+    for signal in &effects.signals {
+        match signal {
+            Signal::Ended { job, was_running, .. } => signalled.ended.push((*job, *was_running)),
+            Signal::Requeued(requeued) => signalled.requeued.push(attempt_of(&requeued.row)),
+            Signal::Expired(row) => signalled.expired.push((row.state, attempt_of(row))),
+            _ => {}
+        }
+    }
+    assert_eq!(signalled.ended, over.ended, "exactly the jobs that ended have a signal");
+    assert_eq!(
+        signalled.requeued, over.requeued,
+        "exactly the attempts after which a job is queued have a signal"
+    );
+    assert_eq!(signalled.expired, over.expired, "exactly the jobs deleted before their end have a signal");
     for signal in &effects.signals {
         if let Signal::Deleted(_, key) = signal {
             assert!(!rows.jobs.contains_key(key), "a job with the signal `Deleted` has no row");

@@ -36,6 +36,47 @@ fn a_list_is_newest_first_and_continues_at_its_cursor() {
 }
 
 #[test]
+fn a_list_can_begin_with_the_oldest_job() {
+    check(
+        "
+        submit a
+        submit b
+        wait 1s
+        submit c
+        submit d
+        take w1
+        error w1 a
+        take w1
+        error w1 b
+        list oldest 3
+        list oldest 3 before=c
+        list oldest FAILED 1
+        list oldest FAILED 1 before=a
+        list FAILED 1
+        retry a
+        list FAILED
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit b: accepted
+            1s submit c: accepted
+            1s submit d: accepted
+            1s take w1: a
+            1s error w1 a: recorded; a outcome kept; a FAILED
+            1s take w1: b
+            1s error w1 b: recorded; b outcome kept; b FAILED
+            1s list oldest 3: a FAILED, b FAILED, c IN_QUEUE; more after c
+            1s list oldest 3 before=c: d IN_QUEUE; the end
+            1s list oldest FAILED 1: a FAILED; more after a
+            1s list oldest FAILED 1 before=a: b FAILED; the end
+            1s list FAILED 1: b FAILED; more before b
+            1s retry a: IN_QUEUE; a outcome cleared
+            1s list FAILED: b FAILED; the end
+        "#]],
+    );
+}
+
+#[test]
 fn a_list_can_be_filtered_by_state() {
     check(
         "

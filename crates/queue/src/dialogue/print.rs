@@ -57,8 +57,12 @@ fn signal_note(world: &World, command: &Command, signal: &Signal) -> Option<(Str
         Signal::JobReady if matches!(command, Command::Configure(_) | Command::Take(_)) => {
             Some((String::new(), "ready".to_string()))
         }
-        // The audit checks `Ended`; the others are implied or only hints.
-        Signal::Ended { .. } | Signal::LoadChanged | Signal::JobReady => None,
+        // The audit checks `Ended`, `Requeued` and `Expired`; the others are implied or only hints.
+        Signal::Ended { .. }
+        | Signal::Requeued(_)
+        | Signal::Expired(_)
+        | Signal::LoadChanged
+        | Signal::JobReady => None,
         Signal::Deleted(job, _) => Some((name(world, *job), "deleted".to_string())),
         Signal::StopJob(worker, job) => Some((name(world, *job), format!("stop at {worker}"))),
         Signal::ReplaceWorker(worker, why) => Some((String::new(), format!("replace {worker}: {why}"))),
@@ -130,18 +134,20 @@ pub(super) fn workers(world: &World) -> String {
     if all.is_empty() { "none".to_string() } else { all.join("; ") }
 }
 
-/// Returns a page of jobs. The words after `list` are a state, a limit and a cursor, as in `list FAILED 2 before=a`; each
-/// may be missing.
+/// Returns a page of jobs. The words after `list` are a state, a limit, a cursor and `oldest`, as in
+/// `list FAILED 2 before=a`; each may be missing.
 pub(super) fn page(world: &mut World, words: &[&str]) -> String {
     let limit = words.iter().find_map(|word| word.parse().ok()).unwrap_or(100);
     let before = words.iter().find_map(|word| word.strip_prefix("before=")).map(|job| world.job(job, false));
     let only = words.iter().find(|word| word.starts_with(|c: char| c.is_ascii_uppercase()));
     let states = only.map(|name| state(name)).into_iter().collect();
-    let conditions = JobConditions { states, ..JobConditions::default() };
+    let is_ascending = words.contains(&"oldest");
+    let conditions = JobConditions { states, is_ascending, ..JobConditions::default() };
     let page = world.queue.page(&conditions, limit, before, world.now);
     let jobs = page.jobs.iter().map(|row| format!("{} {}", name(world, row.id), row.state));
     let jobs = jobs.collect::<Vec<_>>().join(", ");
     match page.cursor {
+        Some(cursor) if is_ascending => format!("{jobs}; more after {}", name(world, cursor)),
         Some(cursor) => format!("{jobs}; more before {}", name(world, cursor)),
         None => format!("{jobs}; the end"),
     }

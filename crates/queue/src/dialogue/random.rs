@@ -179,6 +179,7 @@ impl History {
                 owner: OwnerNo(self.rng.below(2) as u32),
                 key: KeyId::from_number(self.rng.below(3)),
             },
+            trace: None,
         };
         if matches!(self.run(Command::Submit(submit)), Reply::Accepted) {
             self.jobs.push(fresh);

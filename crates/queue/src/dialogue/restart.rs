@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use expect_test::expect;
 
-use longshore_model::JobKey;
+use longshore_model::{JobKey, JobRow};
 
 use super::check;
 use super::script::play;
@@ -298,22 +298,26 @@ fn a_reload_keeps_the_workers() {
 }
 
 #[test]
-fn submitters_and_carried_fields_stay_with_their_jobs() {
+fn submitters_traces_and_carried_fields_stay_with_their_jobs() {
     let mut world = World::new();
-    play(&mut world, "submit a by=3", &mut String::new());
-    play(&mut world, "submit b by=4", &mut String::new());
+    play(&mut world, "submit a by=3 trace=3", &mut String::new());
+    play(&mut world, "submit b by=4 trace=4", &mut String::new());
     for row in world.rows.jobs.values_mut() {
-        row.carried = Some([64, 1, row.submitter.owner.0 as u8].into());
+        let number = row.submitter.owner.0 as u8;
+        row.carried = Some([64, 1, number].into());
     }
     world.queue = world.restored(false);
     let carried = |world: &World| {
         let rows = world.rows.jobs.values();
-        rows.map(|row| (row.submitter.owner.0, row.carried.clone().unwrap()[2])).collect::<Vec<_>>()
+        let numbers = |row: &JobRow| {
+            (row.submitter.owner.0, row.trace.as_ref().unwrap().trace[0], row.carried.clone().unwrap()[2])
+        };
+        rows.map(numbers).collect::<Vec<_>>()
     };
     for line in
         ["restart", "take w1 x2", "done w1 a", "reload", "error w1 b", "retry b", "take w1", "done w1 b"]
     {
         play(&mut world, line, &mut String::new());
-        assert_eq!(carried(&world), [(3, 3), (4, 4)], "{line}");
+        assert_eq!(carried(&world), [(3, 3, 3), (4, 4, 4)], "{line}");
     }
 }

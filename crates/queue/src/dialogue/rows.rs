@@ -109,7 +109,7 @@ impl Rows {
             return;
         };
         assert_eq!((old.id, old.created_at, old.ttl_ms), (new.id, new.created_at, new.ttl_ms));
-        assert_eq!((old.submitter, &old.carried), (new.submitter, &new.carried));
+        assert_eq!((old.submitter, &old.trace, &old.carried), (new.submitter, &new.trace, &new.carried));
         let takes = u32::from((old.state, new.state) == (InQueue, InProgress));
         assert_eq!(old.attempt.0 + takes, new.attempt.0, "attempts count the takes");
         if old.state != new.state && new.state.is_terminal() {
@@ -117,6 +117,7 @@ impl Rows {
             assert_eq!(new.webhook_pending, new.webhook);
         }
         let is_client_retry = old.state.is_terminal() && new.state == InQueue;
+        assert!(is_client_retry || old.retried_at == new.retried_at, "only a client retry has its time");
         self.retried += u64::from(is_client_retry || old.retries < new.retries);
         let allowed = match (old.state, new.state) {
             (InQueue, InProgress) => matches!(cause, Command::Take(_)),

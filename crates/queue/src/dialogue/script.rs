@@ -6,7 +6,9 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{format, vec};
 
-use longshore_model::{Attempt, Idempotency, JobEnd, JobId, JobState, KeyId, OwnerNo, Submitter};
+use longshore_model::{
+    Attempt, Idempotency, JobEnd, JobId, JobState, KeyId, OwnerNo, Submitter, TraceContext,
+};
 
 use super::command::{Command, Reply};
 use super::print::{describe, page, status, time, workers};
@@ -167,6 +169,7 @@ fn submit(world: &mut World, name: &str, flags: &[&str]) -> Submit {
         ttl_ms: value("ttl").map(|span| millis(span) as u32),
         idempotency,
         submitter: value("by").map(by).unwrap_or_default(),
+        trace: value("trace").map(|number| Box::new(trace(number))),
     }
 }
 
@@ -174,6 +177,12 @@ fn submit(world: &mut World, name: &str, flags: &[&str]) -> Submit {
 fn by(number: &str) -> Submitter {
     let number = number.parse().expect("the number of a key");
     Submitter { owner: OwnerNo(number), key: KeyId::from_number(u64::from(number)) }
+}
+
+/// A trace whose ids are bytes of this number.
+fn trace(number: &str) -> TraceContext {
+    let number = number.parse().expect("a number below 256");
+    TraceContext::new([number; 16], [number; 8], true)
 }
 
 fn take(id: &str, flags: &[&str]) -> Take {

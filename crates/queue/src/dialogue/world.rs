@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use longshore_model::{EndpointNo, JobEnd, JobId, JobRow, Millis, WorkerId};
+use longshore_model::{EndpointNo, JobEnd, JobId, Millis, WorkerId};
 
-use super::audit;
+use super::audit::{self, Over};
 use super::command::{Command, Reply};
 use super::rows::{Note, Rows};
-use crate::{Change, Effects, Queue, QueueSettings, Signal};
+use crate::{Effects, Queue, QueueSettings, Signal};
 
 const ENDPOINT: EndpointNo = EndpointNo(7);
 /// The time at which every test starts; dialogues print times relative to it.
@@ -60,14 +60,9 @@ impl World {
         let mut effects = Effects::default();
         let reply = command.apply(&mut self.queue, self.now, &mut effects);
         let mut notes = Vec::new();
-        let mut ended = Vec::new();
+        let mut over = Over::default();
         for change in &effects.changes {
-            if let Change::PutJob(row) = change {
-                let was_terminal = self.rows.jobs.get(&row.key).is_some_and(|old| old.state.is_terminal());
-                if row.state.is_terminal() && !was_terminal {
-                    ended.push(JobRow::clone(row));
-                }
-            }
+            over.note(&self.rows, change);
             self.rows.write(&cause, change, &mut notes);
         }
         if let Some(counters) = self.queue.take_counters() {
@@ -90,7 +85,7 @@ impl World {
             assert!(!ends.contains(end), "no two ends of a job are equal: {end:?}");
             ends.push(*end);
         }
-        audit::audit_signals(&self.rows, &ended, &effects);
+        audit::audit_signals(&self.rows, &over, &effects);
         audit::audit(&self.queue, &self.rows);
         (reply, effects, notes)
     }

@@ -17,6 +17,7 @@ fn conditions() -> Conditions {
         scaler: Scaler::QueueDelay { ms: 4_000 },
         max_concurrency: 1,
         version: 1,
+        is_balanced: false,
     };
     Conditions { rules, starts: Quantiles::of_one(20_000), seed: 1 }
 }
@@ -134,6 +135,7 @@ fn every_job_is_delivered_once_whatever_the_settings() {
                 },
                 max_concurrency: rng.u64(0..4),
                 version: 1,
+                is_balanced: false,
             },
             starts: Quantiles::new(rng.u64(0..30_000), &[(0.95, 60_000)]),
             seed,

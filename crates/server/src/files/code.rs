@@ -3,10 +3,10 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use longshore_http::{CodeError, CodeVersion};
+use longshore_http::{CodeArchive, CodeError, CodeVersion};
 use longshore_model::{CodeHash, Millis};
 use ring::digest::{SHA256, digest};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -59,6 +59,7 @@ pub(super) fn keep(dir: &Path, name: &str, archive: &[u8], sender: &str) -> Resu
         let note = VersionNote { files: unpacked.files, bytes: unpacked.bytes, created_at, senders };
         write_note(dir, &hash, &note).map_err(unavailable)?;
     }
+    write_archive(dir, &hash, archive).map_err(unavailable)?;
     version(dir, name, &hash)
         .ok_or_else(|| CodeError::Unavailable("the version was removed while it was stored".to_owned()))
 }
@@ -99,6 +100,31 @@ fn write_note(dir: &Path, hash: &CodeHash, note: &VersionNote) -> io::Result<()>
     let path = dir.join(format!("{hash}.json"));
     file.persist(&path).map_err(|error| error.error)?;
     sync_parent(&path)
+}
+
+/// Stores what was sent, for workers of other computers. An archive that is there is complete: it gets its name last.
+fn write_archive(dir: &Path, hash: &CodeHash, archive: &[u8]) -> io::Result<()> {
+    let path = archive_path(&dir.join(hash.as_str()));
+    if fs::metadata(&path).is_ok_and(|facts| facts.len() == archive.len() as u64) {
+        return Ok(());
+    }
+    let mut file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(dir)?;
+    file.write_all(archive)?;
+    file.as_file().sync_all()?;
+    file.persist(&path).map_err(|error| error.error)?;
+    sync_parent(&path)
+}
+
+/// The archive beside the folder of a version.
+pub(super) fn archive_path(folder: &Path) -> PathBuf {
+    folder.with_extension("tgz")
+}
+
+/// Opens the archive beside the folder of a version; `None` if there is none.
+pub(super) fn open_archive(folder: &Path) -> Option<CodeArchive> {
+    let file = File::open(archive_path(folder)).ok()?;
+    let bytes = file.metadata().ok()?.len();
+    Some(CodeArchive { file, bytes })
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {
@@ -219,7 +245,14 @@ mod tests {
             assert_whole(what);
         }
         let left = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
-        assert_eq!(left.count(), 2, "only the directory and its note are left");
+        assert_eq!(left.count(), 3, "only the directory, its archive and its note are left");
+        let mut sent = Vec::new();
+        io::Read::read_to_end(&mut open_archive(folder).unwrap().file, &mut sent).unwrap();
+        assert_eq!(sent, archive);
+        fs::remove_file(archive_path(folder)).unwrap();
+        assert!(open_archive(folder).is_none());
+        assert_whole("the archive is missing");
+        assert!(open_archive(folder).is_some());
     }
 
     #[test]

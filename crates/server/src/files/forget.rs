@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use longshore_model::CodeHash;
 
 use super::archive::remove;
-use super::code::{DRAFT, GONE, versions};
+use super::code::{DRAFT, GONE, archive_path, versions};
 
 /// How long code must be unused before it is removed.
 const UNUSED_MIN: Duration = Duration::from_hours(24);
@@ -92,6 +92,7 @@ fn set_aside(path: &Path) -> Option<PathBuf> {
     let gone = if is_gone(path) { path.to_owned() } else { path.with_extension(GONE) };
     // Without its note the version is incomplete and no longer listed.
     let _ = fs::remove_file(path.with_extension("json"));
+    let _ = fs::remove_file(archive_path(path));
     match fs::rename(path, &gone) {
         Ok(()) => {
             tracing::info!(path = %path.display(), "removed unused code");

@@ -12,6 +12,9 @@ use super::{Settings, SettingsError};
 const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
 /// The variable with the daemon's address, as of `docker` itself.
 const HOST_VARIABLE: &str = "DOCKER_HOST";
+/// How often containers are looked for that no server attends to.
+const ORPHAN_INTERVAL: Duration = Duration::from_mins(10);
+const BYTES_PER_GB: u64 = 1_000_000_000;
 /// The value of `socket` that switches containers off.
 const OFF: &str = "off";
 
@@ -25,6 +28,8 @@ pub(super) struct DockerTable {
     pull: Pull,
     pull_stall_ms: u64,
     cap_drop: String,
+    base_image: String,
+    images_max_gb: u64,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -54,7 +59,16 @@ impl Settings {
                 .filter(|it| !it.is_empty())
                 .map(str::to_owned)
                 .collect(),
+            base_image: Some(table.base_image.clone()).filter(|image| !image.is_empty()),
+            images_bytes_max: Some(table.images_max_gb.saturating_mul(BYTES_PER_GB))
+                .filter(|bytes| *bytes > 0),
+            orphan_interval: ORPHAN_INTERVAL,
         })
+    }
+
+    /// The address in `DOCKER_HOST` if containers are off because of it: it names no unix socket, and the settings name none.
+    pub(crate) fn unused_docker_host(&self) -> Option<String> {
+        docker_host().filter(|host| self.docker.socket.is_empty() && !host.starts_with("unix://"))
     }
 
     /// The daemon's socket: the configured one, or that of `DOCKER_HOST`, or the usual one if it exists.
@@ -62,9 +76,11 @@ impl Settings {
         let path = |address: &str| address.strip_prefix("unix://").unwrap_or(address).to_owned();
         match self.docker.socket.as_str() {
             OFF => None,
-            "" => match std::env::var(HOST_VARIABLE) {
-                Ok(host) if host.starts_with("unix://") => Some(path(&host).into()),
-                _ => Some(PathBuf::from(DEFAULT_SOCKET)).filter(|socket| socket.exists()),
+            "" => match docker_host() {
+                Some(host) if host.starts_with("unix://") => Some(path(&host).into()),
+                // Another daemon than the one that the variable names must not be used in its place.
+                Some(_) => None,
+                None => Some(PathBuf::from(DEFAULT_SOCKET)).filter(|socket| socket.exists()),
             },
             socket => Some(path(socket).into()),
         }
@@ -92,4 +108,9 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// The address of a daemon in the environment.
+fn docker_host() -> Option<String> {
+    std::env::var(HOST_VARIABLE).ok().filter(|host| !host.is_empty())
 }

@@ -126,6 +126,7 @@ impl Layers {
         let text = text.trim();
         let value = match lookup(&self.reference, name) {
             Some(Value::Integer(_)) => text.replace('_', "").parse().ok().map(Value::Integer),
+            Some(Value::Float(_)) => text.parse().ok().map(Value::Float),
             Some(Value::Boolean(_)) => match text {
                 "true" | "on" | "yes" | "1" => Some(Value::Boolean(true)),
                 "false" | "off" | "no" | "0" => Some(Value::Boolean(false)),
@@ -144,6 +145,11 @@ impl Layers {
         // Short form: `rate_limits = "off"` sets the table's `mode`.
         let name = if name == "rate_limits" && value.is_str() { "rate_limits.mode" } else { name };
         let reference = lookup(&self.reference, name).ok_or_else(unknown)?;
+        // A number that needs no point may be written without one.
+        let value = match (reference, value) {
+            (Value::Float(_), Value::Integer(whole)) => Value::Float(whole as f64),
+            (_, value) => value,
+        };
         if reference.type_str() != value.type_str() {
             return Err(SettingsError::Type {
                 origin: origin.to_owned(),
@@ -211,6 +217,7 @@ fn variable_of(name: &str) -> String {
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Integer(_) => "a whole number",
+        Value::Float(_) => "a number",
         Value::Boolean(_) => "true or false",
         Value::Array(_) => "a list of tables",
         Value::Table(_) => "a table",

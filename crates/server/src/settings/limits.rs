@@ -18,6 +18,7 @@ pub(super) struct LimitSettings {
     openai: LimitRow,
     requests: LimitRow,
     webhooks: LimitRow,
+    lb: LimitRow,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -57,6 +58,7 @@ impl LimitSettings {
                 openai: limit(self.openai),
                 requests: limit(self.requests),
                 webhooks: limit(self.webhooks),
+                lb: limit(self.lb),
             }),
         }
     }

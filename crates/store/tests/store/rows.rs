@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use longshore_model::{
     ApiKey, Attempt, Durability, Endpoint, EndpointId, EndpointNo, Epoch, Idempotency, JobId, JobKey, JobRow,
-    JobState, KeyId, KeyScope, Millis, OwnerNo, ShardId, Submitter, Template, TemplateId,
+    JobState, KeyId, KeyScope, Millis, OwnerNo, ShardId, Submitter, Template, TemplateId, TraceContext,
 };
 use longshore_store::{Batch, ChunkRow, Payload, Store, StoreError, Write};
 
@@ -52,6 +52,7 @@ pub fn full_job(endpoint: u32, seq: u64) -> JobRow {
         enqueued_at: Millis(102),
         started_at: Millis(103),
         finished_at: Millis(104),
+        retried_at: Millis(105),
         delete_at: Millis::MAX,
         ttl_ms: u32::MAX,
         execution_timeout_ms: u32::MAX - 1,
@@ -62,6 +63,7 @@ pub fn full_job(endpoint: u32, seq: u64) -> JobRow {
             fingerprint: *b"0123456789abcdef",
         })),
         submitter: Submitter { owner: OwnerNo(u32::MAX), key: KeyId::from_number(u64::MAX) },
+        trace: Some(Box::new(TraceContext::new([1; 16], [2; 8], true))),
         // A reserved field of no bytes, and one of a later version.
         carried: Some([6, 0, 0x80, 1, 3, 0xff, 0, 1].into()),
     }

@@ -21,7 +21,7 @@ async fn a_crash_is_reported_with_its_reason_and_each_start_waits_longer() {
     let (_, counts_retry, reason) = harness.queue.losses()[0].clone();
     assert!(counts_retry);
     assert!(
-        reason.ends_with("exited with code 3 after 0 s; its last log lines:\nthe last words"),
+        reason.ends_with("exited with code 3 after 250 ms; its last log lines:\nthe last words"),
         "{reason}"
     );
     harness.wait_ms(8_000).await;
@@ -58,7 +58,7 @@ async fn an_exit_with_code_0_before_the_first_take_names_the_missing_call() {
     harness.launcher.exit(&harness.running()[0], Some(0), None, 250);
     harness.wait_ms(SOON).await;
     let crash = harness.handle.status.borrow().last_crash.clone().unwrap();
-    let expected = "exited with code 0 after 0 s: the handler must call `runpod.serverless.start(";
+    let expected = "exited with code 0 after 250 ms: the handler must call `runpod.serverless.start(";
     assert!(crash.contains(expected) && crash.ends_with("the last words"), "{crash}");
 }
 

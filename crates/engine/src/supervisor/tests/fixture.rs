@@ -15,15 +15,27 @@ use tokio::time::Instant;
 
 use super::super::{EndpointApi, FleetEvent, SupervisorHandle, SupervisorParts, WorkerSettings};
 use crate::admitted_workers::AdmittedWorkers;
+use crate::balancer::address::WorkerAddress;
 use crate::gpu_pool::GpuPool;
 use crate::runtime::Runtime;
 use crate::{EndpointError, EventCounts, FleetView, WorkerView};
 
 /// A runtime whose entropy is a counter.
-#[derive(Default)]
 struct CountingRuntime {
     last: AtomicU64,
 }
+
+impl CountingRuntime {
+    /// A runtime whose worker ids no other harness of this process has.
+    fn new() -> Self {
+        static BEFORE: AtomicU64 = AtomicU64::new(0);
+        let no = BEFORE.fetch_add(1, Ordering::Relaxed);
+        Self { last: AtomicU64::new(no * IDS_OF_A_HARNESS) }
+    }
+}
+
+/// How many worker ids are one harness's alone: its first four letters.
+const IDS_OF_A_HARNESS: u64 = 26_u64.pow(4);
 
 impl Runtime for CountingRuntime {
     fn entropy(&self) -> u128 {
@@ -38,6 +50,8 @@ pub(crate) fn an_endpoint() -> Endpoint {
         no: EndpointNo(1),
         name: "hello".into(),
         slug: None,
+        endpoint_type: longshore_model::EndpointType::Queue,
+        lb: None,
         template_id: TemplateId::mint(2),
         workers_min: 0,
         workers_max: 3,
@@ -77,6 +91,10 @@ pub(crate) fn an_endpoint() -> Endpoint {
         version: 1,
         created_at: Millis(0),
         user_id: String::new(),
+        keep_failure_texts: true,
+        example: None,
+        input_schema: None,
+        slo: None,
         deployed_env: Vec::new(),
         deleting: false,
     }
@@ -227,13 +245,18 @@ impl EndpointApi for FakeQueue {
                     jobs: Vec::new(),
                     jobs_done: worker.jobs_done,
                     last_contact: Millis(0),
+                    health: None,
                     idle_ms: if worker.running > 0 { 0 } else { worker.since.elapsed().as_millis() as u64 },
                 })
                 .collect(),
         })
     }
 
-    async fn register_worker(&self, worker: WorkerId) -> Result<(), EndpointError> {
+    async fn register_worker(
+        &self,
+        worker: WorkerId,
+        _address: Option<WorkerAddress>,
+    ) -> Result<(), EndpointError> {
         self.reply(|state| {
             state.workers.entry(worker).or_insert(FakeWorker {
                 phase: WorkerPhase::Initializing,
@@ -303,7 +326,7 @@ impl Harness {
             gpu_pool: Arc::clone(gpus),
             settings: WorkerSettings::default(),
             token: Box::new(|worker| format!("lsw_secret_{worker}")),
-            runtime: Arc::new(CountingRuntime::default()),
+            runtime: Arc::new(CountingRuntime::new()),
             adopted,
             moved: true,
         }
@@ -314,6 +337,8 @@ impl Harness {
             while let (Some(event), Some(events)) = (exits.recv().await, forward.upgrade()) {
                 let event = match event {
                     LaunchEvent::Stage { worker, stage, .. } => FleetEvent::Stage { worker, stage },
+                    LaunchEvent::Away { worker, machine, .. } => FleetEvent::Away { worker, machine },
+                    LaunchEvent::Back { worker, .. } => FleetEvent::Back { worker },
                     LaunchEvent::Exited(exited) => {
                         gpus.free(&exited.worker);
                         FleetEvent::Exited(exited)

@@ -7,6 +7,7 @@ use longshore_model::{ComputeType, Endpoint, EndpointId, Gpu, Placement};
 
 use super::super::{FleetEvent, WorkerSettings, adopt};
 use super::fixture::*;
+use crate::capacity::Capacity;
 use crate::gpu_pool::GpuPool;
 use crate::runtime::TokioRuntime;
 
@@ -14,7 +15,8 @@ const L4: &str = "NVIDIA L4";
 
 /// A computer with this number of GPUs.
 fn computer(gpus: usize) -> Arc<GpuPool> {
-    Arc::new(GpuPool::new((0..gpus).map(|n| gpu(&n.to_string())).collect()))
+    let gpus = (0..gpus).map(|n| gpu(&n.to_string())).collect();
+    Arc::new(GpuPool::new(gpus, Capacity::default()))
 }
 
 fn gpu(device: &str) -> Gpu {
@@ -152,4 +154,54 @@ async fn endpoints_that_need_no_gpu_wait_for_none() {
     unshared.set_queued(3);
     unshared.wait_ms(SOON).await;
     assert_eq!(unshared.running().len(), 3, "a pool without GPUs places every worker");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_without_room_is_throttled_until_another_one_ends() {
+    let capacity = Capacity { memory_bytes: Some(3 << 30), workers_max: Some(2), ..Capacity::default() };
+    let room = Arc::new(GpuPool::new(vec![gpu("0")], capacity));
+    let needing_memory = |no, gib: u64| {
+        let id = EndpointId::mint(no);
+        Endpoint { id, compute_type: ComputeType::Cpu, memory_bytes: Some(gib << 30), ..an_endpoint() }
+    };
+    let first = Harness::on(&room, needing_memory(1, 2));
+    first.set_queued(1);
+    first.wait_ms(SOON).await;
+    let second = Harness::on(&room, needing_memory(2, 2));
+    second.set_queued(1);
+    second.wait_ms(SOON).await;
+    let reason = "a worker needs 2048 MiB of memory (`memoryBytes`); 1024 MiB of 3072 MiB are not promised to other workers";
+    assert_eq!(second.throttled(), (1, Some(reason.to_owned())));
+    // A smaller worker has room, and no worker after it.
+    let small = Harness::on(&room, needing_memory(3, 1));
+    small.set_queued(2);
+    small.wait_ms(SOON).await;
+    assert_eq!((small.running().len(), small.throttled().0), (1, 1));
+    let needs_gpu = Harness::on(&room, needing(4, 1));
+    needs_gpu.set_queued(1);
+    needs_gpu.wait_ms(SOON).await;
+    let reason = "the server runs 2 of at most 2 workers (`workers_max_total`)".to_owned();
+    assert_eq!(needs_gpu.throttled(), (1, Some(reason)));
+    assert!(room.status().gpus[0].holder.is_none(), "a worker without room holds no GPU");
+
+    first.set_queued(0);
+    first.launcher.exit(&first.running()[0], Some(0), None, 1_000);
+    second.wait_ms(SOON).await;
+    assert_eq!((second.running().len(), second.throttled()), (1, (0, None)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_without_gpus_is_promised_no_room() {
+    let capacity = Capacity { workers_max: Some(2), ..Capacity::default() };
+    let room = Arc::new(GpuPool::new(vec![gpu("0")], capacity));
+    let (holder, waiting) = (Harness::on(&room, needing(1, 1)), Harness::on(&room, needing(2, 1)));
+    holder.set_queued(1);
+    holder.wait_ms(SOON).await;
+    waiting.set_queued(1);
+    waiting.wait_ms(SOON).await;
+    assert!(waiting.throttled().1.unwrap().starts_with("a worker needs a GPU"));
+    let other = Harness::on(&room, Endpoint { compute_type: ComputeType::Cpu, ..needing(3, 1) });
+    other.set_queued(1);
+    other.wait_ms(SOON).await;
+    assert_eq!(other.running().len(), 1);
 }

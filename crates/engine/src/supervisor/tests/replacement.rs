@@ -1,12 +1,15 @@
 //! Workers that are replaced: stuck, outdated, overdue, or by request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_launch::MemoryLauncher;
-use longshore_model::{Endpoint, Millis, StartStage, StopReason, WorkerId, WorkerPhase};
+use longshore_model::{Endpoint, Gpu, Millis, StartStage, StopReason, WorkerId, WorkerPhase};
 
 use super::super::FleetEvent;
 use super::fixture::*;
+use crate::capacity::Capacity;
+use crate::gpu_pool::GpuPool;
 
 #[tokio::test(start_paused = true)]
 async fn a_stuck_worker_is_replaced_without_counting_a_retry() {
@@ -176,4 +179,29 @@ async fn the_patience_with_an_adopted_worker_begins_with_the_adoption() {
     assert!(!harness.running().contains(&adopted.worker));
     let last_crash = harness.handle.status.borrow().last_crash.clone().unwrap();
     assert!(last_crash.ends_with("asked for no job within 10 s of its adoption"), "{last_crash}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_machine_is_away_is_replaced_and_keeps_its_gpu_until_it_is_back() {
+    let gpu = |device: &str| Gpu { device: device.into(), type_id: "L4".into(), memory_mib: 1 };
+    let gpus = Arc::new(GpuPool::new(vec![gpu("0"), gpu("1")], Capacity::default()));
+    let endpoint = Endpoint { workers_max: 1, workers_min: 1, ..an_endpoint() };
+    let harness = Harness::start_on(&gpus, endpoint, MemoryLauncher::default(), vec![]);
+    harness.wait_ms(SOON).await;
+    let [first] = &harness.running()[..] else { panic!("one worker") };
+    harness.queue.set_running(first, 1);
+    harness.launcher.set_away(true);
+    harness.wait_ms(SOON).await;
+    assert_eq!(harness.running().len(), 2, "another one is started");
+    assert!(
+        harness.stops().is_empty() && harness.queue.losses().is_empty(),
+        "the leases decide about its jobs"
+    );
+    let held = gpus.status().gpus.into_iter().map(|gpu| gpu.holder.is_some());
+    assert_eq!(held.collect::<Vec<_>>(), [true, true]);
+
+    harness.queue.set_running(first, 0);
+    harness.launcher.set_away(false);
+    harness.wait_ms(SOON).await;
+    assert_eq!(harness.stops().len(), 1, "there is one too many");
 }

@@ -22,9 +22,11 @@ enum Figure {
     Mean(Field),
     /// A percentile of a histogram; unknown without a value.
     Percentile(fn(&Record) -> &Histogram, f64),
+    /// The cells of a histogram. A response has them only if they are named.
+    Cells(fn(&Record) -> &Histogram),
 }
 
-use Figure::{Field as Of, Mean, Percentile};
+use Figure::{Cells, Field as Of, Mean, Percentile};
 
 const fn series(name: &'static str, value: Figure, about: &'static str) -> Series {
     Series { name, about, value }
@@ -78,11 +80,19 @@ pub(super) const SERIES: &[Series] = &[
     series("bytesIn", Of(Field::BytesIn), "bytes of inputs"),
     series("bytesOut", Of(Field::BytesOut), "bytes of outputs and chunks"),
     series("chunks", Of(Field::Chunks), "chunks of streams"),
+    series(
+        "delayCells",
+        Cells(|of| &of.delay),
+        "only if it is named: how long delivered jobs had waited, as pairs of the longest time of a cell in ms and the \
+         number of jobs in it; ten cells a decade",
+    ),
 ];
 
 /// The series with these names; all without names.
 pub(super) fn named(names: Option<&str>) -> Result<Vec<&'static Series>, ApiError> {
-    let Some(names) = names.filter(|names| !names.is_empty()) else { return Ok(SERIES.iter().collect()) };
+    let Some(names) = names.filter(|names| !names.is_empty()) else {
+        return Ok(SERIES.iter().filter(|series| !series.has_cells()).collect());
+    };
     let mut found: Vec<&Series> = Vec::new();
     for name in names.split(',').map(str::trim) {
         let Some(known) = SERIES.iter().find(|series| series.name == name) else {
@@ -111,6 +121,16 @@ pub(super) fn render(series: &[&'static Series], buckets: &Buckets) -> (Value, V
 }
 
 impl Series {
+    /// Whether a value is a list of cells, and not a number.
+    pub(super) fn has_cells(&self) -> bool {
+        matches!(self.value, Cells(_))
+    }
+
+    /// The numbers that a value has, approximately.
+    pub(super) fn numbers(&self) -> usize {
+        if self.has_cells() { 40 } else { 1 }
+    }
+
     /// The value of a record; null if nothing is known.
     fn value(&self, record: Option<&Record>) -> Value {
         let Some(record) = record else { return Value::Null };
@@ -122,6 +142,9 @@ impl Series {
                 json!((mean * 100.0).round() / 100.0)
             }
             Figure::Percentile(histogram, share) => json!(histogram(record).percentile(*share)),
+            Figure::Cells(histogram) => {
+                histogram(record).cells().map(|(ms, jobs)| json!([ms, jobs])).collect()
+            }
         }
     }
 }
@@ -138,7 +161,7 @@ mod tests {
     fn series_are_named_once_and_found() {
         let names: BTreeSet<_> = SERIES.iter().map(|series| series.name).collect();
         assert_eq!(names.len(), SERIES.len());
-        assert_eq!(named(None).unwrap().len(), SERIES.len());
+        assert_eq!(named(None).unwrap().len(), SERIES.len() - 1);
         let found: Vec<_> =
             named(Some("failed, queued,failed")).unwrap().iter().map(|one| one.name).collect();
         assert_eq!(found, ["failed", "queued"]);

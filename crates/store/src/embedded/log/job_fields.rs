@@ -14,6 +14,8 @@
 //! | 64 | reserved: text of the group | text |
 //! | 65 | reserved: hashes of the searched tags | 4 bytes each |
 //! | 66 | reserved: until when a repeated submit is the same job | a byte |
+//! | 67 | the client's trace | [`TraceContext::to_stored`], 25 bytes |
+//! | 68 | when the last client retry was accepted | *n* ms since 1970, not 0 |
 //!
 //! Reserved fields are kept as bytes too. No version writes them.
 //!
@@ -22,12 +24,14 @@
 
 use std::cmp::Ordering;
 
-use longshore_model::{JobRow, KeyId, OwnerNo};
+use longshore_model::{JobRow, KeyId, Millis, OwnerNo, TraceContext};
 
 use super::coding::{Decoder, Malformed, put_bytes, put_number};
 
 const OWNER: u64 = 1;
 const KEY: u64 = 2;
+const TRACE: u64 = 67;
+const RETRIED_AT: u64 = 68;
 /// The largest tag below [`OPTIONAL`] that is used or reserved.
 const LAST_KNOWN: u64 = 6;
 /// The first tag that a reader need not know.
@@ -50,8 +54,33 @@ pub(in crate::embedded) fn encode(row: &JobRow) -> Vec<u8> {
         let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
         put_field(&mut fields, KEY, &bytes[zeros..]);
     }
-    fields.extend_from_slice(row.carried.as_deref().unwrap_or_default());
+    let (before, after) = split(row.carried.as_deref().unwrap_or_default(), TRACE);
+    fields.extend_from_slice(before);
+    if let Some(trace) = &row.trace {
+        put_field(&mut fields, TRACE, &trace.to_stored());
+    }
+    if row.retried_at != Millis(0) {
+        let mut value = Vec::with_capacity(10);
+        put_number(&mut value, row.retried_at.0);
+        put_field(&mut fields, RETRIED_AT, &value);
+    }
+    fields.extend_from_slice(after);
     fields
+}
+
+/// Splits unknown fields into those with lower tags than `tag`, and the others. Malformed ones count as lower.
+fn split(carried: &[u8], tag: u64) -> (&[u8], &[u8]) {
+    let mut at = Decoder::new(carried);
+    while !at.rest().is_empty() {
+        let from = at.rest();
+        if at.number("a field's tag").is_ok_and(|next| next > tag) {
+            return carried.split_at(carried.len() - from.len());
+        }
+        if at.bytes("a field's value").is_err() {
+            break;
+        }
+    }
+    (carried, &[])
 }
 
 fn put_field(out: &mut Vec<u8>, tag: u64, value: &[u8]) {
@@ -64,7 +93,7 @@ fn put_field(out: &mut Vec<u8>, tag: u64, value: &[u8]) {
 /// Decodes fields that [`encode`] has encoded into the row.
 pub(in crate::embedded) fn decode(fields: &[u8], row: &mut JobRow) -> Result<(), Malformed> {
     let mut at = Decoder::new(fields);
-    let (mut last, mut carried) = (0, None);
+    let (mut last, mut carried) = (0, Vec::new());
     while !at.rest().is_empty() {
         let from = at.rest();
         let tag = at.number("a field's tag")?;
@@ -76,12 +105,26 @@ pub(in crate::embedded) fn decode(fields: &[u8], row: &mut JobRow) -> Result<(),
         match tag {
             OWNER => row.submitter.owner = owner(value)?,
             KEY => row.submitter.key = Some(key(value)?),
+            TRACE => row.trace = Some(Box::new(trace(value)?)),
+            RETRIED_AT => row.retried_at = retried_at(value)?,
             _ if tag > LAST_KNOWN && tag < OPTIONAL => return Err(NEWER),
-            _ => carried = carried.or(Some(from)),
+            _ => carried.extend_from_slice(&from[..from.len() - at.rest().len()]),
         }
     }
-    row.carried = carried.map(Into::into);
+    row.carried = (!carried.is_empty()).then(|| carried.into());
     Ok(())
+}
+
+fn trace(value: &[u8]) -> Result<TraceContext, Malformed> {
+    const WRONG: Malformed = Malformed("a trace of 25 bytes");
+    TraceContext::from_stored(value.try_into().map_err(|_| WRONG)?).ok_or(WRONG)
+}
+
+fn retried_at(value: &[u8]) -> Result<Millis, Malformed> {
+    let mut at = Decoder::new(value);
+    let retried_at = Millis(at.number("the time of a retry")?);
+    at.end()?;
+    if retried_at == Millis(0) { Err(Malformed("the time of a retry")) } else { Ok(retried_at) }
 }
 
 fn owner(value: &[u8]) -> Result<OwnerNo, Malformed> {
@@ -158,6 +201,16 @@ mod tests {
     }
 
     #[test]
+    fn fields_of_later_versions_stay_around_the_known_ones() {
+        let trace = Box::new(TraceContext::new([7; 16], [8; 8], true));
+        let carried: Box<[u8]> = [64, 1, 9, 69, 1, 9].into();
+        let row = JobRow { trace: Some(trace), retried_at: Millis(300), carried: Some(carried), ..row() };
+        let fields = encode(&row);
+        assert_eq!(decoded(&fields), Ok(row));
+        assert_eq!((fields[0], fields[3], fields[30], fields[34]), (64, 67, 68, 69));
+    }
+
+    #[test]
     fn a_value_has_one_encoding() {
         for bad in [
             &[1, 0][..],
@@ -171,6 +224,12 @@ mod tests {
             &[2, 1, 1, 1, 1, 5],
             &[3, 5, 1],
             &[3],
+            &[67, 0],
+            &[67, 1, 1],
+            &[[67, 25].as_slice(), &[0; 25]].concat(),
+            &[68, 0],
+            &[68, 1, 0],
+            &[68, 2, 1, 1],
         ] {
             assert!(decoded(bad).is_err(), "{bad:?}");
         }

@@ -41,12 +41,7 @@ impl DataDir {
     /// # Errors
     /// [`StoreError::Unusable`]; the text says what to do.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        let cannot_create = |error: io::Error| {
-            let advice = advice(&error, "choose a directory that this user can write to");
-            unusable(dir, format!("cannot be created: {error}; {advice}"))
-        };
-        make_private(dir).map_err(cannot_create)?;
-        let locks = lock(dir)?;
+        let locks = make_and_lock(dir)?;
         if dir.join("longshore.db").exists() {
             return Err(unusable(
                 dir,
@@ -100,6 +95,41 @@ impl DataDir {
             other => unusable(&self.dir, format!("cannot be opened: {other}; check its disk")),
         }
     }
+}
+
+/// A data directory without a log, locked for this process until the value is dropped. The rows are in a database.
+#[derive(Debug)]
+pub struct HeldDataDir {
+    _dir: DataDir,
+}
+
+impl HeldDataDir {
+    /// Creates the directory if it is missing, and locks it. Blocks for 2 s at most, while another process has the lock.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`] if the directory cannot be used or has a log, whose jobs a server with another store would not
+    /// serve. The text says what to do.
+    pub fn hold(dir: &Path) -> Result<Self, StoreError> {
+        let held = DataDir { dir: dir.to_owned(), locks: make_and_lock(dir)? };
+        let has_log = [names::LOG, names::END].into_iter().any(|name| dir.join(name).exists());
+        if has_log {
+            return Err(unusable(
+                dir,
+                "has the log of an embedded store, whose jobs are not in the database; name another directory, or serve these \
+                 jobs without the setting `store`",
+            ));
+        }
+        Ok(Self { _dir: held })
+    }
+}
+
+fn make_and_lock(dir: &Path) -> Result<[File; 2], StoreError> {
+    let cannot_create = |error: io::Error| {
+        let advice = advice(&error, "choose a directory that this user can write to");
+        unusable(dir, format!("cannot be created: {error}; {advice}"))
+    };
+    make_private(dir).map_err(cannot_create)?;
+    lock(dir)
 }
 
 /// Creates a directory for this user alone. It will have payloads, environments and the secret of worker tokens, and other

@@ -42,7 +42,8 @@ pub(super) fn missing_log(dir: &Path) -> io::Result<Option<String>> {
     }
     Ok(Some(format!(
         "has no log, but {}: a server would start without the jobs that were acknowledged; put `{}/` and `{}` back, \
-         restore a backup into another directory with `longshore restore`, or give an empty directory",
+         restore a backup into another directory with `longshore restore`, set `store` if the jobs are in a database, or \
+         give an empty directory",
         found.join(", "),
         names::LOG,
         names::END

@@ -123,8 +123,8 @@ fn is_reported(dir: &Path) -> bool {
     !verify(dir).unwrap().damages.is_empty()
 }
 
-/// Flips a bit of every byte, zeroes every page, cuts at every length. Whatever `matters` is to be reported, the rest is not.
-/// Answers how many of these were refused.
+/// Flips a bit of every byte, zeroes every page, cuts at every length. Damage that `matters` must be reported, other damage must not.
+/// Returns how many of these were refused.
 fn damage_file(dir: &Path, path: &Path, matters: impl Fn(usize) -> bool) -> usize {
     let whole = fs::read(path).unwrap();
     let last = (0..whole.len()).rev().find(|&at| matters(at)).unwrap();

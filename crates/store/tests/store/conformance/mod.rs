@@ -1,4 +1,4 @@
-//! What every store does, whatever it is made of.
+//! What every store does.
 //!
 //! `store_conformance!(open)` makes a test of each case; `open` answers a fresh store and what must outlive it.
 

@@ -1,5 +1,5 @@
-//! Whatever is committed, and however often the folder is opened again in between, the embedded store holds what the
-//! memory store holds. The log is cut so small that segments come and go all the time.
+//! After any commits, and any number of times that the folder is opened again in between, the embedded store has the rows
+//! of the memory store. The log is cut so small that segments come and go all the time.
 
 use bytes::Bytes;
 use longshore_disk_faults::Files;

@@ -1,0 +1,144 @@
+//! Load balancing beside nginx and `HAProxy`: the same worker behind each, in one repetition.
+
+mod proxies;
+mod raw;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::{Scenario, ScenarioContext};
+use crate::load::{ClosedLoop, EventLoop, OpenLoop, Span};
+use crate::process::ProcessUsage;
+use crate::readings::Readings;
+use proxies::Proxy;
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "lb",
+    about: "requests through a load-balancing endpoint, nginx and HAProxy to the same worker: processor time, latency, \
+            a stream, idle WebSockets; and requests while the workers are replaced",
+    once: true,
+    run,
+};
+
+/// Concurrent requests of the closed loop.
+const CONNECTIONS: usize = 32;
+/// Connections of a schedule; more are never busy concurrently.
+const OPEN_CONNECTIONS: usize = 64;
+/// Rolling replacements of all workers.
+const REPLACEMENTS: u32 = 3;
+
+/// How much is measured.
+struct Sizes {
+    span: Span,
+    stream_bytes: u64,
+    /// Below half of 20 000 descriptors, a usual limit: each takes two of a proxy.
+    sockets: usize,
+    /// Requests during each replacement, at least.
+    requests: u64,
+}
+
+impl Sizes {
+    fn of(context: &ScenarioContext) -> Self {
+        let span = context.span();
+        if context.quick {
+            return Self { span, stream_bytes: 16 << 20, sockets: 50, requests: 200 };
+        }
+        let span = Span { counted: Duration::from_secs(5), ..span };
+        Self { span, stream_bytes: 1 << 30, sockets: 9_000, requests: 100_000 / u64::from(REPLACEMENTS) }
+    }
+}
+
+fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    let worker = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let sizes = Sizes::of(context);
+    let direct = proxies::direct(context, &worker)?;
+    let per_s = requests(&sizes, &direct, readings)?;
+    // Half of what the slowest of the proxies manages is the load at which latencies are compared.
+    let proxies = [
+        proxies::longshore(context, &worker)?,
+        proxies::nginx(context, &direct)?,
+        proxies::haproxy(context, &direct)?,
+    ];
+    let mut slowest_per_s = per_s;
+    for proxy in &proxies {
+        slowest_per_s = slowest_per_s.min(requests(&sizes, proxy, readings)?);
+    }
+    for proxy in std::iter::once(&direct).chain(&proxies) {
+        latency(&sizes, proxy, slowest_per_s / 2.0, readings)?;
+        stream(&sizes, proxy, readings)?;
+        if proxy.name != "direct" {
+            sockets(&sizes, proxy, readings)?;
+        }
+    }
+    replacements(context, &worker, &sizes, readings)
+}
+
+/// The processor time of the proxy per request, as fast as the clients can. Returns the rate per second.
+fn requests(sizes: &Sizes, proxy: &Proxy, readings: &mut Readings) -> Result<f64, String> {
+    let mut clients = ClosedLoop::new(proxy.address, proxy.get("/small"), CONNECTIONS, sizes.span);
+    let before = ProcessUsage::by(proxy.pid)?;
+    let began = Instant::now();
+    EventLoop::run(&mut [&mut clients])?;
+    let used = ProcessUsage::by(proxy.pid)?.since(before);
+    // The warm-up costs as much as the counted time does.
+    let all = clients.per_s() * began.elapsed().as_secs_f64();
+    readings.put(format!("lb.{}.per_s", proxy.name), clients.per_s());
+    readings.put(format!("lb.{}.cpu_us", proxy.name), used.cpu_s * 1e6 / all);
+    Ok(clients.per_s())
+}
+
+/// The latency on a timetable.
+fn latency(sizes: &Sizes, proxy: &Proxy, per_s: f64, readings: &mut Readings) -> Result<(), String> {
+    let request = proxy.get("/small");
+    let make = move |_| request.clone();
+    let mut clients = OpenLoop::new(proxy.address, make, per_s, OPEN_CONNECTIONS, sizes.span);
+    EventLoop::run(&mut [&mut clients])?;
+    readings.put_times(&format!("lb.{}", proxy.name), clients.times());
+    Ok(())
+}
+
+/// The rate of one long response, and the memory that it takes.
+fn stream(sizes: &Sizes, proxy: &Proxy, readings: &mut Readings) -> Result<(), String> {
+    let before = ProcessUsage::by(proxy.pid)?.resident_bytes;
+    let mut most = before;
+    let began = Instant::now();
+    let path = format!("/stream?{}", sizes.stream_bytes);
+    raw::read_body(proxy.address, &proxy.get(&path), sizes.stream_bytes, || {
+        most = most.max(ProcessUsage::by(proxy.pid)?.resident_bytes);
+        Ok(())
+    })?;
+    let per_s = sizes.stream_bytes as f64 / began.elapsed().as_secs_f64();
+    readings.put(format!("lb.{}.stream.bytes_per_s", proxy.name), per_s);
+    readings.put(format!("lb.{}.stream.memory_bytes", proxy.name), most - before);
+    Ok(())
+}
+
+/// The memory of idle upgraded connections.
+fn sockets(sizes: &Sizes, proxy: &Proxy, readings: &mut Readings) -> Result<(), String> {
+    let before = ProcessUsage::by(proxy.pid)?.resident_bytes;
+    let open = raw::open_sockets(proxy.address, &proxy.upgrade("/ws"), sizes.sockets)?;
+    let memory = ProcessUsage::by(proxy.pid)?.resident_bytes - before;
+    drop(open);
+    readings.put(format!("lb.{}.socket.memory_bytes", proxy.name), memory / sizes.sockets as f64);
+    Ok(())
+}
+
+/// Requests while all workers are replaced, again and again. Counts those without a response with status 200.
+fn replacements(
+    context: &ScenarioContext,
+    worker: &Path,
+    sizes: &Sizes,
+    readings: &mut Readings,
+) -> Result<(), String> {
+    let proxy = proxies::longshore(context, worker)?;
+    let (server, endpoint) = proxy.served().ok_or("no endpoint")?;
+    let clients = raw::Askers::start(proxy.address, &proxy.post("/small"), CONNECTIONS / 4);
+    for round in 1..=REPLACEMENTS {
+        server.replace_workers(endpoint, round)?;
+        clients.wait_for(sizes.requests * u64::from(round))?;
+    }
+    let (sent, lost) = clients.stop();
+    readings.put("lb.replacement.requests", sent as f64);
+    readings.put("lb.replacement.lost", lost as f64);
+    Ok(())
+}

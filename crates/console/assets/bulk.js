@@ -1,0 +1,85 @@
+// Tasks that change many jobs: which jobs they are for, and the tasks of endpoints as they go on.
+import * as api from "./api.js";
+import { conditions, leftToBrowser } from "./filter.js";
+import { moment } from "./format.js";
+import { now, refresh, useReads } from "./store.js";
+
+/** @typedef {"cancel" | "retry" | "delete"} Verb */
+/** @typedef {{ids: string[]} | {filter: Record<string, any>}} Jobs */
+/** @typedef {{endpoint: any, jobs: Jobs}} Part jobs of one endpoint, for one task */
+/** @typedef {{id: string, endpoint: string, do: Verb, state: string, matches: number, done: number, failed: number, counted?: boolean, createdAt: string, endedAt: string | null}} Task */
+
+/** The ids of one task. */
+const IDS_MAX = 1000;
+const WITHOUT_EVENTS_MS = 5000;
+/** A task that ended earlier is not shown. */
+const SHOWN_MS = 600000;
+
+/** @param {string} endpoint its id */
+const bulkPath = (endpoint) => `/v2/${encodeURIComponent(endpoint)}/bulk`;
+
+/** What each task does, in words, and the states of the jobs that it is for. */
+export const VERBS = /** @type {Record<Verb, {word: string, done: string, going: string, does: string, text: string, states: string[]}>} */ ({
+  cancel: { word: "Cancel", done: "cancelled", going: "Cancelling", does: "Cancel the jobs", text: "Those that run are stopped. It cannot be undone.", states: ["IN_QUEUE", "IN_PROGRESS"] },
+  retry: { word: "Retry", done: "queued again", going: "Queueing again", does: "Retry the jobs", text: "They get the same input and the same id; their outputs so far are removed.", states: ["FAILED", "TIMED_OUT"] },
+  delete: { word: "Delete", done: "deleted", going: "Deleting", does: "Delete the jobs", text: "Their inputs, outputs and errors are removed. It cannot be undone.", states: ["COMPLETED", "FAILED", "TIMED_OUT", "CANCELLED"] },
+});
+
+/**
+ * All jobs that a list finds, for a task: null if the server has no condition for a token; no part if no job can be in a state for it.
+ * @param {any[]} endpoints
+ * @param {import("./filter.js").Token[]} tokens
+ * @param {string | null} status
+ * @param {Verb} verb
+ * @returns {Part[] | null}
+ */
+export function partsOfAll(endpoints, tokens, status, verb) {
+  if (leftToBrowser(tokens).length > 0) return null;
+  const query = conditions(tokens, status, Date.now());
+  const states = query.get("status")?.split(",");
+  if (states && !states.some((state) => VERBS[verb].states.includes(state))) return [];
+  const filter = /** @type {Record<string, any>} */ ({});
+  for (const [name, value] of query) {
+    if (name.startsWith("input.")) filter.input = { ...filter.input, [name.slice("input.".length)]: value };
+    else if (name === "retried") filter[name] = true;
+    else filter[name] = name.startsWith("min") || name === "version" ? Number(value) : value;
+  }
+  return endpoints.map((endpoint) => ({ endpoint, jobs: { filter } }));
+}
+
+/** The rows that are in a state for a task, by endpoint, in tasks of the size that the server takes. @param {{job: any, endpoint: any}[]} rows @param {Verb} verb @returns {Part[]} */
+export function partsOfRows(rows, verb) {
+  const parts = /** @type {Map<any, string[]>} */ (new Map());
+  for (const { job, endpoint } of rows) {
+    if (VERBS[verb].states.includes(job.status)) parts.set(endpoint, [...(parts.get(endpoint) ?? []), job.id]);
+  }
+  return [...parts].flatMap(([endpoint, ids]) => Array.from({ length: Math.ceil(ids.length / IDS_MAX) }, (_, at) => ({ endpoint, jobs: { ids: ids.slice(at * IDS_MAX, (at + 1) * IDS_MAX) } })));
+}
+
+/** How many jobs tasks would change; `isCounted` is false if there may be more. @param {Verb} verb @param {Part[]} parts @param {AbortSignal} signal @returns {Promise<{number: number, isCounted: boolean}>} */
+export async function countJobs(verb, parts, signal) {
+  const counted = /** @type {Task[]} */ (await Promise.all(parts.map(({ endpoint, jobs }) => api.json("POST", bulkPath(endpoint.id), { body: { do: verb, ...jobs, dryRun: true }, signal }))));
+  return { number: counted.reduce((sum, { matches }) => sum + matches, 0), isCounted: counted.every((task) => task.counted !== false) };
+}
+
+/** Begins a task for each part, one after the other. @param {Verb} verb @param {Part[]} parts */
+export async function startTasks(verb, parts) {
+  for (const { endpoint, jobs } of parts) {
+    await api.json("POST", bulkPath(endpoint.id), { body: { do: verb, ...jobs } });
+    refresh(bulkPath(endpoint.id));
+  }
+}
+
+/** Stops a task that runs; forgets one that has ended. @param {Task} task */
+export async function endTask(task) {
+  await api.json("DELETE", `${bulkPath(task.endpoint)}/${encodeURIComponent(task.id)}`);
+  refresh(bulkPath(task.endpoint));
+}
+
+/** The tasks of endpoints that run or ended lately, newest first. @param {any[]} endpoints @returns {Task[]} */
+export function useTasks(endpoints) {
+  const reads = useReads(endpoints.map(({ id }) => bulkPath(id)), WITHOUT_EVENTS_MS);
+  const tasks = /** @type {Task[]} */ ([...reads.values()].flatMap(({ data }) => data ?? []));
+  const isShown = (/** @type {Task} */ { endedAt }) => endedAt === null || now.value - (moment(endedAt) ?? 0) < SHOWN_MS;
+  return tasks.filter(isShown).sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1));
+}

@@ -1,0 +1,59 @@
+// What a load-balancing endpoint shows in place of jobs: its address, its requests, and the health of its workers.
+import { html } from "../dom.js";
+import { base } from "../router.js";
+import { count, duration, rate } from "../format.js";
+import { may } from "../session.js";
+import { useRead } from "../store.js";
+import { Alert, Card, Gauge, Gauges } from "./card.js";
+import { CodeLine } from "./copy.js";
+
+const READ_MS = 2000;
+const ANSWERS = ["1xx", "2xx", "3xx", "4xx", "5xx", "refused"];
+const HEALTHS = ["healthy", "starting", "initializing", "unhealthy", "draining"];
+
+/** Whether requests of an endpoint are forwarded. @param {any} endpoint @param {any} health */
+export const isForwarded = (endpoint, health) => endpoint?.type === "LB" || Boolean(health?.lb);
+
+/** @param {{endpoint: any, health: any, speed: any, isReadable: boolean}} props */
+export function Forwarded({ endpoint, health, speed, isReadable }) {
+  const lb = health?.lb;
+  const workers = lb && HEALTHS.filter((name) => name !== "healthy" && lb.workers[name] > 0).map((name) => `${count(lb.workers[name])} ${name}`);
+  const note = isReadable && lb ? (workers.length > 0 ? workers.join(", ") : `of at most ${count(endpoint.workersMax)}`) : "";
+  return html`${may.requests(endpoint.id) && html`<${WhyRequestsWait} endpoint=${endpoint} />`}
+    <${Gauges}>
+      <${Gauge} name="Requests" value=${rate(speed?.completed)} unit="a second" note=${`${count(lb && answered(lb.requests))} answered`} />
+      <${Gauge} name="Failed" value=${rate(speed?.failed)} unit="a second" bad=${(speed?.failed ?? 0) > 0} note=${`${count(lb?.requests["5xx"])} with 5xx, ${count(lb?.requests.refused)} refused`} />
+      <${Gauge} name="Outstanding" value=${count(health?.jobs.inProgress)} note="at workers now" />
+      <${Gauge} name="Waiting" value=${count(health?.jobs.inQueue)} note=${`p95 ${atMost(lb?.queueWaitMs.p95)}, of ${count(lb?.queueWaitMs.count)}`} />
+      <${Gauge} name="First byte p50" value=${atMost(lb?.firstByteMs.p50)} note=${`p95 ${atMost(lb?.firstByteMs.p95)}`} />
+      <${Gauge} name="Duration p50" value=${atMost(lb?.durationMs.p50)} note=${`p95 ${atMost(lb?.durationMs.p95)}`} />
+      <${Gauge} name="Healthy workers" value=${count(lb?.workers.healthy)} bad=${(lb?.workers.unhealthy ?? 0) > 0} note=${note} />
+    <//>
+    <${Card} title="Address">
+      <${CodeLine} text=${`${location.origin}${base}/lb/${endpoint.slug ?? endpoint.id}/`} />
+      ${lb && html`<${Answers} requests=${lb.requests} retries=${lb.retries} />`}
+    <//>`;
+}
+
+/** @param {{requests: Record<string, number>, retries: number}} props */
+const Answers = ({ requests, retries }) => html`<dl class="kv">
+  ${ANSWERS.filter((name) => requests[name] > 0).map((name) => html`<dt key=${`${name}-name`}>${name === "refused" ? "Refused by the server" : name}</dt><dd key=${name}>${count(requests[name])}</dd>`)}
+  <dt>Sent again</dt><dd>${count(retries)}</dd>
+</dl>`;
+
+/** Why requests wait, while some do or something blocks them. @param {{endpoint: any}} props */
+function WhyRequestsWait({ endpoint }) {
+  const { data } = useRead(`/v2/${encodeURIComponent(endpoint.id)}/explain`, READ_MS);
+  const cause = data?.cause?.code === "not_waiting" ? data.also[0] : data?.cause;
+  if (!cause) return null;
+  return html`<${Alert} tone=${cause.blocking ? "bad" : "warn"} icon=${cause.blocking ? "warn" : "queued"} title=${cause.title}>
+    <p>${cause.text}</p>
+    ${cause.logTail?.length > 0 && html`<pre tabindex="0">${cause.logTail.join("\n")}</pre>`}
+  <//>`;
+}
+
+/** @param {Record<string, number>} requests */
+const answered = (requests) => ANSWERS.filter((name) => name !== "refused").reduce((sum, name) => sum + requests[name], 0);
+
+/** An upper bound of a time. @param {number | null | undefined} ms */
+const atMost = (ms) => (ms === null || ms === undefined ? "–" : `≤ ${duration(ms)}`);

@@ -1,0 +1,141 @@
+//! Connections to one worker. A connection that is idle serves the next request.
+
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+/// The body of a request to a worker. An error of it closes the connection.
+pub type RequestBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
+
+/// How long a worker may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an idle connection is used again. HTTP servers close idle connections, some after 2 s. A request that is sent
+/// at that moment is lost.
+const IDLE_MAX: Duration = Duration::from_secs(1);
+/// How long an idle connection may take to be ready. One whose worker answered before it had read the whole request is
+/// never ready.
+const READY_MAX: Duration = Duration::from_millis(10);
+/// The largest number of idle connections to one worker.
+const IDLE_LINKS_MAX: usize = 1_024;
+/// The largest head of a response, and the largest piece of a body of one read, in bytes.
+const BUFFER_BYTES_MAX: usize = 128 * 1024;
+/// The largest number of header lines of a response.
+const HEADERS_MAX: usize = 256;
+
+/// A connection to a worker.
+pub struct Link {
+    sender: SendRequest<RequestBody>,
+    /// When the connection last became idle.
+    idle_since: Instant,
+}
+
+impl Link {
+    /// The sender of requests.
+    pub fn sender(&mut self) -> &mut SendRequest<RequestBody> {
+        &mut self.sender
+    }
+}
+
+/// The connections to one worker.
+pub struct Links {
+    address: SocketAddr,
+    /// The idle connections; the one that became idle last is at the end.
+    idle: Mutex<Vec<Link>>,
+}
+
+impl Links {
+    /// The connections to this address, none of them open yet.
+    pub fn to(address: SocketAddr) -> Self {
+        Self { address, idle: Mutex::default() }
+    }
+
+    /// Returns a connection that is ready for a request: an idle one, or else a new one.
+    ///
+    /// # Errors
+    ///
+    /// The worker accepts no connection within 5 s.
+    pub async fn link(&self) -> io::Result<Link> {
+        while let Some(mut link) = self.pop() {
+            if link.sender.is_ready()
+                || timeout(READY_MAX, link.sender.ready()).await.is_ok_and(|it| it.is_ok())
+            {
+                return Ok(link);
+            }
+        }
+        connect(self.address).await
+    }
+
+    /// Returns a new connection.
+    ///
+    /// # Errors
+    ///
+    /// As [`Links::link`].
+    pub async fn fresh(&self) -> io::Result<Link> {
+        connect(self.address).await
+    }
+
+    /// Takes a connection back whose response is complete.
+    pub fn keep_idle(&self, mut link: Link) {
+        if link.sender.is_closed() {
+            return;
+        }
+        link.idle_since = Instant::now();
+        let mut idle = self.idle();
+        if idle.len() < IDLE_LINKS_MAX {
+            idle.push(link);
+        }
+    }
+
+    /// The connection that became idle last, unless it is closed or was idle for too long.
+    fn pop(&self) -> Option<Link> {
+        let now = Instant::now();
+        let mut idle = self.idle();
+        loop {
+            let link = idle.pop()?;
+            if now.duration_since(link.idle_since) > IDLE_MAX {
+                // The others have been idle for even longer.
+                idle.clear();
+                return None;
+            }
+            if !link.sender.is_closed() {
+                return Some(link);
+            }
+        }
+    }
+
+    /// A poisoned list is valid, because every change is one call.
+    fn idle(&self) -> MutexGuard<'_, Vec<Link>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn connect(address: SocketAddr) -> io::Result<Link> {
+    let stream = stream_to(address).await?;
+    let handshake = Builder::new()
+        .max_buf_size(BUFFER_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .handshake::<_, RequestBody>(TokioIo::new(stream));
+    let (sender, connection) = handshake.await.map_err(io::Error::other)?;
+    tokio::spawn(async move {
+        // Requests report its errors.
+        let _ = connection.with_upgrades().await;
+    });
+    Ok(Link { sender, idle_since: Instant::now() })
+}
+
+/// Opens a TCP connection.
+pub(super) async fn stream_to(address: SocketAddr) -> io::Result<TcpStream> {
+    let connected = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
+    let stream = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}

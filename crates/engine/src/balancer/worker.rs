@@ -1,0 +1,61 @@
+//! A worker that serves HTTP, with its open connections.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::HeaderValue;
+use longshore_model::WorkerId;
+
+use super::address::WorkerAddress;
+use super::links::Links;
+
+/// A worker that serves HTTP.
+pub struct BalancedServer {
+    id: WorkerId,
+    address: WorkerAddress,
+    /// The value of `Host` in its requests.
+    host: HeaderValue,
+    links: Links,
+    last_check: Mutex<Arc<str>>,
+}
+
+impl BalancedServer {
+    pub(super) fn new(id: WorkerId, address: WorkerAddress) -> Self {
+        let host = HeaderValue::try_from(address.requests.to_string());
+        Self {
+            id,
+            address,
+            host: host.unwrap_or_else(|_| HeaderValue::from_static("worker")),
+            links: Links::to(address.requests),
+            last_check: Mutex::new("no check yet".into()),
+        }
+    }
+
+    /// The id of the worker.
+    pub fn id(&self) -> &WorkerId {
+        &self.id
+    }
+
+    /// The value of `Host` for its requests: its address and port.
+    pub fn host(&self) -> &HeaderValue {
+        &self.host
+    }
+
+    /// The connections to it.
+    pub fn links(&self) -> &Links {
+        &self.links
+    }
+
+    pub(super) fn health_address(&self) -> SocketAddr {
+        self.address.health
+    }
+
+    /// The result of the last health check, or of a request that could not reach the worker.
+    pub(super) fn last_check(&self) -> Arc<str> {
+        self.last_check.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn note_check(&self, result: &str) {
+        *self.last_check.lock().unwrap_or_else(PoisonError::into_inner) = result.into();
+    }
+}

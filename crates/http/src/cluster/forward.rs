@@ -1,0 +1,360 @@
+//! Passes a request on to the owner, and again to the next owner where that is safe.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse as _, Response};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use longshore_engine::{Link, Links, RequestBody};
+use longshore_model::{JobId, Node};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep};
+
+use super::classify::{Class, Repeat};
+use super::peer_body::{PeerBody, Source};
+use super::peer_head::{NOT_OWNER, PEER, PeerHead};
+use super::{Cluster, probe};
+use crate::gate::peer::{self, Peer};
+use crate::lb::request_head::remove_hop_by_hop;
+use crate::services::node_status::Passed;
+use crate::wire::api_error::ApiError;
+use crate::wire::body;
+use crate::{Edge, Surface, openai, workers};
+
+/// How many owners a request may lose.
+const LOSSES_MAX: u32 = 5;
+/// The pause before another attempt, in ms: random between these two.
+const PAUSE_MS: (u64, u64) = (20, 200);
+/// How often a request looks for an owner that it has not been told of.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The largest body that is kept for any request, in bytes.
+const SMALL_BODY_BYTES: u64 = 64 * 1024;
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+
+/// A request that is passed on.
+struct Passage {
+    head: Parts,
+    source: Source,
+    /// The share of the kept body in the budget.
+    _permit: Option<OwnedSemaphorePermit>,
+    class: Class,
+    surface: Surface,
+    job: Option<JobId>,
+    /// Whether it may be sent again after an owner was lost with it.
+    may_repeat: bool,
+    /// The client's side of an upgrade; `None` if the client asks for none.
+    on_upgrade: Option<OnUpgrade>,
+}
+
+/// The node that has to answer.
+enum Answerer {
+    /// This node, with its own routes.
+    Own(Edge),
+    Owner(Node),
+}
+
+/// What became of one attempt.
+enum Attempt {
+    Answered(Box<http::Response<Incoming>>, Link, Arc<Links>),
+    /// The node changed nothing: it could not be reached, or is not the owner.
+    Unsent,
+    /// It is not known what the node did.
+    Lost,
+}
+
+impl Cluster {
+    /// Passes a request on to the owner. Must be called in the task of its connection.
+    pub(super) async fn pass_on(&self, class: Class, surface: Surface, request: Request) -> Response {
+        let keeps = workers::asks_to_keep(request.headers());
+        let is_openai = openai::is_address(request.uri().path());
+        let response = match self.prepare(class, surface, request).await {
+            Ok(passage) if class.is_poll() => tokio::select! {
+                response = self.passed(passage) => response,
+                // A job that is handed out at this moment comes back: its delivery is not confirmed.
+                () = self.stopping() => Ok(StatusCode::NO_CONTENT.into_response()),
+            },
+            Ok(passage) => self.passed(passage).await,
+            Err(error) => Err(error),
+        };
+        let response = response.unwrap_or_else(|error| {
+            let response = error.into_response();
+            if is_openai { openai::reshape(response) } else { response }
+        });
+        if class.closes { workers::closing_unless(keeps, response) } else { response }
+    }
+
+    /// Reads the body if a repetition may need it, and chooses the id of the job.
+    async fn prepare(
+        &self,
+        class: Class,
+        surface: Surface,
+        mut request: Request,
+    ) -> Result<Passage, ApiError> {
+        let is_upgrade = request.headers().contains_key(UPGRADE);
+        let on_upgrade = is_upgrade.then(|| hyper::upgrade::on(&mut request));
+        let (mut head, body) = request.into_parts();
+        let job = match class.repeat {
+            Repeat::Submit { sync } => mint_job(sync),
+            _ => None,
+        };
+        let may_repeat = class.repeat == Repeat::Always || job.is_some();
+        // A small one is kept for every request, for an attempt that reached no owner.
+        let is_small = body.size_hint().upper().is_some_and(|bytes| bytes <= SMALL_BODY_BYTES);
+        let is_kept = may_repeat || is_small;
+        let (source, permit) = if is_kept {
+            let budget = self.shared.budget.for_reports();
+            let bytes_max = class.body_bytes_max.max(SMALL_BODY_BYTES as usize);
+            let read = body::read(body, bytes_max, &budget).await?;
+            (Source::Kept(read.bytes), Some(read.permit))
+        } else {
+            (Source::passing(body), None)
+        };
+        if class.hands_over {
+            peer::hands_over();
+        }
+        clean(&mut head, is_upgrade, is_kept);
+        Ok(Passage { head, source, _permit: permit, class, surface, job, may_repeat, on_upgrade })
+    }
+
+    async fn passed(&self, passage: Passage) -> Result<Response, ApiError> {
+        let counts = &self.shared.status;
+        let mut deadline = Instant::now() + passage.class.patience;
+        let mut losses = 0;
+        loop {
+            let Some(answerer) = self.answerer(passage.surface, deadline).await else {
+                counts.count(Passed::Ownerless);
+                let text = "no node owns the shards: the owner is gone, and none has taken over yet; the request changed nothing";
+                return Err(ApiError::unavailable("no_owner", text));
+            };
+            let owner = match answerer {
+                Answerer::Own(routes) => return self.answer_here(&routes, passage).await,
+                Answerer::Owner(owner) => owner,
+            };
+            let Some(request) = passage.request(&owner, &self.shared.secret) else {
+                counts.count(Passed::Ownerless);
+                let text =
+                    "the owner of the shards changed while the request was sent; the request changed nothing";
+                return Err(ApiError::unavailable("no_owner", text));
+            };
+            match self.attempt(&owner, request).await {
+                Attempt::Answered(response, link, links) => {
+                    counts.count(Passed::Answered);
+                    return Ok(self.response(*response, (link, links), owner.id, passage.on_upgrade));
+                }
+                Attempt::Unsent => {}
+                Attempt::Lost if passage.may_repeat && losses < LOSSES_MAX => {
+                    losses += 1;
+                    counts.count(Passed::Repeated);
+                    deadline = Instant::now() + passage.class.patience;
+                }
+                Attempt::Lost => {
+                    counts.count(Passed::Unknown);
+                    return Err(interrupted());
+                }
+            }
+            sleep(pause()).await;
+        }
+    }
+
+    /// Waits until this node stops.
+    async fn stopping(&self) {
+        // The sender lives as long as this value.
+        let _ = self.shared.is_stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
+    }
+
+    /// This node has taken over while the request waited.
+    async fn answer_here(&self, routes: &Edge, passage: Passage) -> Result<Response, ApiError> {
+        let Some(body) = passage.source.body() else {
+            let text = "this node has taken over while the request was sent; the request changed nothing";
+            return Err(ApiError::unavailable("no_owner", text));
+        };
+        let current = Peer::current();
+        if let Some(client) = current {
+            peer::set_client(client, passage.job);
+        }
+        let request = Request::from_parts(passage.head, Body::new(body));
+        let answered = self.within_lease(routes, request).await;
+        if let Some(client) = current {
+            peer::set_client(client, None);
+        }
+        answered.map_err(|_| {
+            ApiError::unavailable("no_owner", "this node has lost its lease; the request changed nothing")
+        })
+    }
+
+    /// Waits for an owner.
+    async fn answerer(&self, surface: Surface, deadline: Instant) -> Option<Answerer> {
+        loop {
+            if let Some(routes) = self.routes(surface) {
+                return Some(Answerer::Own(routes));
+            }
+            if let Some(owner) = self.owner().filter(|owner| owner.id != self.id()) {
+                return (Instant::now() < deadline).then_some(Answerer::Owner(owner));
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            sleep(LOOK_INTERVAL).await;
+        }
+    }
+
+    async fn attempt(&self, owner: &Node, request: http::Request<RequestBody>) -> Attempt {
+        let Some(links) = self.links(owner).await else { return Attempt::Unsent };
+        let mut link = tokio::select! {
+            link = links.link() => match link {
+                Ok(link) => link,
+                Err(_) => return Attempt::Unsent,
+            },
+            () = self.superseded(owner.id) => return Attempt::Unsent,
+        };
+        let sent = tokio::select! {
+            sent = link.sender().try_send_request(request) => sent,
+            () = self.superseded(owner.id) => return Attempt::Lost,
+        };
+        match sent {
+            Ok(response) if response.headers().contains_key(NOT_OWNER) => Attempt::Unsent,
+            Ok(response) => Attempt::Answered(Box::new(response), link, links),
+            Err(mut error) => {
+                if error.take_message().is_some() {
+                    return Attempt::Unsent;
+                }
+                tracing::debug!(error = %error.error(), owner = %owner.name, "the owner was lost while it answered");
+                Attempt::Lost
+            }
+        }
+    }
+
+    /// The connections to the owner.
+    async fn links(&self, owner: &Node) -> Option<Arc<Links>> {
+        let known = || self.shared.links.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, links)) = known().as_ref().filter(|(id, _)| *id == owner.id) {
+            return Some(Arc::clone(links));
+        }
+        let links = Arc::new(Links::to(probe::resolved(&owner.address).await?));
+        *known() = Some((owner.id, Arc::clone(&links)));
+        Some(links)
+    }
+
+    /// Waits until another node owns the shards.
+    fn superseded(&self, owner: i32) -> impl Future<Output = ()> + Send + use<> {
+        let mut nodes = self.membership().nodes();
+        async move {
+            let is_other = nodes.wait_for(|nodes| nodes.owner.as_ref().is_some_and(|now| now.id != owner));
+            if is_other.await.is_err() {
+                // The membership has ended with the server.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// The owner's response, for the client.
+    fn response(
+        &self,
+        mut response: http::Response<Incoming>,
+        (link, links): (Link, Arc<Links>),
+        owner: i32,
+        on_upgrade: Option<OnUpgrade>,
+    ) -> Response {
+        let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        let upgraded = is_switch.then(|| hyper::upgrade::on(&mut response));
+        let (mut parts, body) = response.into_parts();
+        parts.version = Version::HTTP_11;
+        if let (Some(owner), Some(client)) = (upgraded, on_upgrade) {
+            tunnel(client, owner);
+            return Response::from_parts(parts, Body::empty());
+        }
+        for name in [CONNECTION, KEEP_ALIVE, TRANSFER_ENCODING, UPGRADE] {
+            parts.headers.remove(name);
+        }
+        let body = PeerBody::new(body, link, links, self.superseded(owner));
+        Response::from_parts(parts, Body::new(body))
+    }
+}
+
+impl Passage {
+    /// The request for an attempt; `None` if its body was read before.
+    fn request(&self, owner: &Node, secret: &super::PeerSecret) -> Option<http::Request<RequestBody>> {
+        let head = PeerHead::of_client(owner.id, self.surface, self.job);
+        let mut request = http::Request::new(self.source.body()?);
+        *request.method_mut() = self.head.method.clone();
+        *request.uri_mut() = self.head.uri.clone();
+        *request.headers_mut() = self.head.headers.clone();
+        let value = head.value(secret, &self.head.method, &self.head.uri)?;
+        request.headers_mut().insert(PEER, value);
+        Some(request)
+    }
+}
+
+/// Removes what concerns the client's connection.
+fn clean(head: &mut Parts, is_upgrade: bool, is_kept: bool) {
+    let headers: &mut HeaderMap = &mut head.headers;
+    let upgrade = headers.get(UPGRADE).cloned().filter(|_| is_upgrade);
+    let authority = head.uri.authority().and_then(|it| HeaderValue::try_from(it.as_str()).ok());
+    remove_hop_by_hop(headers);
+    headers.remove(EXPECT);
+    if headers.remove(TRANSFER_ENCODING).is_some() || is_kept {
+        headers.remove(CONTENT_LENGTH);
+    }
+    // The owner keeps its connection to this node, even if the client asks for a close.
+    headers.insert(CONNECTION, HeaderValue::from_static("keep-alive"));
+    if let Some(upgrade) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, upgrade);
+    }
+    if let Some(authority) = authority {
+        headers.insert(HOST, authority);
+    }
+    if !headers.contains_key(HOST) {
+        // A client of HTTP/1.0 may send none, and HTTP/1.1 needs one.
+        headers.insert(HOST, HeaderValue::from_static("longshore"));
+    }
+    head.uri = head.uri.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from);
+    head.version = Version::HTTP_11;
+}
+
+/// Passes bytes between a client and the owner after both have left HTTP.
+fn tunnel(client: OnUpgrade, owner: OnUpgrade) {
+    peer::set_tunnel(Box::pin(async move {
+        let (Ok(client), Ok(owner)) = tokio::join!(client, owner) else { return };
+        let (mut client, mut owner) = (TokioIo::new(client), TokioIo::new(owner));
+        // The owner ends a tunnel that is silent for too long.
+        let _ = tokio::io::copy_bidirectional(&mut client, &mut owner).await;
+    }));
+}
+
+/// An id for the job of a submit, larger than those before it on this node; `None` if the system has no random numbers.
+fn mint_job(sync: bool) -> Option<JobId> {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let mut random = [0; 8];
+    SystemRandom::new().fill(&mut random).ok()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64) << 12;
+    let next = |last: u64| now.max(last + 1);
+    let (Ok(last) | Err(last)) =
+        LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
+    Some(JobId::mint_at(next(last), u64::from_le_bytes(random), sync))
+}
+
+fn pause() -> Duration {
+    let (least, most) = PAUSE_MS;
+    Duration::from_millis(least + RandomState::new().hash_one(0) % (most - least))
+}
+
+/// The owner was lost with a request that may not be sent again.
+fn interrupted() -> ApiError {
+    let text = "the node that owned the shards was lost before it answered; it is not known whether the request took effect: \
+        read the state, then repeat it";
+    ApiError::unavailable("not_known", text)
+}

@@ -1,0 +1,50 @@
+//! Asks at a node's address whether its process is still there.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::header::HOST;
+use http::{HeaderValue, Request};
+use http_body_util::{BodyExt as _, Empty};
+use longshore_engine::Links;
+use longshore_model::Node;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+
+/// The path at which a node says its id to the other nodes.
+pub(super) const PATH: &str = "/internal/1/node";
+/// How long a node may take to answer. A process that stands still accepts connections and does not answer.
+const ANSWER_MAX: Duration = Duration::from_millis(500);
+
+/// Whether the process of a node has ended: its address refuses connections, or another start of a node answers there. `false` if
+/// nothing answers in time: then the process, or the way to it, may only stand still.
+pub async fn is_gone(node: &Node) -> bool {
+    timeout(ANSWER_MAX, ask(node)).await.unwrap_or(false)
+}
+
+async fn ask(node: &Node) -> bool {
+    let Some(address) = resolved(&node.address).await else { return false };
+    match TcpStream::connect(address).await {
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => return true,
+        Err(_) => return false,
+        Ok(_) => {}
+    }
+    id_at(address, &node.address).await.is_some_and(|id| id != node.id)
+}
+
+/// The id of the node that answers at the address.
+async fn id_at(address: SocketAddr, host: &str) -> Option<i32> {
+    let mut link = Links::to(address).fresh().await.ok()?;
+    let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
+    let mut request = Request::new(body);
+    *request.uri_mut() = PATH.parse().ok()?;
+    request.headers_mut().insert(HOST, HeaderValue::try_from(host).ok()?);
+    let response = link.sender().send_request(request).await.ok()?;
+    let text = response.into_body().collect().await.ok()?.to_bytes();
+    std::str::from_utf8(&text).ok()?.strip_prefix("longshore node ")?.trim().parse().ok()
+}
+
+/// The address of a host and port; the first one that the system knows.
+pub(super) async fn resolved(address: &str) -> Option<SocketAddr> {
+    lookup_host(address).await.ok()?.next()
+}

@@ -1,0 +1,71 @@
+//! Who may send requests to a load-balancing endpoint, and how many.
+
+use axum::extract::Request;
+use http::header::{ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, ORIGIN};
+use http::{HeaderMap, HeaderValue, Method};
+use longshore_engine::EndpointHandle;
+use longshore_model::Permission;
+
+use super::error::LbError;
+use super::route::Target;
+use super::websocket;
+use crate::HttpState;
+use crate::gate::auth;
+use crate::gate::client;
+use crate::gate::rate_limits::{LimitedRoute, RequestPermit};
+
+/// A request that may be forwarded.
+pub(super) struct Admitted {
+    pub(super) endpoint: EndpointHandle,
+    /// Counts the request until it has ended; `None` for a request without a key.
+    pub(super) permit: Option<RequestPermit>,
+}
+
+/// Checks the key and the rate of a request. Cookies are no key here: every page may send them.
+///
+/// # Errors
+///
+/// - 401 without a permitting key, also for an endpoint that does not exist.
+/// - 404 if the endpoint does not exist.
+/// - 429 over a limit.
+pub(super) fn check(state: &HttpState, target: &Target, request: &Request) -> Result<Admitted, LbError> {
+    let found = state.engine().endpoint(&target.endpoint);
+    if let Some(endpoint) = found {
+        let is_public = endpoint.record().balances().is_some_and(|lb| lb.public);
+        if is_public || (is_preflight(request) && endpoint.balancer().is_some()) {
+            let address = client::address(state, request.headers());
+            let address = address.map(|client| client.address.to_string());
+            state.limiter().admit_address(address.as_deref().unwrap_or("unknown"), LimitedRoute::Lb)?;
+            return Ok(Admitted { endpoint, permit: None });
+        }
+    }
+    let credentials = credentials(request.headers());
+    let (caller, endpoint) =
+        auth::authorize_endpoint(state, &credentials, Permission::WriteJobs, &target.endpoint)?;
+    let permit = caller.admit(state, &endpoint, LimitedRoute::Lb)?;
+    Ok(Admitted { endpoint, permit: Some(permit) })
+}
+
+/// Whether a browser asks whether a page may send a request. Browsers send no key with it.
+fn is_preflight(request: &Request) -> bool {
+    let headers = request.headers();
+    request.method() == Method::OPTIONS
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The headers with the key of a request: `Authorization`, or else the key among the protocols of a WebSocket, because
+/// pages cannot send other headers with one. The client's address is found by the headers of proxies.
+fn credentials(headers: &HeaderMap) -> HeaderMap {
+    let mut credentials = HeaderMap::with_capacity(2);
+    let key = headers.get(AUTHORIZATION).cloned();
+    let key = key.or_else(|| HeaderValue::try_from(websocket::key(headers)?).ok());
+    if let Some(mut key) = key {
+        key.set_sensitive(true);
+        credentials.insert(AUTHORIZATION, key);
+    }
+    for forwarded in headers.get_all("x-forwarded-for") {
+        credentials.append("x-forwarded-for", forwarded.clone());
+    }
+    credentials
+}

@@ -1,0 +1,269 @@
+//! Sends a request to a worker, and again only where that is safe.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use http::header::{CONTENT_LENGTH, HOST};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, StatusCode, Uri, Version};
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use longshore_engine::{Balancer, BalancerOutcome, Link, RequestBody, RequestSlot, may_send_again};
+use longshore_model::LbSettings;
+use tokio::time::Instant;
+
+use super::error::LbError;
+use super::request_head::Context;
+use super::streamed::{Progress, StreamedBody};
+use super::trace::RequestTrace;
+use super::{MadeByWorker, refused, response_head, tunnel, websocket};
+use crate::gate::rate_limits::RequestPermit;
+
+/// The pause before the only worker is tried again.
+const SAME_WORKER_PAUSE: Duration = Duration::from_millis(100);
+
+/// A request in flight, with what decides how it is forwarded.
+pub(super) struct Forwarding {
+    pub(super) balancer: Arc<Balancer>,
+    pub(super) settings: LbSettings,
+    /// Counts the request until it has ended.
+    pub(super) permit: Option<RequestPermit>,
+    pub(super) is_sandboxed: bool,
+    /// What the client's path had before the worker's path.
+    pub(super) prefix: Option<String>,
+    /// The place of the request in its trace; `None` if the server sends no traces.
+    pub(super) trace: Option<RequestTrace>,
+}
+
+/// A request as workers get it, all but its `Host`.
+struct Prepared {
+    /// `None` while it is being sent.
+    request: Option<http::Request<RequestBody>>,
+    /// The progress of the body; `None` without a body.
+    progress: Option<Arc<Progress>>,
+    /// The client's side of an upgrade; `None` if the client asks for none.
+    on_upgrade: Option<OnUpgrade>,
+    /// Whether the client offered the server's protocol for a WebSocket.
+    offered: bool,
+}
+
+/// A response of a worker, with the connection that it comes over.
+struct Answer {
+    response: http::Response<Incoming>,
+    link: Link,
+    slot: RequestSlot,
+    /// When the worker was chosen.
+    began: Instant,
+}
+
+/// A request that a repetition may send: the head, for a method that changes nothing and has no body.
+struct Repeatable {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+/// The result of sending a request over one connection.
+enum Sent {
+    Answered(Box<http::Response<Incoming>>),
+    /// Nothing of the request was sent.
+    Unsent(Box<http::Request<RequestBody>>),
+    Lost(LbError),
+}
+
+impl Forwarding {
+    /// Answers the request with the response of a worker.
+    pub(super) async fn run(mut self, context: Context, path: PathAndQuery, request: Request) -> Response {
+        let balancer = Arc::clone(&self.balancer);
+        let trace = self.trace.take();
+        let mut prepared = Prepared::of(context, &self.settings, path, request);
+        if let (Some(trace), Some(request)) = (&trace, &mut prepared.request) {
+            trace.mark(request.headers_mut());
+        }
+        match self.answer(&mut prepared).await {
+            Err(error) => {
+                let response = refused(&balancer, error);
+                if let Some(trace) = trace {
+                    trace.end(response.status(), None);
+                }
+                response
+            }
+            Ok(answer) => {
+                if let Some(trace) = trace {
+                    trace.end(answer.response.status(), Some(answer.slot.worker().id()));
+                }
+                balancer.metrics().count(BalancerOutcome::Answered(answer.response.status()));
+                balancer.metrics().first_byte_ms.record(answer.began.elapsed().as_millis() as u64);
+                self.respond(answer, prepared)
+            }
+        }
+    }
+
+    /// Waits for a worker and sends the request.
+    async fn answer(&self, prepared: &mut Prepared) -> Result<Answer, LbError> {
+        let Prepared { request, progress, .. } = prepared;
+        let progress = progress.as_deref();
+        let repeatable = request.as_ref().filter(|_| progress.is_none()).and_then(Repeatable::of);
+        let declared = request.as_ref().and_then(|request| declared_length(request.headers()));
+        let mut slot = self.balancer.admit(declared).await.map_err(LbError::NotAdmitted)?;
+        let mut needs_fresh = false;
+        let mut retries = 0;
+        loop {
+            let began = Instant::now();
+            let linked = if needs_fresh {
+                slot.worker().links().fresh().await
+            } else {
+                slot.worker().links().link().await
+            };
+            let mut link = match linked {
+                Ok(link) => link,
+                Err(error) => {
+                    self.balancer.unreachable(&slot, &format!("connect: {error}"));
+                    if !may_send_again(retries, false, repeatable.is_some()) {
+                        return Err(LbError::Unreachable);
+                    }
+                    retries += 1;
+                    self.balancer.metrics().retried();
+                    slot = self.another(slot, declared).await?;
+                    continue;
+                }
+            };
+            let Some(sending) = request.take() else { return Err(LbError::Closed) };
+            match self.send(&mut link, &slot, sending, progress).await {
+                Sent::Answered(response) => {
+                    return Ok(Answer { response: *response, link, slot, began });
+                }
+                Sent::Unsent(unsent) if may_send_again(retries, false, repeatable.is_some()) => {
+                    *request = Some(*unsent);
+                }
+                Sent::Lost(LbError::Closed) if may_send_again(retries, true, repeatable.is_some()) => {
+                    *request = repeatable.as_ref().map(Repeatable::again);
+                }
+                Sent::Unsent(_) => return Err(LbError::Closed),
+                Sent::Lost(error) => return Err(error),
+            }
+            // An idle connection that its worker had closed: a new one says whether the worker is there.
+            needs_fresh = true;
+            retries += 1;
+            self.balancer.metrics().retried();
+            if !self.balancer.is_serving(&slot) {
+                slot = self.another(slot, declared).await?;
+                needs_fresh = false;
+            }
+        }
+    }
+
+    /// Another worker than the one that could not be reached, or that one again if there is no other.
+    async fn another(&self, tried: RequestSlot, declared: Option<u64>) -> Result<RequestSlot, LbError> {
+        if let Some(other) = self.balancer.another(&tried) {
+            return Ok(other);
+        }
+        drop(tried);
+        tokio::time::sleep(SAME_WORKER_PAUSE).await;
+        self.balancer.admit(declared).await.map_err(LbError::NotAdmitted)
+    }
+
+    async fn send(
+        &self,
+        link: &mut Link,
+        slot: &RequestSlot,
+        mut request: http::Request<RequestBody>,
+        progress: Option<&Progress>,
+    ) -> Sent {
+        request.headers_mut().insert(HOST, slot.worker().host().clone());
+        let limit = Duration::from_millis(self.settings.request_timeout_ms);
+        let sending = link.sender().try_send_request(request);
+        let answered = match progress {
+            None => tokio::time::timeout(limit, sending).await.ok(),
+            Some(progress) => progress.limit(limit, sending).await,
+        };
+        match answered {
+            None => Sent::Lost(LbError::TimedOut),
+            Some(Ok(response)) => Sent::Answered(Box::new(response)),
+            Some(Err(mut error)) => match error.take_message() {
+                Some(request) => Sent::Unsent(Box::new(request)),
+                None if error.error().is_parse() => Sent::Lost(LbError::BadAnswer),
+                None => Sent::Lost(LbError::Closed),
+            },
+        }
+    }
+
+    /// The response for the client.
+    fn respond(self, answer: Answer, prepared: Prepared) -> Response {
+        let Prepared { on_upgrade, offered, .. } = prepared;
+        let Answer { mut response, link, slot, began } = answer;
+        let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        let upgraded = is_switch.then(|| hyper::upgrade::on(&mut response));
+        let host = slot.worker().host();
+        response_head::rewrite(response.headers_mut(), self.prefix.as_deref(), host, self.is_sandboxed);
+        *response.version_mut() = Version::HTTP_11;
+        response.extensions_mut().insert(MadeByWorker);
+        let (mut parts, body) = response.into_parts();
+        if let Some(worker) = upgraded {
+            // Without a request for it, a worker may not leave HTTP.
+            let Some(client) = on_upgrade else { return refused(&self.balancer, LbError::BadAnswer) };
+            if offered {
+                websocket::choose_protocol(&mut parts.headers);
+            }
+            tunnel::mark(&mut parts.headers);
+            tunnel::start(client, worker, self.settings.idle_timeout_ms, (slot, self.permit));
+            return Response::from_parts(parts, Body::empty());
+        }
+        let idle_max = Some(self.settings.idle_timeout_ms).filter(|ms| *ms > 0).map(Duration::from_millis);
+        let body = StreamedBody::new(body, link, slot, idle_max, began, self.permit);
+        Response::from_parts(parts, Body::new(body))
+    }
+}
+
+impl Prepared {
+    fn of(context: Context, settings: &LbSettings, path: PathAndQuery, mut request: Request) -> Self {
+        let on_upgrade = context.is_websocket.then(|| hyper::upgrade::on(&mut request));
+        let (parts, body) = request.into_parts();
+        let mut headers = parts.headers;
+        let offered = context.apply(&mut headers, settings.pass_authorization);
+        let progress = (!body.is_end_stream()).then(|| Arc::new(Progress::default()));
+        let body = match &progress {
+            None => empty(),
+            Some(progress) => progress.watch(body),
+        };
+        let mut out = http::Request::new(body);
+        *out.method_mut() = parts.method;
+        *out.uri_mut() = Uri::from(path);
+        *out.headers_mut() = headers;
+        *out.version_mut() = Version::HTTP_11;
+        Self { request: Some(out), progress, on_upgrade, offered }
+    }
+}
+
+fn empty() -> RequestBody {
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
+}
+
+impl Repeatable {
+    /// `None` for a request that may change something.
+    fn of(request: &http::Request<RequestBody>) -> Option<Self> {
+        let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        is_safe.then(|| Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            headers: request.headers().clone(),
+        })
+    }
+
+    fn again(&self) -> http::Request<RequestBody> {
+        let mut request = http::Request::new(empty());
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

@@ -1,0 +1,146 @@
+//! The head of a request as its worker gets it.
+
+use axum::extract::Request;
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, FORWARDED, HOST, PROXY_AUTHORIZATION, TE,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::cookies;
+use super::route::Target;
+use super::websocket;
+use crate::HttpState;
+use crate::gate::client;
+use crate::gate::peer::Peer;
+use crate::wire::request_id::{REQUEST_ID, RequestId};
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+
+/// Headers that concern one connection, beside those that `Connection` names.
+const HOP_BY_HOP: [HeaderName; 6] =
+    [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, PROXY_AUTHORIZATION, TE, UPGRADE];
+
+/// What the connection of a request says about it.
+pub(super) struct Context {
+    /// The value of `X-Forwarded-For`.
+    forwarded_for: Option<HeaderValue>,
+    /// The value of `X-Forwarded-Proto`.
+    proto: HeaderValue,
+    /// The value of `X-Forwarded-Host`; `None` without a `Host`.
+    host: Option<HeaderValue>,
+    /// The value of `X-Forwarded-Prefix`; `None` if the host names the endpoint.
+    prefix: Option<HeaderValue>,
+    /// The value of `X-Request-Id`.
+    id: HeaderValue,
+    /// Whether the client asks for a WebSocket.
+    pub(super) is_websocket: bool,
+}
+
+impl Context {
+    /// The context of a request. Must be called in the task of its connection.
+    pub(super) fn of(state: &HttpState, target: &Target, request: &Request, id: &RequestId) -> Self {
+        let headers = request.headers();
+        let is_trusted = client::is_behind_proxy(state);
+        let sent = |name: &HeaderName| headers.get(name).filter(|_| is_trusted).cloned();
+        let address = Peer::current().map(|peer| peer.caller.address.to_string());
+        let chain = is_trusted.then(|| headers.get_all(FORWARDED_FOR).into_iter());
+        let chain = chain.into_iter().flatten().filter_map(|value| value.to_str().ok()).map(str::to_owned);
+        let hops: Vec<String> = chain.chain(address).collect();
+        let scheme = if client::is_tls(state, headers) { "https" } else { "http" };
+        let authority = request.uri().authority().and_then(|it| HeaderValue::try_from(it.as_str()).ok());
+        let prefix = target.full_prefix(state).map(|own| {
+            let before = sent(&FORWARDED_PREFIX).and_then(|it| it.to_str().ok().map(str::to_owned));
+            format!("{}{own}", before.unwrap_or_default().trim_end_matches('/'))
+        });
+        Self {
+            forwarded_for: HeaderValue::try_from(hops.join(", ")).ok().filter(|value| !value.is_empty()),
+            proto: sent(&FORWARDED_PROTO).unwrap_or(HeaderValue::from_static(scheme)),
+            host: sent(&FORWARDED_HOST).or(authority).or_else(|| headers.get(HOST).cloned()),
+            prefix: prefix.and_then(|prefix| HeaderValue::try_from(prefix).ok()),
+            id: id.header(),
+            is_websocket: websocket::is_asked(request.method(), request.version(), headers),
+        }
+    }
+
+    /// Makes the headers of a request those that its worker gets, all but `Host`. Returns whether the client offered the
+    /// protocol of the server for a WebSocket.
+    pub(super) fn apply(self, headers: &mut HeaderMap, pass_authorization: bool) -> bool {
+        let takes_trailers = websocket::lists(headers, &TE, "trailers");
+        remove_hop_by_hop(headers);
+        // The server has answered it, or does so when it reads the body.
+        headers.remove(EXPECT);
+        if headers.remove(TRANSFER_ENCODING).is_some() {
+            headers.remove(CONTENT_LENGTH);
+        }
+        if takes_trailers {
+            headers.insert(TE, HeaderValue::from_static("trailers"));
+        }
+        if !pass_authorization {
+            headers.remove(AUTHORIZATION);
+        }
+        cookies::remove_own(headers);
+        let offered = websocket::remove_key(headers);
+        remove_own(headers);
+        headers.remove(FORWARDED);
+        let set = [
+            (FORWARDED_FOR, self.forwarded_for),
+            (FORWARDED_PROTO, Some(self.proto)),
+            (FORWARDED_HOST, self.host),
+            (FORWARDED_PREFIX, self.prefix),
+            (REQUEST_ID, Some(self.id)),
+        ];
+        for (name, value) in set {
+            match value {
+                Some(value) => drop(headers.insert(name, value)),
+                None => drop(headers.remove(name)),
+            }
+        }
+        if self.is_websocket {
+            headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        }
+        offered
+    }
+}
+
+/// Removes the headers that concern one connection.
+pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    if let Some(first) = headers.get(CONNECTION) {
+        // Nearly always one word that names no header.
+        if !matches!(first.as_bytes(), b"keep-alive" | b"close" | b"Upgrade" | b"upgrade") {
+            for name in named_by_connection(headers) {
+                headers.remove(name);
+            }
+        }
+        for name in HOP_BY_HOP {
+            headers.remove(name);
+        }
+    } else {
+        for name in HOP_BY_HOP {
+            if headers.contains_key(&name) {
+                headers.remove(name);
+            }
+        }
+    }
+}
+
+fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    let lines = headers.get_all(CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
+    let names = lines.flat_map(|line| line.split(','));
+    names.filter_map(|name| HeaderName::try_from(name.trim()).ok()).collect()
+}
+
+/// Removes the headers with the names of this server: `X-Longshore-…`.
+pub(super) fn remove_own(headers: &mut HeaderMap) {
+    let is_own = |name: &HeaderName| name.as_str().starts_with("x-longshore-");
+    let own: Vec<HeaderName> = headers.keys().filter(|name| is_own(name)).cloned().collect();
+    for name in own {
+        headers.remove(name);
+    }
+}

@@ -1,0 +1,81 @@
+//! The head of a worker's response as the client gets it.
+
+use http::header::{CONTENT_SECURITY_POLICY, LOCATION, PROXY_AUTHENTICATE, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::cookies;
+use super::request_head::{remove_hop_by_hop, remove_own};
+
+/// What a page of a worker may do that has the origin of the console: nothing with that origin.
+const SANDBOX: HeaderValue =
+    HeaderValue::from_static("sandbox allow-scripts allow-forms allow-popups allow-downloads");
+const SERVICE_WORKER_ALLOWED: HeaderName = HeaderName::from_static("service-worker-allowed");
+const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
+
+/// Makes the headers of a response those that the client gets. `prefix` is what the client's path had before the worker's;
+/// `host` is the worker's own address.
+pub(super) fn rewrite(headers: &mut HeaderMap, prefix: Option<&str>, host: &HeaderValue, is_sandboxed: bool) {
+    remove_hop_by_hop(headers);
+    headers.remove(TRANSFER_ENCODING);
+    headers.remove(PROXY_AUTHENTICATE);
+    remove_own(headers);
+    relocate(headers, prefix.unwrap_or_default(), host);
+    if let Some(prefix) = prefix {
+        cookies::confine(headers, prefix);
+    }
+    if is_sandboxed {
+        headers.remove(SERVICE_WORKER_ALLOWED);
+        headers.remove(CLEAR_SITE_DATA);
+        headers.append(CONTENT_SECURITY_POLICY, SANDBOX);
+    }
+}
+
+/// Makes a redirect to the worker's own address one to its address for clients. A worker that does not know its prefix
+/// redirects to a path without it.
+fn relocate(headers: &mut HeaderMap, prefix: &str, host: &HeaderValue) {
+    let Some(location) = headers.get(LOCATION).and_then(|value| value.to_str().ok()) else { return };
+    let host = host.to_str().unwrap_or_default();
+    let own = ["http://", "https://", "//"]
+        .iter()
+        .find_map(|scheme| location.strip_prefix(scheme)?.strip_prefix(host));
+    let path = match own {
+        Some("") => "/",
+        Some(rest) if rest.starts_with(['/', '?', '#']) => rest,
+        None if location.starts_with('/') && !location.starts_with("//") => location,
+        Some(_) | None => return,
+    };
+    let knows_prefix =
+        path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']));
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    let relocated =
+        if knows_prefix && !prefix.is_empty() { path.to_owned() } else { format!("{prefix}{slash}{path}") };
+    if let Ok(value) = HeaderValue::try_from(relocated) {
+        headers.insert(LOCATION, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_of_a_worker_lead_to_its_address_for_clients() {
+        for (sent, prefix, expected) in [
+            ("/items/", "/lb/e", "/lb/e/items/"),
+            ("/lb/e/items/", "/lb/e", "/lb/e/items/"),
+            ("/lb/eve", "/lb/e", "/lb/e/lb/eve"),
+            ("http://127.0.0.1:20000/items/?a=1", "/lb/e", "/lb/e/items/?a=1"),
+            ("http://127.0.0.1:20000", "/lb/e", "/lb/e/"),
+            ("http://127.0.0.1:20000/items/", "", "/items/"),
+            ("/items/", "", "/items/"),
+            ("http://127.0.0.1:200001/x", "/lb/e", "http://127.0.0.1:200001/x"),
+            ("https://example.org/x", "/lb/e", "https://example.org/x"),
+            ("//example.org/x", "/lb/e", "//example.org/x"),
+            ("items/", "/lb/e", "items/"),
+        ] {
+            let mut headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_static(sent))]);
+            relocate(&mut headers, prefix, &HeaderValue::from_static("127.0.0.1:20000"));
+            assert_eq!(headers[LOCATION], expected, "{sent}");
+        }
+    }
+}

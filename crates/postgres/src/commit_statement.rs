@@ -1,0 +1,231 @@
+//! The arguments of the statement that writes a batch: columns of what a reduced batch leaves.
+
+use longshore_model::{Counters, ShardId};
+use longshore_store::encode_job_row;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Statement};
+
+use crate::payload::{BytesColumn, OutcomeColumn, PayloadColumn};
+use crate::reduced::{JobChange, Part, Reduced};
+
+/// Bits of the parts of a job that a change sets.
+const ROW: i16 = 1;
+const INPUT: i16 = 2;
+const OUTCOME: i16 = 4;
+
+/// The place of a batch: the epoch of its owner and the number of batches before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchPlace {
+    pub shard: ShardId,
+    pub epoch: i64,
+    pub batches_before: i64,
+    /// Whether the commit waits for the disk.
+    pub is_synced: bool,
+}
+
+/// What the database says of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchResult {
+    /// The batch took effect.
+    Written,
+    /// Nothing was written: the shard has this epoch and this number of batches.
+    Refused { epoch: i64, batches: i64 },
+    /// Nothing was written: the database has lost the row of the shard.
+    Missing,
+}
+
+/// A batch as the arguments of the statement, in the order of its parameters.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    deleted: Vec<i64>,
+    submitted: Vec<i64>,
+    submitted_rows: Vec<Vec<u8>>,
+    submitted_inputs: Vec<Option<PayloadColumn>>,
+    submitted_outcomes: Vec<Option<OutcomeColumn>>,
+    changed: Vec<i64>,
+    changed_rows: Vec<Option<Vec<u8>>>,
+    changed_inputs: Vec<Option<PayloadColumn>>,
+    changed_outcomes: Vec<Option<OutcomeColumn>>,
+    changed_parts: Vec<i16>,
+    chunks_dropped: Vec<i64>,
+    chunks: Vec<i64>,
+    chunk_offsets: Vec<i64>,
+    chunk_bytes: Vec<BytesColumn>,
+    streams: Vec<i64>,
+    stream_nexts: Vec<i64>,
+    stream_consumed: Vec<i64>,
+    streams_deleted: Vec<i64>,
+    webhooks: Vec<i64>,
+    webhook_attempts: Vec<i64>,
+    webhook_due: Vec<i64>,
+    webhooks_deleted: Vec<i64>,
+    counted: Vec<i32>,
+    counts: Vec<i64>,
+    endpoints_deleted: Vec<i32>,
+    last_endpoint_no: i64,
+    values_deleted: Vec<BytesColumn>,
+    value_classes_deleted: Vec<i16>,
+    value_ids: Vec<BytesColumn>,
+    value_classes: Vec<i16>,
+    value_bytes: Vec<BytesColumn>,
+}
+
+impl From<Reduced> for Columns {
+    fn from(reduced: Reduced) -> Self {
+        let mut columns = Self { last_endpoint_no: i64::from(reduced.last_endpoint_no), ..Self::default() };
+        for (key, change) in reduced.jobs {
+            columns.add_job(key, change);
+        }
+        for (endpoint, counters) in reduced.counters {
+            let endpoint = endpoint.cast_signed();
+            match counters {
+                None => columns.endpoints_deleted.push(endpoint),
+                Some(counters) => {
+                    columns.counted.push(endpoint);
+                    columns.counts.extend(counts(&counters));
+                }
+            }
+        }
+        for (class, id) in reduced.values_deleted {
+            columns.value_classes_deleted.push(class);
+            columns.values_deleted.push(BytesColumn(id));
+        }
+        for (class, id, value) in reduced.values {
+            columns.value_classes.push(class);
+            columns.value_ids.push(BytesColumn(id));
+            columns.value_bytes.push(BytesColumn(value));
+        }
+        columns
+    }
+}
+
+fn counts(counters: &Counters) -> [i64; 6] {
+    let Counters { completed, failed, retried, cancelled, reserved_seq, purged_until } = *counters;
+    [completed, failed, retried, cancelled, reserved_seq, purged_until.0].map(u64::cast_signed)
+}
+
+impl Columns {
+    fn add_job(&mut self, key: i64, change: JobChange) {
+        if change.is_deleted {
+            self.deleted.push(key);
+        } else if change.are_chunks_dropped {
+            self.chunks_dropped.push(key);
+        }
+        for chunk in change.chunks {
+            self.chunks.push(key);
+            self.chunk_offsets.push(chunk.offset.cast_signed());
+            self.chunk_bytes.push(BytesColumn(chunk.bytes));
+        }
+        match change.stream {
+            Some(Part::Put(stream)) => {
+                self.streams.push(key);
+                self.stream_nexts.push(stream.next.cast_signed());
+                self.stream_consumed.push(stream.consumed.cast_signed());
+            }
+            Some(Part::Deleted) => self.streams_deleted.push(key),
+            None => {}
+        }
+        match change.webhook {
+            Some(Part::Put(webhook)) => {
+                self.webhooks.push(key);
+                self.webhook_attempts.push(i64::from(webhook.attempts));
+                self.webhook_due.push(webhook.due_at.0.cast_signed());
+            }
+            Some(Part::Deleted) => self.webhooks_deleted.push(key),
+            None => {}
+        }
+        let row = change.row.map(|row| encode_job_row(&row));
+        let input = change.input.map(PayloadColumn);
+        match (row, input, change.outcome) {
+            (None, None, None) => {}
+            // A submit: the usual reason for a row and an input together.
+            (Some(row), Some(input), None) => self.submit(key, row, input, None),
+            (Some(row), Some(input), Some(Part::Put(outcome))) => {
+                self.submit(key, row, input, Some(OutcomeColumn(outcome)));
+            }
+            (row, input, outcome) => {
+                let flag = |is_set, part| if is_set { part } else { 0 };
+                let parts = [
+                    flag(row.is_some(), ROW),
+                    flag(input.is_some(), INPUT),
+                    flag(outcome.is_some(), OUTCOME),
+                ];
+                self.changed.push(key);
+                self.changed_rows.push(row);
+                self.changed_inputs.push(input);
+                self.changed_outcomes.push(match outcome {
+                    Some(Part::Put(outcome)) => Some(OutcomeColumn(outcome)),
+                    Some(Part::Deleted) | None => None,
+                });
+                self.changed_parts.push(parts.into_iter().sum());
+            }
+        }
+    }
+
+    fn submit(&mut self, key: i64, row: Vec<u8>, input: PayloadColumn, outcome: Option<OutcomeColumn>) {
+        self.submitted.push(key);
+        self.submitted_rows.push(row);
+        self.submitted_inputs.push(Some(input));
+        self.submitted_outcomes.push(outcome);
+    }
+
+    /// Sends the batch. The first poll of the future sends the statement, so that batches arrive in the order of
+    /// their first polls.
+    pub(crate) async fn write(
+        &self,
+        client: &Client,
+        statement: &Statement,
+        place: BatchPlace,
+    ) -> Result<BatchResult, Error> {
+        let shard = i16::from(place.shard.0);
+        let arguments: [&(dyn ToSql + Sync); 35] = [
+            &shard,
+            &place.epoch,
+            &place.batches_before,
+            &place.is_synced,
+            &self.deleted,
+            &self.submitted,
+            &self.submitted_rows,
+            &self.submitted_inputs,
+            &self.submitted_outcomes,
+            &self.changed,
+            &self.changed_rows,
+            &self.changed_inputs,
+            &self.changed_outcomes,
+            &self.changed_parts,
+            &self.chunks_dropped,
+            &self.chunks,
+            &self.chunk_offsets,
+            &self.chunk_bytes,
+            &self.streams,
+            &self.stream_nexts,
+            &self.stream_consumed,
+            &self.streams_deleted,
+            &self.webhooks,
+            &self.webhook_attempts,
+            &self.webhook_due,
+            &self.webhooks_deleted,
+            &self.counted,
+            &self.counts,
+            &self.endpoints_deleted,
+            &self.last_endpoint_no,
+            &self.values_deleted,
+            &self.value_classes_deleted,
+            &self.value_ids,
+            &self.value_classes,
+            &self.value_bytes,
+        ];
+        let rows = client.query(statement, &arguments).await?;
+        let Some(row) = rows.first() else { return Ok(BatchResult::Written) };
+        match (row.try_get::<_, Option<i64>>(0)?, row.try_get::<_, Option<i64>>(1)?) {
+            (Some(epoch), Some(batches)) => Ok(BatchResult::Refused { epoch, batches }),
+            _ => Ok(BatchResult::Missing),
+        }
+    }
+}
+
+/// The statement, with as many parameters as [`Columns::write`] has arguments.
+pub(crate) fn text() -> String {
+    let parameters: Vec<String> = (1..=35).map(|number| format!("${number}")).collect();
+    format!("SELECT epoch, batches FROM commit_batch({})", parameters.join(", "))
+}

@@ -1,0 +1,35 @@
+//! Rows in PostgreSQL: the [`Store`](longshore_store::Store) of installations that must survive the loss of a computer.
+//!
+//! ```text
+//! commit ──► a lane: a task with a connection, which sends the batches of its shards in order, several in flight
+//!                │ taken effect, not yet durable
+//!                ▼
+//!            a flusher: one more connection; what took effect before a flush begins is durable when it ends ──► replies
+//! reads  ──► reader connections
+//! ```
+//!
+//! The tables are described in `schema/0001_rows.sql`, and the statement that writes a batch in `schema/0002_commit.sql`. The
+//! database compares the epoch of the shard and the number of its batches before each batch, so that neither an earlier owner
+//! nor a batch whose predecessor failed can write.
+//!
+//! Several servers may share a database: [`Membership`] says which of them may use the store.
+
+mod commit_statement;
+mod connect;
+mod error;
+mod exclusive;
+mod flusher;
+mod lane;
+mod nodes;
+mod payload;
+mod reader;
+mod reduced;
+mod schema;
+mod server_check;
+mod shards;
+mod store;
+mod values;
+
+pub use connect::Database;
+pub use nodes::{Identity, IdentityTexts, IsGone, Membership, NewNode, Owned};
+pub use store::PostgresStore;

@@ -1,0 +1,113 @@
+//! What the store knows of the shards that it claimed.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use longshore_model::{Epoch, ShardId};
+use longshore_store::{CommitChains, StoreError};
+
+/// The claimed shards and their failed chains. Shared by the store, its lanes and its flushers.
+#[derive(Debug, Default)]
+pub(crate) struct Shards {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    claims: BTreeMap<ShardId, Claim>,
+    chains: CommitChains,
+}
+
+/// A claimed shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// The epoch that the claimer was given.
+    pub given: Epoch,
+    /// The epoch in the database. It is larger than `given` after a connection broke: then the epoch was raised, so that the
+    /// batches of the broken connection can no longer take effect.
+    pub stored: i64,
+    /// The number of batches that the shard has when every batch in flight has taken effect.
+    pub batches: i64,
+}
+
+impl Shards {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No change of the state panics half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a claim, under which chains count from the start.
+    pub(crate) fn claimed(&self, shard: ShardId, claim: Claim) {
+        let mut state = self.state();
+        state.claims.insert(shard, claim);
+        state.chains.begin(shard);
+    }
+
+    /// Forgets the claim of a shard.
+    pub(crate) fn released(&self, shard: ShardId) {
+        self.state().claims.remove(&shard);
+    }
+
+    /// Returns the claim of a shard.
+    pub(crate) fn claim(&self, shard: ShardId) -> Option<Claim> {
+        self.state().claims.get(&shard).copied()
+    }
+
+    /// Returns every claim that `is_wanted` accepts.
+    pub(crate) fn claims(&self, is_wanted: impl Fn(ShardId) -> bool) -> Vec<(ShardId, Claim)> {
+        let state = self.state();
+        state
+            .claims
+            .iter()
+            .filter(|(shard, _)| is_wanted(**shard))
+            .map(|(shard, claim)| (*shard, *claim))
+            .collect()
+    }
+
+    /// Checks a batch before it is sent, and counts it. Returns the claim from before.
+    ///
+    /// # Errors
+    /// [`StoreError::StaleEpoch`] if the shard is not claimed under `given`; the error of the chain if it has failed.
+    pub(crate) fn send(&self, shard: ShardId, given: Epoch, chain: Option<u64>) -> Result<Claim, StoreError> {
+        let mut state = self.state();
+        state.chains.check(shard, chain)?;
+        let claim = state.claims.get_mut(&shard);
+        let current = claim.as_ref().map_or(Epoch(given.0 + 1), |claim| claim.given);
+        match claim.filter(|claim| claim.given == given) {
+            None => Err(StoreError::StaleEpoch { shard, ours: given, current }),
+            Some(claim) => {
+                let before = *claim;
+                claim.batches += 1;
+                Ok(before)
+            }
+        }
+    }
+
+    /// Sets the number of batches after some of those in flight did not take effect. A claim made meanwhile stays as it is.
+    pub(crate) fn set_batches(&self, shard: ShardId, stored: i64, batches: i64) {
+        if let Some(claim) = self.state().claims.get_mut(&shard)
+            && claim.stored == stored
+        {
+            claim.batches = batches;
+        }
+    }
+
+    /// Notes that the stored epoch was raised from `before`. A claim made meanwhile stays as it is.
+    pub(crate) fn raised(&self, shard: ShardId, before: i64, stored: i64, batches: i64) {
+        if let Some(claim) = self.state().claims.get_mut(&shard)
+            && claim.stored == before
+        {
+            (claim.stored, claim.batches) = (stored, batches);
+        }
+    }
+
+    /// Fails with the error of the chain if it has failed.
+    pub(crate) fn check_chain(&self, shard: ShardId, chain: Option<u64>) -> Result<(), StoreError> {
+        self.state().chains.check(shard, chain)
+    }
+
+    /// Notes that a batch of the chain failed.
+    pub(crate) fn fail_chain(&self, shard: ShardId, chain: Option<u64>, error: &StoreError) {
+        self.state().chains.fail(shard, chain, error);
+    }
+}

@@ -1,0 +1,334 @@
+//! The store: hands batches to lanes, and reads rows.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use longshore_model::{Counters, Durability, EndpointNo, Epoch, JobKey, JobRow, Millis, ShardId};
+use longshore_store::{
+    Batch, Catalog, ChunkRow, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow, WebhookRow,
+    decode_job_row,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+
+use crate::commit_statement::Columns;
+use crate::connect::{Database, Role};
+use crate::error::store_error;
+use crate::flusher::{self, Flushes};
+use crate::lane::{Lane, LaneCommit, LaneParts};
+use crate::nodes::Owned;
+use crate::payload;
+use crate::reader::{Read, Readers};
+use crate::reduced::Reduced;
+use crate::shards::{Claim, Shards};
+use crate::{exclusive, schema, server_check, values};
+
+/// Connections that write. A shard belongs to one of them, so that its batches keep their order.
+const LANES: usize = 2;
+/// Connections that wait for the disk.
+const FLUSHERS: usize = 2;
+/// The number of connections that only read.
+const READERS: usize = 2;
+/// The connections of a store, beside the one of its lock.
+pub(crate) const CONNECTIONS: i64 = (LANES + FLUSHERS + READERS) as i64;
+/// Chunks per query, so that a page of bytes does not read a whole stream.
+const CHUNKS_PER_QUERY: i64 = 64;
+
+const CLAIM: &str = "INSERT INTO shard (no, epoch, batches) SELECT u.no, 1, 0 FROM unnest($1::int2[]) u(no) \
+    ON CONFLICT (no) DO UPDATE SET epoch = shard.epoch + 1 RETURNING no, epoch, batches";
+/// As [`CLAIM`], while the row of the cluster names this node and this epoch. Another node that takes over waits for it.
+const CLAIM_AS_OWNER: &str = "WITH owner AS MATERIALIZED (SELECT 1 FROM cluster WHERE owner = $2 AND epoch = $3 FOR SHARE) \
+    INSERT INTO shard (no, epoch, batches) SELECT u.no, 1, 0 FROM owner, unnest($1::int2[]) u(no) \
+    ON CONFLICT (no) DO UPDATE SET epoch = shard.epoch + 1 RETURNING no, epoch, batches";
+const RELEASE: &str = "UPDATE shard SET epoch = shard.epoch + 1 FROM unnest($1::int2[], $2::int8[]) u(no, epoch) \
+    WHERE shard.no = u.no AND shard.epoch = u.epoch";
+
+/// A store in a PostgreSQL database. One server at a time uses it. Must be used inside a Tokio runtime.
+pub struct PostgresStore {
+    lanes: Vec<mpsc::UnboundedSender<LaneCommit>>,
+    readers: Readers,
+    shards: Arc<Shards>,
+    /// The right to claim shards; `None` for the one server of a database.
+    owned: Option<Owned>,
+    /// Set when another server has the database.
+    lost: watch::Receiver<Option<StoreError>>,
+    /// Tasks that end with the store.
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresStore").field("lanes", &self.lanes.len()).finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Checks the database, takes its lock, brings the tables up to date, and starts the lanes.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`] if the database cannot keep a store's promises, another server uses it, or a newer program
+    /// made its tables; [`StoreError::Io`] if it cannot be reached. The text says what to do.
+    pub async fn open(database: Database) -> Result<Self, StoreError> {
+        let mut client = database.connect(Role::Reader).await?;
+        let lock = exclusive::lock(&database).await?;
+        server_check::check(&client, &lock.client, CONNECTIONS).await?;
+        schema::migrate(&mut client, database.schema()).await?;
+        drop(client);
+        let (tell_lost, lost) = watch::channel(None);
+        let keep = tokio::spawn(exclusive::keep(database.clone(), lock, tell_lost));
+        Ok(Self::start(database, None, lost, vec![keep]))
+    }
+
+    /// The store of the node that owns the shards. It does not notice when another node takes over, but its commits fail then:
+    /// [`Membership::lost`](crate::Membership::lost) tells.
+    pub fn of_owner(owned: Owned) -> Self {
+        let (_, lost) = watch::channel(None);
+        Self::start(Database::clone(&owned.database), Some(owned), lost, Vec::new())
+    }
+
+    /// Starts the lanes and the flushers.
+    fn start(
+        database: Database,
+        owned: Option<Owned>,
+        lost: watch::Receiver<Option<StoreError>>,
+        mut tasks: Vec<JoinHandle<()>>,
+    ) -> Self {
+        let (shards, flushes) = (Arc::new(Shards::default()), Arc::new(Flushes::default()));
+        for _ in 0..FLUSHERS {
+            let (flushes, shards) = (Arc::clone(&flushes), Arc::clone(&shards));
+            tasks.push(tokio::spawn(flusher::run(database.clone(), flushes, shards)));
+        }
+        let (mut lanes, mut are_settled) = (Vec::new(), Vec::new());
+        for number in 0..LANES {
+            let (sender, commits) = mpsc::unbounded_channel();
+            let (is_settled, settled) = watch::channel(true);
+            let parts = LaneParts {
+                database: database.clone(),
+                shards: Arc::clone(&shards),
+                flushes: Arc::clone(&flushes),
+                number,
+                count: LANES,
+                is_settled,
+            };
+            // A lane ends by itself, when the store is dropped and its batches are settled.
+            tokio::spawn(Lane::new(parts, commits).run());
+            lanes.push(sender);
+            are_settled.push(settled);
+        }
+        Self { lanes, readers: Readers::new(database, READERS, are_settled), shards, owned, lost, tasks }
+    }
+
+    /// Waits until another server has taken the database, which happens only after the connections were broken. Commits fail
+    /// from then on, and what was read may be out of date: the caller should end. Returns which server has it.
+    pub fn lost(&self) -> impl Future<Output = StoreError> + Send + use<> {
+        let mut lost = self.lost.clone();
+        async move {
+            let error = lost.wait_for(Option::is_some).await.ok().and_then(|error| error.clone());
+            // Without one, the store was dropped.
+            match error {
+                Some(error) => error,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    async fn claim(&self, wanted: Vec<ShardId>) -> Result<Vec<Epoch>, StoreError> {
+        let numbers: Vec<i16> = wanted.iter().map(|shard| i16::from(shard.0)).collect();
+        let session = self.readers.session().await?;
+        let rows = match &self.owned {
+            None => session.client.query(CLAIM, &[&numbers]).await,
+            Some(owned) => session.client.query(CLAIM_AS_OWNER, &[&numbers, &owned.node, &owned.epoch]).await,
+        };
+        let rows = rows.map_err(|error| store_error(&error))?;
+        if rows.is_empty() && self.owned.is_some() && !wanted.is_empty() {
+            let text = "another node has taken over before this one could begin; start it again";
+            return Err(StoreError::Unusable(text.to_owned()));
+        }
+        for row in &rows {
+            let (number, epoch, batches) = (get::<i16>(row, 0)?, get::<i64>(row, 1)?, get::<i64>(row, 2)?);
+            let shard = ShardId(u8::try_from(number).unwrap_or_default());
+            self.shards.claimed(shard, Claim { given: Epoch(epoch.cast_unsigned()), stored: epoch, batches });
+        }
+        let epoch = |shard: &ShardId| self.shards.claim(*shard).map(|claim| claim.given);
+        let epochs: Option<Vec<Epoch>> = wanted.iter().map(epoch).collect();
+        epochs.ok_or_else(|| StoreError::Io("the database claimed fewer shards than were named".to_owned()))
+    }
+
+    async fn release(&self, shards: Vec<(ShardId, Epoch)>) -> Result<(), StoreError> {
+        let owned = shards.into_iter().filter_map(|(shard, epoch)| {
+            self.shards.claim(shard).filter(|claim| claim.given == epoch).map(|claim| (shard, claim.stored))
+        });
+        let owned: Vec<(ShardId, i64)> = owned.collect();
+        let numbers: Vec<i16> = owned.iter().map(|(shard, _)| i16::from(shard.0)).collect();
+        let epochs: Vec<i64> = owned.iter().map(|(_, epoch)| *epoch).collect();
+        let session = self.readers.session().await?;
+        session.client.execute(RELEASE, &[&numbers, &epochs]).await.map_err(|error| store_error(&error))?;
+        for (shard, _) in owned {
+            self.shards.released(shard);
+        }
+        Ok(())
+    }
+
+    async fn read_one(&self, read: Read, job: JobKey) -> Result<Option<Row>, StoreError> {
+        let (endpoint, seq) = (job.endpoint.0.cast_signed(), job.seq.cast_signed());
+        Ok(self.readers.read(read, &[&endpoint, &seq]).await?.pop())
+    }
+
+    async fn read_bytes(&self, read: Read, job: JobKey) -> Result<Option<Bytes>, StoreError> {
+        let Some(row) = self.read_one(read, job).await? else { return Ok(None) };
+        Ok(get::<Option<Vec<u8>>>(&row, 0)?.map(Bytes::from))
+    }
+
+    async fn read_chunks(
+        &self,
+        job: JobKey,
+        offset: u64,
+        bytes_max: usize,
+    ) -> Result<Vec<ChunkRow>, StoreError> {
+        let (endpoint, seq) = (job.endpoint.0.cast_signed(), job.seq.cast_signed());
+        let (mut chunks, mut bytes) = (Vec::new(), 0);
+        let Ok(mut from) = i64::try_from(offset) else { return Ok(chunks) };
+        loop {
+            let rows = self.readers.read(Read::Chunks, &[&endpoint, &seq, &from, &CHUNKS_PER_QUERY]).await?;
+            for row in &rows {
+                let offset: i64 = get(row, 0)?;
+                let chunk =
+                    ChunkRow { offset: offset.cast_unsigned(), bytes: get::<Vec<u8>>(row, 1)?.into() };
+                bytes += chunk.bytes.len();
+                chunks.push(chunk);
+                if bytes >= bytes_max {
+                    return Ok(chunks);
+                }
+                from = offset.saturating_add(1);
+            }
+            if (rows.len() as i64) < CHUNKS_PER_QUERY {
+                return Ok(chunks);
+            }
+        }
+    }
+
+    async fn read_catalog(&self) -> Result<Catalog, StoreError> {
+        let last = self.readers.read(Read::LastEndpoint, &[]).await?;
+        let last = last.first().map(|row| get::<i64>(row, 0)).transpose()?.unwrap_or_default();
+        let last_endpoint_no = u32::try_from(last).map_err(|_| {
+            StoreError::Corrupt("the database has an endpoint number out of range".to_owned())
+        })?;
+        let mut catalog = Catalog { last_endpoint_no, ..Catalog::default() };
+        for row in self.readers.read(Read::Values, &[]).await? {
+            values::add(&mut catalog, get(&row, 0)?, get(&row, 1)?, get(&row, 2)?)?;
+        }
+        catalog.endpoints.sort_by_key(|endpoint| endpoint.no);
+        Ok(catalog)
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreError> {
+    row.try_get(column).map_err(|error| store_error(&error))
+}
+
+impl Store for PostgresStore {
+    fn claim_shards(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>> {
+        Box::pin(self.claim(shards))
+    }
+
+    fn release_shards(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()> {
+        Box::pin(self.release(shards))
+    }
+
+    fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()> {
+        let columns = match Reduced::new(batch.writes) {
+            Ok(reduced) => Arc::new(Columns::from(reduced)),
+            Err(error) => {
+                self.shards.fail_chain(shard, batch.chain, &error);
+                return Box::pin(std::future::ready(Err(error)));
+            }
+        };
+        let (reply, result) = oneshot::channel();
+        let is_synced = batch.durability == Durability::Synced;
+        let commit =
+            LaneCommit { shard, given: epoch, chain: batch.chain, is_synced, columns, reply, sends: 0 };
+        // Sent here and not in the future: batches take effect in the order of the calls. If the lane has ended, the reply's
+        // sender is dropped with the batch.
+        let _ = self.lanes[usize::from(shard.0) % LANES].send(commit);
+        Box::pin(async move {
+            result.await.unwrap_or_else(|_| Err(StoreError::Io("the store has been closed".to_owned())))
+        })
+    }
+
+    fn catalog(&self) -> StoreFuture<'_, Catalog> {
+        Box::pin(self.read_catalog())
+    }
+
+    fn counters(&self, endpoint: EndpointNo) -> StoreFuture<'_, Counters> {
+        Box::pin(async move {
+            let rows = self.readers.read(Read::Counters, &[&endpoint.0.cast_signed()]).await?;
+            let Some(row) = rows.first() else { return Ok(Counters::default()) };
+            let count = |column| get::<i64>(row, column).map(i64::cast_unsigned);
+            Ok(Counters {
+                completed: count(0)?,
+                failed: count(1)?,
+                retried: count(2)?,
+                cancelled: count(3)?,
+                reserved_seq: count(4)?,
+                purged_until: Millis(count(5)?),
+            })
+        })
+    }
+
+    fn jobs(&self, endpoint: EndpointNo, after_seq: u64, limit: usize) -> StoreFuture<'_, Vec<JobRow>> {
+        Box::pin(async move {
+            let after = i64::try_from(after_seq).unwrap_or(i64::MAX);
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let rows = self.readers.read(Read::Jobs, &[&endpoint.0.cast_signed(), &after, &limit]).await?;
+            let job = |row: &Row| {
+                let key = JobKey { endpoint, seq: get::<i64>(row, 0)?.cast_unsigned() };
+                decode_job_row(key, get::<&[u8]>(row, 1)?)
+            };
+            rows.iter().map(job).collect()
+        })
+    }
+
+    fn webhooks(&self, endpoint: EndpointNo) -> StoreFuture<'_, Vec<WebhookRow>> {
+        Box::pin(async move {
+            let rows = self.readers.read(Read::Webhooks, &[&endpoint.0.cast_signed()]).await?;
+            let webhook = |row: &Row| {
+                Ok(WebhookRow {
+                    job: JobKey { endpoint, seq: get::<i64>(row, 0)?.cast_unsigned() },
+                    attempts: u32::try_from(get::<i64>(row, 1)?).unwrap_or(u32::MAX),
+                    due_at: Millis(get::<i64>(row, 2)?.cast_unsigned()),
+                })
+            };
+            rows.iter().map(webhook).collect()
+        })
+    }
+
+    fn input(&self, job: JobKey) -> StoreFuture<'_, Option<Payload>> {
+        Box::pin(async move { self.read_bytes(Read::Input, job).await?.map(payload::payload).transpose() })
+    }
+
+    fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
+        Box::pin(async move { self.read_bytes(Read::Outcome, job).await?.map(payload::outcome).transpose() })
+    }
+
+    fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {
+        Box::pin(async move {
+            let Some(row) = self.read_one(Read::Stream, job).await? else { return Ok(None) };
+            let number = |column| get::<i64>(&row, column).map(i64::cast_unsigned);
+            Ok(Some(StreamRow { next: number(0)?, consumed: number(1)? }))
+        })
+    }
+
+    fn chunks(&self, job: JobKey, offset: u64, bytes_max: usize) -> StoreFuture<'_, Vec<ChunkRow>> {
+        Box::pin(self.read_chunks(job, offset, bytes_max))
+    }
+}

@@ -1,0 +1,207 @@
+//! Broken connections, a killed database, and owners that come back.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longshore_model::{Durability, EndpointNo, ShardId};
+use longshore_postgres::PostgresStore;
+use longshore_store::{Batch, Store, StoreError, Write};
+use tokio::time::{Instant, sleep};
+
+use crate::harness::{Server, shared};
+use crate::rows::{SHARD, batch, claim, commit, inline, job, key, put};
+
+/// Waits until the condition holds, for 30 s at most.
+pub async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !condition().await {
+        assert!(Instant::now() < deadline, "not within 30 s: {what}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn submit(seq: u64) -> Vec<Write> {
+    vec![put(job(1, seq)), Write::PutInput(key(1, seq), inline("{}"))]
+}
+
+fn chained(chain: u64, writes: Vec<Write>) -> Batch {
+    Batch { durability: Durability::Synced, writes, chain: Some(chain) }
+}
+
+async fn stored(store: &PostgresStore) -> Vec<u64> {
+    store.jobs(EndpointNo(1), 0, 100_000).await.unwrap().iter().map(|row| row.key.seq).collect()
+}
+
+/// Ends the connections of one schema's lanes, as a network does.
+async fn break_lanes(server: &Server) {
+    let client = server.client().await;
+    let sql =
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'longshore lane'";
+    client.query(sql, &[]).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn later_batches_of_a_failed_chain_do_not_take_effect() {
+    let (store, ()) = crate::harness::fresh_store().await;
+    let epoch = claim(&store).await;
+    // A row number out of range is refused by the database itself: the first batch takes effect, the second does not.
+    let client = shared().client().await;
+    let schemas = "SELECT nspname FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid WHERE c.relname = 'shard'";
+    assert!(!client.query(schemas, &[]).await.unwrap().is_empty());
+    let huge = Write::PutInput(key(1, 2), longshore_store::Payload::Inline(vec![b'x'; 600 << 20].into()));
+    let commits = [
+        store.commit(SHARD, epoch, chained(1, submit(1))),
+        store.commit(SHARD, epoch, chained(1, vec![huge])),
+        store.commit(SHARD, epoch, chained(1, submit(3))),
+        store.commit(SHARD, epoch, batch(submit(4))),
+    ];
+    let mut results = Vec::new();
+    for commit in commits {
+        results.push(commit.await.is_ok());
+    }
+    assert_eq!(results, [true, false, false, true]);
+    assert_eq!(stored(&store).await, [1, 4]);
+    store.commit(SHARD, epoch, chained(2, submit(5))).await.unwrap();
+    assert_eq!(stored(&store).await, [1, 4, 5]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acknowledged_batch_survives_each_killed_database() {
+    let server = Server::start();
+    let store = Arc::new(PostgresStore::open(server.database()).await.unwrap());
+    let epoch = claim(&*store).await;
+    let mut acknowledged = Vec::new();
+    let mut seq = 0;
+    for round in 0..3 {
+        let mut commits = Vec::new();
+        for _ in 0..60 {
+            seq += 1;
+            commits.push((seq, store.commit(SHARD, epoch, chained(round, submit(seq)))));
+        }
+        // The server's own processes end immediately, without a checkpoint; its postmaster starts them again.
+        let killed = Command::new("pkill").args(["-KILL", "-P", &server.pid.to_string()]).status().unwrap();
+        assert!(killed.success());
+        for (seq, commit) in commits {
+            match commit.await {
+                Ok(()) => acknowledged.push(seq),
+                Err(StoreError::Io(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+        eventually("the store writes again", async || {
+            let probe = store.commit(SHARD, epoch, batch(vec![put(job(2, 1))]));
+            probe.await.is_ok()
+        })
+        .await;
+        let kept = stored(&store).await;
+        let missing: Vec<_> = acknowledged.iter().filter(|seq| !kept.contains(seq)).collect();
+        assert!(missing.is_empty(), "round {round}: acknowledged and lost: {missing:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_connection_leaves_no_batch_that_takes_effect_later() {
+    let server = Server::start();
+    let store = PostgresStore::open(server.database()).await.unwrap();
+    let epoch = claim(&store).await;
+    commit(&store, epoch, submit(1)).await.unwrap();
+    // The statement waits for a lock that a stranger holds, so that its outcome is open when the connection breaks.
+    let stranger = server.client().await;
+    let schema: String = stranger
+        .query_one("SELECT schemaname::text FROM pg_tables WHERE tablename = 'shard'", &[])
+        .await
+        .unwrap()
+        .get(0);
+    stranger
+        .batch_execute(&format!("BEGIN; LOCK TABLE {schema}.chunk IN ACCESS EXCLUSIVE MODE"))
+        .await
+        .unwrap();
+    let waiting = store.commit(SHARD, epoch, chained(7, vec![crate::rows::chunk(key(1, 1), 0, "\"late\"")]));
+    let later = store.commit(SHARD, epoch, chained(7, submit(2)));
+    let blocked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'longshore lane' \
+        AND wait_event_type = 'Lock'";
+    let looker = server.client().await;
+    eventually("the batch waits for the lock", async || {
+        looker.query_one(blocked, &[]).await.unwrap().get::<_, i64>(0) == 1
+    })
+    .await;
+    break_lanes(&server).await;
+    stranger.batch_execute("COMMIT").await.unwrap();
+    assert!(waiting.await.is_err() && later.await.is_err());
+    assert_eq!(stored(&store).await, [1]);
+    assert!(store.chunks(key(1, 1), 0, 10).await.unwrap().is_empty());
+    // The claim's epoch goes on to be good.
+    store.commit(SHARD, epoch, chained(8, submit(3))).await.unwrap();
+    assert_eq!(stored(&store).await, [1, 3]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_owners_claim_refuses_the_batches_of_this_one() {
+    let server = Server::start();
+    let store = PostgresStore::open(server.database()).await.unwrap();
+    let epoch = claim(&store).await;
+    let stranger = server.client().await;
+    let schema: String = stranger
+        .query_one("SELECT schemaname::text FROM pg_tables WHERE tablename = 'shard'", &[])
+        .await
+        .unwrap()
+        .get(0);
+    stranger.batch_execute(&format!("UPDATE {schema}.shard SET epoch = epoch + 1")).await.unwrap();
+    let refused = commit(&store, epoch, submit(1)).await;
+    assert!(
+        matches!(refused, Err(StoreError::StaleEpoch { shard: SHARD, ours, .. }) if ours == epoch),
+        "{refused:?}"
+    );
+    assert!(stored(&store).await.is_empty());
+    // Other shards are not concerned.
+    let other = store.claim_shards(vec![ShardId(9)]).await.unwrap()[0];
+    store.commit(ShardId(9), other, batch(submit(2))).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_learns_that_another_server_has_taken_its_lock() {
+    let server = Server::start();
+    let store = PostgresStore::open(server.database()).await.unwrap();
+    let client = server.client().await;
+    // The connection of the lock breaks, and another one takes the lock immediately.
+    let (classid, objid): (u32, u32) = {
+        let row = client
+            .query_one("SELECT classid, objid FROM pg_locks WHERE locktype = 'advisory'", &[])
+            .await
+            .unwrap();
+        (row.get(0), row.get(1))
+    };
+    let key = (i64::from(classid) << 32) | i64::from(objid);
+    let arguments: [&(dyn tokio_postgres::types::ToSql + Sync); 1] = [&key];
+    let waiting = client.query("SELECT pg_advisory_lock($1)", &arguments);
+    let breaker = server.client().await;
+    let end =
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'longshore lock'";
+    let (taken, ended) = tokio::join!(waiting, breaker.query(end, &[]));
+    assert!(taken.is_ok() && ended.is_ok());
+    let lost = tokio::time::timeout(Duration::from_secs(30), store.lost())
+        .await
+        .expect("the loss is noticed")
+        .to_string();
+    assert!(lost.contains("another server from a local socket"), "{lost}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_lock_is_taken_again() {
+    let server = Server::start();
+    let database = server.database();
+    let store = PostgresStore::open(database.clone()).await.unwrap();
+    let client = server.client().await;
+    let pid = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted";
+    let before: i32 = client.query_one(pid, &[]).await.unwrap().get(0);
+    client.query("SELECT pg_terminate_backend($1)", &[&before]).await.unwrap();
+    eventually("the lock is held by another connection", async || {
+        let holder = client.query_opt(pid, &[]).await.unwrap();
+        holder.is_some_and(|holder| holder.get::<_, i32>(0) != before)
+    })
+    .await;
+    let refusal = PostgresStore::open(database).await.unwrap_err().to_string();
+    assert!(refusal.contains("stop it first"), "{refusal}");
+    drop(store);
+}

@@ -1,0 +1,88 @@
+"""The console as a browser shows it that is set up otherwise: without JavaScript, enlarged, in few colours, without motion."""
+
+import pytest
+from playwright.sync_api import expect
+
+from harness.browser import WIDE
+from harness.console_pages import GPUS, faults, usual
+from harness.server import Server
+
+# What scrolls sideways by itself may be wider than the window.
+CUT_OFF = """() => [...document.querySelectorAll("main h1, main h2, main .button, main .gauge dd, main label, main input, main select")]
+  .filter((node) => node.checkVisibility() && !node.closest(".table-box, .grid-scroll, .menu, pre, nav, .chips, .offscreen"))
+  .filter((node) => node.getBoundingClientRect().right > innerWidth + 1 && !node.closest(".offscreen"))
+  .map((node) => `${node.tagName} ${node.textContent.slice(0, 40)}`)"""
+
+ICONS_WITHOUT_COLOUR = """() => [...document.querySelectorAll(".icon, .job-bar i")]
+  .filter((node) => node.checkVisibility() && /rgba\\(.*, 0\\)|transparent/.test(getComputedStyle(node).backgroundColor))
+  .map((node) => node.className)"""
+
+MOVING = """() => document.getAnimations().filter(({ playState }) => playState === "running")
+  .map(({ effect }) => effect.target.className)"""
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = Server(config=GPUS, flags=("--allow-private-webhooks", "--rate-limits", "off")).start()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def pages(api):
+    return usual(api)
+
+
+def shown(tab, page) -> None:
+    """Goes to a page, and waits until it has its text."""
+    tab.go(page.path)
+    expect(tab.page.locator("#app").get_by_text(page.text).filter(visible=True).first, page.path).to_be_visible()
+    expect(tab.page.locator(".loading")).to_have_count(0)
+
+
+def test_without_javascript_one_sentence_says_what_is_needed(console):
+    page = console(java_script_enabled=False).go("/endpoints")
+    expect(page.locator("noscript p")).to_have_text("The console needs JavaScript. The command line does the same without: longshore --help lists its commands.")
+    expect(page.locator("noscript p")).to_be_visible()
+
+
+def test_at_200_percent_nothing_is_cut_off(console, pages):
+    # A window at 200 % has half the width in the pixels of the page.
+    tab = console(viewport={"width": WIDE // 2, "height": 450}, device_scale_factor=2).sign_in()
+    tab.forget("404")
+    found = []
+    for page in pages[::3]:
+        shown(tab, page)
+        found += [f"{page.path}: {fault}" for fault in tab.page.evaluate(CUT_OFF)]
+        if tab.sideways() > 0:
+            found.append(f"{page.path}: {tab.sideways()} px wider than the window")
+    assert not found, "\n".join(found)
+
+
+def test_in_forced_colours_states_and_buttons_are_seen(console, pages):
+    tab = console(forced_colors="active").sign_in()
+    tab.forget("404")
+    for page in pages[:12:3]:
+        shown(tab, page)
+        assert tab.page.evaluate(ICONS_WITHOUT_COLOUR) == [], page.path
+    assert faults(tab) == []
+    # A button and the focus have a border in a colour of the system.
+    button = tab.page.get_by_role("button", name="Find anything")
+    button.focus()
+    assert button.evaluate("node => getComputedStyle(node).outlineStyle") != "none"
+
+
+def test_without_motion_nothing_moves(console, api, pages):
+    tab = console(reduced_motion="reduce").sign_in()
+    for path in ("/", "/requests"):
+        tab.go(path)
+        expect(tab.page.locator(".loading")).to_have_count(0)
+        assert tab.page.evaluate(MOVING) == [], path
+    endpoint = api.external(name="Still")
+    tab.go(f"/endpoints/{endpoint.id}/requests")
+    endpoint.run()
+    expect(tab.page.locator(".vrow")).to_have_count(1)
+    assert tab.page.evaluate(MOVING) == []
+    tab.page.keyboard.press("Control+k")
+    expect(tab.page.get_by_role("combobox", name="Find anything")).to_be_visible()
+    assert tab.page.evaluate(MOVING) == []

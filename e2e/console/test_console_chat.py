@@ -1,0 +1,143 @@
+"""The chat of the playground, with the example of an OpenAI-compatible worker."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from harness.browser import PHONE, key_for
+from harness.client import unique
+from harness.server import ADMIN_KEY
+
+PARROT = Path(__file__).parent.parent.parent / "examples/openai/handler.py"
+
+
+@pytest.fixture(scope="module")
+def parrot(api):
+    """An endpoint whose worker is the example."""
+    command = [sys.executable, "-u", str(PARROT)]
+    endpoint = api.endpoint(
+        name="Parrot", slug=unique("parrot"), models=["parrot-1"], workersMin=1, workersMax=1,
+        templateId=api.template(dockerStartCmd=command)["id"],
+    )
+    endpoint.wait_health("workers", "idle", 1, 60)
+    return endpoint
+
+
+def say(page, text: str) -> None:
+    page.get_by_label("Message", exact=True).fill(text)
+    page.keyboard.press("Enter")
+
+
+def jobs(endpoint) -> list[dict]:
+    return endpoint.ok("GET", "/requests")["requests"]
+
+
+def test_a_conversation_is_streamed_and_measured(console, parrot):
+    tab = console().sign_in(path=f"/endpoints/{parrot.id}/playground")
+    page = tab.page
+    page.get_by_role("button", name="Chat").click()
+    assert page.url.endswith("?tab=chat")
+    assert tab.axe() == []
+    page.get_by_label("System text").fill("Repeat.")
+    page.get_by_label("Temperature").fill("3")
+    expect(page.get_by_text("The temperature is a number from 0 to 2.")).to_be_visible()
+    page.get_by_label("Temperature").fill("0.5")
+    page.get_by_label("Most tokens").fill("100")
+    say(page, "a <b>harbour</b> at dawn")
+    messages = page.get_by_role("log", name="Messages")
+    # Seen before the end.
+    expect(messages).to_contain_text("You said: a <b>harbour</b>")
+    expect(messages).to_contain_text("First token after", timeout=60_000)
+    expect(messages).to_contain_text("a second.")
+    expect(messages.locator("b")).to_have_count(0)
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    assert tab.axe() == []
+    job = jobs(parrot)[0]["id"]
+    sent = parrot.ok("GET", f"/jobs/{job}/input")["openai_input"]
+    roles = [(message["role"], message["content"]) for message in sent["messages"]]
+    assert roles == [("system", "Repeat."), ("user", "a <b>harbour</b> at dawn")], sent
+    assert (sent["model"], sent["temperature"], sent["max_tokens"], sent["stream"]) == ("parrot-1", 0.5, 100, True)
+    say(page, "and at dusk")
+    expect(messages.get_by_role("article")).to_have_count(4)
+    expect(messages.get_by_text("You said: and at dusk")).to_be_visible()
+    again = parrot.ok("GET", f"/jobs/{jobs(parrot)[0]['id']}/input")["openai_input"]["messages"]
+    assert [message["role"] for message in again] == ["system", "user", "assistant", "user"]
+    page.get_by_role("button", name="Clear").click()
+    expect(page.get_by_text("A request for each message")).to_be_visible()
+    # Nothing that was said stays in the browser.
+    assert "harbour" not in page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+
+
+def test_stop_cancels_the_job(console, parrot):
+    page = console().sign_in(path=f"/endpoints/{parrot.id}/playground?tab=chat").page
+    say(page, "word " * 2_000)
+    messages = page.get_by_role("log", name="Messages")
+    expect(messages).to_contain_text("You said: word word", timeout=60_000)
+    job = jobs(parrot)[0]["id"]
+    page.get_by_role("button", name="Stop").click()
+    expect(messages).to_contain_text("Stopped. First token after")
+    assert parrot.wait_for(job)["status"] == "CANCELLED"
+    # The page is ready for the next message, and the focus is there.
+    expect(page.get_by_label("Message", exact=True)).to_be_focused()
+
+
+def test_what_the_model_refuses_is_said(console, api):
+    endpoint = api.endpoint("outcomes.py", name="No model", models=["none"])
+    tab = console(width=PHONE, has_touch=True).sign_in(path=f"/endpoints/{endpoint.id}/playground?tab=chat")
+    tab.forget("500")
+    say(tab.page, "Hello")
+    # The handler does not know the input of OpenAI's routes.
+    expect(tab.page.get_by_role("alert")).to_contain_text("mood", timeout=60_000)
+    assert tab.axe() == [] and tab.sideways() <= 0
+
+
+def test_a_chat_that_waits_says_why(console, api):
+    endpoint = api.external(name="Unanswered", models=["far-away"])
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground?tab=chat").page
+    say(page, "Hello")
+    expect(page.get_by_role("heading", name="No worker is there")).to_be_visible()
+    # Leaving the page ends the request, and its job.
+    page.get_by_role("link", name="Overview").nth(1).click()
+    endpoint.wait_for(jobs(endpoint)[0]["id"], "CANCELLED")
+
+
+def test_what_is_copied_asks_the_same(console, parrot):
+    tab = console().sign_in(path=f"/endpoints/{parrot.id}/playground?tab=chat")
+    page = tab.page
+    text = "It's \"quoted\" $HOME \\ `x` and äöü \N{HORIZONTAL ELLIPSIS}"
+    page.get_by_label("Message", exact=True).fill(text)
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("LONGSHORE_")}
+    environment = clean | {"LONGSHORE_API_KEY": ADMIN_KEY, "NO_PROXY": "*"}
+    for form, command in (("curl", ["bash"]), ("Python", [sys.executable, "-"])):
+        page.get_by_role("button", name="Copy the next request as").click()
+        page.get_by_role("menuitem", name=form).click()
+        expect(page.get_by_text(f"Copied as {form}.").first).to_be_visible()
+        # A page may not read the clipboard; a person may paste.
+        page.get_by_label("System text").fill("")
+        page.get_by_label("System text").focus()
+        page.keyboard.press("Control+v")
+        copied = page.get_by_label("System text").input_value()
+        page.get_by_label("System text").fill("")
+        assert ADMIN_KEY not in copied
+        done = subprocess.run(command, input=copied, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        sent = parrot.ok("GET", f"/jobs/{jobs(parrot)[0]['id']}/input")["openai_input"]["messages"]
+        assert sent == [{"role": "user", "content": text}], form
+
+
+def test_only_a_key_that_runs_jobs_chats(console, api, parrot):
+    tab = console().sign_in(key_for(api, {"scope": "read"})["key"], path=f"/endpoints/{parrot.id}/playground?tab=chat")
+    expect(tab.page.get_by_text("This key may not run jobs on this endpoint.")).to_be_visible()
+    body = {"model": "parrot-1", "messages": [{"role": "user", "content": "before"}]}
+    parrot.ok("POST", "/openai/v1/chat/completions", json=body)
+    key = key_for(api, {"scope": "jobs", "endpointIds": [parrot.id]})["key"]
+    page = console().sign_in(key, path=f"/endpoints/{parrot.id}/playground").page
+    # It may not read `models`; a job before shows that the worker answers these routes.
+    page.get_by_role("button", name="Chat").click()
+    page.get_by_role("textbox", name="Model", exact=True).fill("parrot-1")
+    say(page, "with few rights")
+    expect(page.get_by_text("You said: with few rights")).to_be_visible(timeout=60_000)

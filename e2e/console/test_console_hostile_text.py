@@ -1,0 +1,310 @@
+"""What others write is text on every page: names, inputs, outputs, errors, chunks, progress, logs, answers of receivers,
+names of browsers, and addresses."""
+
+import json
+import os
+import re
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote
+
+import pytest
+import requests
+from playwright.sync_api import expect
+
+from harness.client import Api
+from harness.fake_worker import FakeWorker
+from harness.hostile_text import CORPUS, is_plain
+from harness.server import ADMIN_KEY, Server
+from harness.wait import until
+
+IS_LONG = os.environ.get("LONGSHORE_PAGES") == "all"
+# In an ordinary run, one text of this number has an address of its own.
+ADDRESSED = 4 if IS_LONG else 72
+PLAIN = [text for text in CORPUS if is_plain(text)]
+# Control and bidi characters, which can disguise a text: each is shown as a symbol.
+DISGUISES = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+# Everything in the page that a text could have become.
+ALIEN = """() => {
+  const all = [...document.querySelectorAll("#app *")];
+  const isOurs = (node) => node.matches("img[src^='blob:'], audio[src^='blob:'], video[src^='blob:']");
+  const tags = "script,style,link,meta,base,iframe,frame,object,embed,applet,template,noscript,math,foreignObject,use,set,animate,marquee,img,audio,video,source,plaintext,xmp,isindex";
+  const alien = all.filter((node) => node.matches(tags) && !isOurs(node));
+  const handled = all.filter((node) => [...node.attributes].some(({ name }) => /^on/i.test(name)));
+  const links = all.filter((node) => node.hasAttribute("href") && !/^(https?:|blob:)/.test(node.href.baseVal ?? node.href));
+  const unsafe = all.filter((node) => node.matches("a[target]") && !/noopener/.test(node.rel));
+  const forms = all.filter((node) => node.matches("form[action], button[formaction]"));
+  const polluted = Object.keys({}.__proto__).concat(Object.prototype.pwned ?? [], Object.prototype.polluted ?? []);
+  return [...alien, ...handled, ...links, ...unsafe, ...forms].map((node) => node.outerHTML.slice(0, 200)).concat(polluted, window.pwned ?? []);
+}"""
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = Server(flags=("--allow-private-webhooks", "--rate-limits", "off")).start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def tab(console):
+    return console().sign_in()
+
+
+def check(tab, path: str, *shown: str, wait: str = "h1") -> str:
+    """Shows a page; nothing on it came from a text but text. Answers the content."""
+    tab.go(path)
+    expect(tab.page.locator("main").locator(wait).first, path).to_be_visible()
+    expect(tab.page.locator(".loading, .loading-page"), path).to_have_count(0)
+    content = ""
+
+    def there():
+        nonlocal content
+        content = tab.page.locator("main").evaluate("node => node.textContent")
+        missing = [text for text in shown if text not in content]
+        assert not missing, missing[:5]
+        return True
+
+    until(there, f"{path} shows its texts", 20)
+    assert tab.page.evaluate(ALIEN) == [], path
+    disguised = DISGUISES.search(content)
+    assert not disguised, (path, content[max(0, disguised.start() - 40) : disguised.end() + 40])
+    return content
+
+
+@pytest.fixture(scope="module")
+def endpoint(api):
+    return api.external(name="Takes anything")
+
+
+@pytest.fixture(scope="module")
+def worker(endpoint):
+    return FakeWorker(endpoint)
+
+
+def run(endpoint, worker, input) -> str:
+    job = endpoint.run(input)
+    assert worker.take()["id"] == job
+    return job
+
+
+def test_inputs_outputs_and_progress(tab, endpoint, worker):
+    job = run(endpoint, worker, {"texts": CORPUS, **{text: text for text in CORPUS[:80]}})
+    worker.progress(job, {"state": CORPUS[:90]})
+    check(tab, f"/endpoints/{endpoint.id}/requests/{job}", *PLAIN[:20])
+    worker.done(job, {"output": {"list": CORPUS, "names": {text: number for number, text in enumerate(CORPUS)}}})
+    page = tab.page
+    expect(page.get_by_role("region", name="Output")).to_be_visible()
+    for more in iter(lambda: page.get_by_role("button", name=re.compile("^[0-9 ]+ more$")), None):
+        if more.count() == 0:
+            break
+        more.first.click()
+    content = page.get_by_role("region", name="Output").evaluate("node => node.textContent")
+    missing = [text for text in PLAIN if content.count(text) < 2]
+    assert not missing, missing
+    assert page.evaluate(ALIEN) == [] and not DISGUISES.search(content)
+    for region in ("Input", "Output"):
+        page.get_by_role("region", name=region).get_by_role("button", name="Text").click()
+    assert page.evaluate(ALIEN) == []
+    check(tab, f"/endpoints/{endpoint.id}/playground?job={job}", wait="h1")
+    check(tab, f"/endpoints/{endpoint.id}/playground?from={job}", wait="h1")
+
+
+def test_every_text_as_an_output_of_its_own(tab, endpoint, worker):
+    """A text alone could be taken for a file."""
+    files = [text for text in CORPUS if text.startswith("data:")] + ["<svg xmlns='http://www.w3.org/2000/svg'/>", "%PDF-1.4"]
+    for text in files:
+        # Long enough for a file.
+        job = run(endpoint, worker, {})
+        worker.done(job, {"output": {"file": text + "A" * 80, "text": text}})
+        content = check(tab, f"/endpoints/{endpoint.id}/requests/{job}", wait="[aria-label=Output]")
+        assert tab.page.locator("main img, main audio, main video").count() == 0, text
+        assert text in content or not is_plain(text), text
+
+
+def test_errors(tab, endpoint, worker):
+    jobs = []
+    for number in range(0, len(CORPUS), 48):
+        texts = CORPUS[number : number + 48]
+        raised = {"error_type": f"<class '{texts[0]}'>", "error_message": " ".join(texts), "error_traceback": "Traceback (most recent call last):\n" + "\n".join(texts)}
+        for error in (json.dumps(raised), "\n".join(texts)):
+            job = run(endpoint, worker, {})
+            worker.done(job, {"error": error})
+            jobs.append((job, [text for text in texts if text in PLAIN]))
+    for job, texts in jobs:
+        check(tab, f"/endpoints/{endpoint.id}/requests/{job}", *texts)
+    # The lists of failures have the messages, too.
+    for path in ("/", f"/endpoints/{endpoint.id}", f"/endpoints/{endpoint.id}/requests?state=FAILED"):
+        check(tab, path)
+
+
+def test_chunks(tab, endpoint, worker):
+    joined, apart = run(endpoint, worker, {}), endpoint.run({})
+    for text in CORPUS:
+        worker.chunk(joined, text)
+    worker.done(joined, {"output": None})
+    assert worker.take()["id"] == apart
+    for text in CORPUS[::3]:
+        worker.chunk(apart, {text: [text]})
+    worker.done(apart, {"output": None})
+    check(tab, f"/endpoints/{endpoint.id}/requests/{joined}", *PLAIN)
+    tab.page.get_by_role("button", name="Chunks").click()
+    expect(tab.page.locator(".chunks tr")).to_have_count(len(CORPUS) + 1)
+    assert tab.page.evaluate(ALIEN) == []
+    check(tab, f"/endpoints/{endpoint.id}/requests/{apart}", *[text for text in CORPUS[::3] if text in PLAIN])
+
+
+def test_json_that_no_page_expects(tab, endpoint, worker):
+    # The server takes up to 512 levels.
+    deep = "[" * 505 + "]" * 505
+    large = "n" * 1_000_000
+    outputs = {
+        '{"__proto__": {"polluted": 1}, "constructor": {"prototype": {"polluted": 1}}}': "polluted",
+        '{"ref": 1, "key": 2, "children": [3], "dangerouslySetInnerHTML": {"__html": "<img src=x onerror=window.pwned=1>"}}': "dangerouslySetInnerHTML",
+        '{"type": "script", "props": {"children": "window.pwned=1"}, "__k": null, "constructor": null}': "window.pwned=1",
+        deep: "[[[",
+        json.dumps({large: large}): "nnnn",
+        "[1e999, -0, 1e-999, 123456789012345678901234567890]": "123456789012345678901234567890",
+        '{"a": 1, "a": 2, "": 3}': '"a"',
+        '"\\ud800 alone"': "alone",
+    }
+    for output, shown in outputs.items():
+        job = run(endpoint, worker, {})
+        if worker.post("job-done", job, '{"output": %s}' % output).status_code != 200:
+            # What the server does not take, no page has to show.
+            endpoint.cancel(job)
+            continue
+        tab.go(f"/endpoints/{endpoint.id}/requests/{job}")
+        expect(tab.page.get_by_role("region", name="Output")).to_contain_text(shown)
+        assert tab.page.evaluate(ALIEN) == []
+    job = run(endpoint, worker, {})
+    worker.post("job-done", job, '{"output": %s}' % ("[" * 10_000 + "]" * 10_000))
+    tab.go(f"/endpoints/{endpoint.id}/requests/{job}")
+    expect(tab.page.get_by_text("nested deeper than 512 levels").first).to_be_visible()
+
+
+def test_logs(tab, api, endpoint, worker):
+    script = "import json, os, signal\nfor text in json.loads(os.environ['TEXTS']): print(text, flush=True)\nsignal.pause()"
+    command = [sys.executable, "-u", "-c", script]
+    # No variable holds a zero byte or half of a character.
+    texts = [text.replace("\x00", "") for text in CORPUS]
+    template = api.template(env={"TEXTS": json.dumps(texts)}, dockerStartCmd=command)
+    printing = api.endpoint(templateId=template["id"], workersMin=1, name="Prints")
+    logs = f"/v1/endpoints/{printing.id}/logs?limit=1000"
+    until(lambda: any("Infinity" in line["text"] for line in api.ok("GET", logs)["lines"]), "everything was printed", 60)
+    check(tab, f"/endpoints/{printing.id}/logs", *[text for text in PLAIN if len(text) < 200][-60:])
+    worker_id = api.ok("GET", f"/v1/endpoints/{printing.id}/workers")[0]["id"]
+    check(tab, f"/endpoints/{printing.id}/workers/{worker_id}", "Infinity")
+
+
+def test_names(tab, api, endpoint):
+    taken, refused = [], []
+    for number in range(0, len(CORPUS), 6):
+        name = " ".join(CORPUS[number : number + 6])[:120]
+        made = api.call("POST", "/v1/endpoints", json={"name": name, "provider": "external", "templateId": endpoint.record["templateId"]})
+        (taken if made.status_code == 200 else refused).append(name)
+        slugged = api.call("POST", "/v1/endpoints", json={"name": "s", "slug": name, "provider": "external", "templateId": endpoint.record["templateId"]})
+        # A name of letters and digits alone is a slug.
+        assert slugged.status_code == 400 or name.isalnum(), name
+        for path, body in (
+            ("/v1/apikeys", {"name": name, "scopes": [{"scope": "read"}]}),
+            ("/v1/templates", {"name": f"{number} {name}", "imageName": name, "dockerStartCmd": [name], "env": {"A": name}}),
+            ("/v1/networkvolumes", {"name": name, "size": 1}),
+            ("/v1/containerregistryauth", {"name": name, "username": name, "password": name}),
+        ):
+            answer = api.call("POST", path, json=body)
+            assert answer.status_code in (200, 400), (path, name, answer.text)
+    assert len(taken) >= 30, refused
+    texts = [name for name in taken if is_plain(name)]
+    for path in ("/endpoints", "/", "/api-keys", "/templates", "/volumes", "/registries", "/audit", "/workers", "/usage", "/webhooks"):
+        check(tab, path, *(texts if path in ("/endpoints",) else []))
+    for one in api.ok("GET", "/v1/endpoints")[:: 8 if IS_LONG else 40]:
+        for page in ("", "/settings", "/requests", "/playground"):
+            check(tab, f"/endpoints/{one['id']}{page}")
+    tab.go("/")
+    tab.page.get_by_role("button", name="Find anything").click()
+    tab.page.get_by_role("combobox", name="Find anything").fill("<")
+    expect(tab.page.get_by_role("option").first).to_be_visible()
+    assert tab.page.evaluate(ALIEN) == []
+
+
+def test_browsers_that_signed_in(tab, server):
+    names = [text for text in CORPUS if text.isascii() and text.isprintable() and text == text.strip()][:15]
+    for name in names:
+        body = {"key": ADMIN_KEY}
+        answer = requests.post(f"{server.url}/console/session", json=body, headers={"User-Agent": name, "X-Request-Id": name}, timeout=30)
+        assert answer.status_code == 200
+    check(tab, "/api-keys")
+    check(tab, "/audit")
+
+
+class EvilReceiver:
+    """Answers webhooks with markup in its headers and its body."""
+
+    def __init__(self):
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                text = CORPUS[hash(self.path) % 50]
+                self.send_response(500, text.encode("ascii", "replace").decode())
+                self.send_header("Content-Type", "text/html")
+                self.send_header("X-Evil", text.encode("ascii", "replace").decode())
+                self.end_headers()
+                self.wfile.write("\n".join(CORPUS).encode("utf-8", "replace"))
+
+            def log_message(self, *_):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def test_answers_of_receivers(tab, api, endpoint, worker):
+    receiver = EvilReceiver()
+    try:
+        jobs = []
+        for text in CORPUS[:50:5]:
+            job = endpoint.run({}, webhook=f"{receiver.url}/{quote(text, safe='()=')}")
+            assert worker.take()["id"] == job
+            worker.done(job, {"output": 1})
+            jobs.append(job)
+        until(lambda: all(call["attempts"] for call in api.ok("GET", "/v1/webhooks")["webhooks"]), "each was called", 60)
+    finally:
+        receiver.close()
+    check(tab, "/webhooks", *[job[-12:] for job in jobs])
+    check(tab, f"/endpoints/{endpoint.id}/webhooks")
+    tab.page.get_by_role("button", name="Show the attempts").first.click()
+    expect(tab.page.get_by_role("dialog")).to_be_visible()
+    assert tab.page.evaluate(ALIEN) == []
+    check(tab, f"/endpoints/{endpoint.id}/requests/{jobs[0]}")
+
+
+def test_addresses(tab, endpoint):
+    tab.forget("404")
+    tab.forget("400")
+    for text in CORPUS[::ADDRESSED]:
+        encoded = quote(text, safe="")
+        for path in (f"/endpoints/{endpoint.id}/requests?q={encoded}&state={encoded}", f"/endpoints/{encoded}", f"/endpoints/{endpoint.id}/requests/{encoded}"):
+            tab.page.goto(tab.root + path)
+            expect(tab.page.locator("h1")).to_have_count(1)
+            assert tab.page.evaluate(ALIEN) == [], path
+            assert tab.page.url.startswith(tab.root), path
+
+
+@pytest.mark.parametrize("target", ["//evil.test/", "https://evil.test/", "javascript:window.pwned=1", "/\\evil.test", "/../../evil"])
+def test_signing_in_leads_to_the_console_alone(console, target):
+    tab = console()
+    tab.go(f"/sign-in?to={quote(target, safe='')}")
+    tab.page.get_by_label("API key").fill(ADMIN_KEY)
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.locator("#side")).to_have_count(1)
+    assert tab.page.url.startswith(tab.server.url), tab.page.url
+    assert tab.page.evaluate("window.pwned") is None

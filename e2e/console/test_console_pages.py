@@ -1,0 +1,188 @@
+"""Every page of the console in every state, at three widths, light and dark: no fault that axe-core knows, nothing that
+scrolls sideways, nothing printed by the browser."""
+
+import os
+import re
+import threading
+
+import pytest
+from playwright.sync_api import expect
+
+from harness.browser import PHONE, WIDE, Console
+from harness.client import Api
+from harness.console_pages import GPUS, Shown, failed_calls, faults, routes, usual
+from harness.reverse_proxy import Answer, ReverseProxy
+from harness.server import Server
+
+MIDDLE = 1024
+WIDTHS = (WIDE, MIDDLE, PHONE)
+SCHEMES = ("light", "dark")
+EVERYTHING = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
+# In an ordinary run, the usual state is looked at in each width, and each other state in one size.
+IS_LONG = os.environ.get("LONGSHORE_PAGES") == "all"
+# A folder that gets a picture of every page that is looked at.
+SHOTS = os.environ.get("LONGSHORE_SHOTS")
+
+
+def sizes(*few: tuple[int, str]):
+    """Parametrizes a test with the sizes of a state: `few`, or all of them in a long run."""
+    return pytest.mark.parametrize("width, scheme", EVERYTHING if IS_LONG else few)
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = Server(config=GPUS, flags=("--allow-private-webhooks", "--rate-limits", "off")).start()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def pages(server) -> list[Shown]:
+    """The pages of a server with endpoints, jobs and workers."""
+    return usual(Api(server))
+
+
+def open_tab(console, at, width: int, scheme: str) -> Console:
+    tab = console(at, width=width, color_scheme=scheme, has_touch=width == PHONE)
+    tab.size = f"{width}-{scheme}"
+    tab.go("/sign-in")
+    expect(tab.page.get_by_role("heading", name="Sign in")).to_be_visible()
+    found = faults(tab)
+    assert not found, found
+    return tab.sign_in()
+
+
+def look(state: str, tab: Console, pages: list[Shown], wait) -> None:
+    """Goes to each page, waits for what `wait` waits for, and collects the faults of all pages."""
+    found = []
+    for shown in pages:
+        tab.go(shown.path)
+        wait(tab, shown)
+        found += [f"{shown.path}: {fault}" for fault in faults(tab)]
+        if SHOTS:
+            name = re.sub(r"[^a-z0-9]+", "-", shown.path.lower()).strip("-") or "overview"
+            tab.page.screenshot(path=f"{SHOTS}/{state}-{name}-{tab.size}.png", full_page=True)
+    assert not found, "\n".join(found)
+
+
+def for_its_text(tab: Console, shown: Shown) -> None:
+    expect(tab.page.locator("#app").get_by_text(shown.text).filter(visible=True).first, shown.path).to_be_visible()
+    expect(tab.page.locator(".loading")).to_have_count(0)
+
+
+def test_every_page_of_the_router_is_looked_at(pages):
+    # The page of signing in is looked at before one has.
+    assert set(routes()) - {"/sign-in"} <= {shown.route for shown in pages}
+
+
+@sizes((WIDE, "light"), (MIDDLE, "dark"), (PHONE, "light"))
+def test_usual_pages_have_no_fault(console, server, pages, width, scheme):
+    tab = open_tab(console, server, width, scheme)
+    tab.forget("404")
+    look("usual", tab, pages, for_its_text)
+
+
+def test_further_columns_are_chosen_and_a_webhook_is_searched(console, server, pages):
+    api = Api(server)
+    [failed] = failed_calls(api)
+    requests = f"/v2/{failed['endpoint']}/requests"
+    job = failed["job"]
+    tab = open_tab(console, server, WIDE, "light")
+    page = tab.go(f"/endpoints/{failed['endpoint']}/requests")
+    for name in ("key", "size", "webhook"):
+        page.get_by_role("button", name="More").click()
+        page.get_by_role("menuitemcheckbox", name=f"Column: {name}").click()
+    row = page.get_by_role("row").filter(has_text=job[-12:])
+    expect(row.get_by_role("gridcell").nth(8)).to_have_text("admin")
+    expect(row.get_by_role("gridcell").nth(9)).to_contain_text("B, ")
+    expect(row.get_by_role("gridcell").nth(10)).to_have_text("given up")
+    assert faults(tab) == []
+    # This browser keeps them.
+    page.reload()
+    expect(row.get_by_role("gridcell").nth(10)).to_have_text("given up")
+    page.get_by_role("combobox", name="Search requests").fill("webhook:failed")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("1 loaded, all there are")).to_be_visible()
+    for query, found in (("webhook=FAILED", [job]), ("webhook=DELIVERED", []), ("webhook=FAILED&error=x", [])):
+        assert [one["id"] for one in api.ok("GET", f"{requests}?{query}")["requests"]] == found
+    assert api.ok("GET", f"{requests}?webhooks=true&webhook=FAILED")["requests"][0]["webhook"] == "FAILED"
+    assert api.call("GET", f"{requests}?webhook=LOST").status_code == 400
+
+
+@pytest.fixture(scope="module")
+def empty():
+    """A server on which nothing was done."""
+    server = Server(flags=("--rate-limits", "off")).start()
+    yield server
+    server.close()
+
+
+@sizes((PHONE, "dark"))
+def test_pages_without_content_have_no_fault(console, empty, width, scheme):
+    api = Api(empty)
+    endpoints = api.ok("GET", "/v1/endpoints")
+    endpoint = endpoints[0]["id"] if endpoints else api.external(name="Unused").id
+    skipped = (":job", ":worker", "/sign-in")
+    paths = [route.replace(":endpoint", endpoint) for route in routes() if not any(part in route for part in skipped)]
+    tab = open_tab(console, empty, width, scheme)
+    look("empty", tab, [Shown(path, path, "") for path in paths], until_read)
+
+
+def until_read(tab: Console, shown: Shown) -> None:
+    """Until the page has its heading and nothing of it is loading."""
+    expect(tab.page.locator("h1")).to_have_count(1)
+    expect(tab.page.locator(".loading, .loading-page"), shown.path).to_have_count(0)
+
+
+def is_data(path: str) -> bool:
+    """Whether a page reads this: not its files, not the session."""
+    return path.startswith(("/v1/", "/v2/")) and path != "/v1/me"
+
+
+def failing(method: str, path: str) -> Answer | None:
+    """The answer of a server whose disk has failed."""
+    if not is_data(path):
+        return None
+    body = b'{"error":"the server cannot read its disk: Input/output error","code":"storeFailed"}'
+    return Answer(500, body, [("Content-Type", "application/json"), ("X-Request-Id", "0f3c")])
+
+
+def for_the_failure(tab: Console, shown: Shown) -> None:
+    until_read(tab, shown)
+    if shown.route != "not found":
+        expect(tab.page.get_by_text("The server cannot read its disk").first).to_be_visible()
+
+
+@sizes((MIDDLE, "light"))
+def test_pages_that_cannot_be_read_say_so_and_have_no_fault(console, server, pages, width, scheme):
+    with ReverseProxy(server.port, intercept=failing) as proxy:
+        tab = open_tab(console, proxy, width, scheme)
+        tab.forget("500")
+        look("failing", tab, pages, for_the_failure)
+
+
+SLOW_S = 3
+
+
+@sizes((WIDE, "dark"))
+def test_pages_that_are_slow_show_their_layout_and_have_no_fault(console, server, pages, width, scheme):
+    gate = threading.Event()
+
+    def slowly(method: str, path: str) -> None:
+        if is_data(path) and not path.startswith("/v1/events"):
+            gate.wait(SLOW_S)
+
+    def while_it_loads(tab: Console, shown: Shown) -> None:
+        expect(tab.page.locator("h1")).to_have_count(1)
+
+    def then(tab: Console, shown: Shown) -> None:
+        while_it_loads(tab, shown)
+        found = faults(tab)
+        assert not found, (shown.path, found)
+        for_its_text(tab, shown)
+
+    with ReverseProxy(server.port, intercept=slowly) as proxy:
+        tab = open_tab(console, proxy, width, scheme)
+        tab.forget("404")
+        look("slow", tab, pages, then if IS_LONG else while_it_loads)
+        gate.set()

@@ -1,0 +1,421 @@
+"""The list of requests: searched by tokens, counted by state, and changed, downloaded and purged as a whole."""
+
+import csv
+import io
+import json
+import re
+import threading
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from harness.browser import PHONE, key_for
+from harness.client import Api, Endpoint, unique
+from harness.fake_worker import FakeWorker
+from harness.reverse_proxy import ReverseProxy
+from harness.server import Server
+from harness.wait import until
+
+QUEUED, COMPLETED, FAILED = 6, 4, 3
+BIG = 9007199254740993123
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = Server(flags=("--rate-limits", "off")).start()
+    yield server
+    server.close()
+
+
+class Mixed:
+    """An endpoint with jobs in several states: the completed ones ran on version 1, the failed ones on version 2."""
+
+    def __init__(self, api: Api):
+        self.endpoint: Endpoint = api.external(name="Mixed", slug=unique("mixed"))
+        self.worker = FakeWorker(self.endpoint)
+        self.completed = self.end(COMPLETED, {"output": {"n": BIG}}, city="Bremen")
+        self.endpoint.patch(templateId=api.template(dockerStartCmd=["true"])["id"])
+        self.failed = self.end(FAILED, {"error": "CUDA out of memory"}, city="Oslo Harbour")
+        self.queued = [self.endpoint.run({"customer": {"id": n}}) for n in range(QUEUED)]
+        self.path = f"/endpoints/{self.endpoint.id}/requests"
+
+    def end(self, count: int, answer: dict, city: str) -> list[str]:
+        jobs = [self.endpoint.run({"city": city, "n": n}) for n in range(count)]
+        left = set(jobs)
+        while left:
+            for job in self.worker.take_batch(10):
+                self.worker.done(job["id"], answer)
+                left.discard(job["id"])
+        return jobs
+
+
+@pytest.fixture
+def mixed(api) -> Mixed:
+    return Mixed(api)
+
+
+def row(page: Page, job: str):
+    return page.get_by_role("row").filter(has_text=job[-12:])
+
+
+def line(page: Page):
+    return page.get_by_role("combobox", name="Search requests")
+
+
+def chip(page: Page, text: str):
+    return page.get_by_role("group", name="State").get_by_role("button", name=re.compile(f"^{text}$"))
+
+
+def expect_only(page: Page, jobs: list[str]) -> None:
+    """Only these jobs are listed, and the search has come to its end."""
+    expect(page.get_by_text(f"{len(jobs)} loaded, all there are")).to_be_visible()
+    for job in jobs:
+        expect(row(page, job)).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "search, found",
+    [
+        ("state:failed", "failed"),
+        ("state:failed,timed_out tries:1", "failed"),
+        ("error:memory", "failed"),
+        ('error:~"out of memory"', "failed"),
+        ("out of memory", "failed"),
+        ("CUDA", "failed"),
+        ("version:2 state:failed", "failed"),
+        ("version:1", "completed"),
+        ('input.city:"Oslo Harbour"', "failed"),
+        ("input.city:Bremen key:admin after:1h ran:>0ms", "completed"),
+        ("state:queued before:0s waited:>1ms", "queued"),
+        (str(BIG), "completed"),
+    ],
+)
+def test_tokens_find_jobs(console, mixed, search, found):
+    page = console().sign_in(path=mixed.path).page
+    expect(row(page, mixed.queued[-1])).to_be_visible()
+    line(page).fill(search)
+    page.keyboard.press("Enter")
+    expect_only(page, getattr(mixed, found))
+    # The view can be sent to a colleague.
+    page.reload()
+    expect(line(page)).to_have_value(search)
+    expect_only(page, getattr(mixed, found))
+
+
+def test_a_job_is_found_by_its_worker_its_input_and_its_retries(console, mixed):
+    page = console().sign_in(path=mixed.path).page
+    line(page).fill(f"worker:{mixed.worker.id}")
+    expect_only(page, mixed.completed + mixed.failed)
+    line(page).fill("input.customer.id:3")
+    expect_only(page, [mixed.queued[3]])
+    line(page).fill("tries:>1")
+    expect(page.get_by_text("No job matches.")).to_be_visible()
+    # What matches later comes by itself.
+    line(page).fill("input.customer.id:70")
+    expect(page.get_by_text("No job matches.")).to_be_visible()
+    job = mixed.endpoint.run({"customer": {"id": 70}})
+    expect(row(page, job)).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "search, fault",
+    [
+        ("state:lost", "`state:` takes queued, running, completed, failed, timed_out, cancelled"),
+        ("waited:soon", "`waited:` takes a duration, such as waited:10min."),
+        ("ran:2026-01-31", "`ran:` takes a duration"),
+        ("tries:many", "`tries:` takes a number"),
+        ("version:new", "`version:` takes the number of a version"),
+        ("worker:a/b", "`worker:` takes the whole id of a worker"),
+        ("key:mine", "`key:` takes the id of an API key, or admin."),
+        ("worker:abcdefgh worker:ijklmnop", "`worker:` is there twice."),
+        ("x" * 201, "A text has at most 200 characters."),
+    ],
+)
+def test_a_fault_in_a_search_is_said_in_words(console, mixed, search, fault):
+    page = console().sign_in(path=mixed.path).page
+    line(page).fill(search)
+    expect(page.get_by_text(fault)).to_be_visible()
+    expect(line(page)).to_have_attribute("aria-invalid", "true")
+    expect(line(page)).to_have_attribute("aria-describedby", "search-fault")
+    page.get_by_role("button", name="Clear the search").click()
+    expect(row(page, mixed.queued[0])).to_be_visible()
+
+
+def test_tokens_are_completed_with_the_keyboard_alone(console, api, mixed):
+    key = key_for(api, {"scope": "jobs"}, name="the nightly run")
+    tab = console().sign_in(path=mixed.path)
+    page = tab.page
+    expect(row(page, mixed.queued[0])).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("sta")
+    expect(page.get_by_role("option", name="state:")).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    expect(line(page)).to_have_attribute("aria-activedescendant", "search-0")
+    page.keyboard.press("Enter")
+    page.keyboard.type("failed,com")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(line(page)).to_have_value("state:failed,completed ")
+    expect_only(page, mixed.failed + mixed.completed)
+    # What is typed on is not overtaken by the search.
+    page.keyboard.type("worker:")
+    expect(page.get_by_role("option", name=mixed.worker.id)).to_be_visible()
+    assert tab.axe() == []
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    page.keyboard.type("version:")
+    expect(page.get_by_role("option", name="the present one")).to_have_text(re.compile("^version:2"))
+    page.keyboard.press("Escape")
+    page.keyboard.type("2 ")
+    expect_only(page, mixed.failed)
+    page.keyboard.type("key:")
+    expect(page.get_by_role("option").filter(has_text="the nightly run")).to_contain_text(key["id"])
+
+
+def test_the_chips_count_the_jobs_of_each_state_as_they_change(console, mixed):
+    tab = console().sign_in(path=mixed.path)
+    page = tab.page
+    for word, number in (("Queued", QUEUED), ("Running", 0), ("Completed", COMPLETED), ("Failed", FAILED), ("Timed out", 0), ("Cancelled", 0)):
+        expect(chip(page, f"{word} {number}")).to_be_visible()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    mixed.endpoint.ok("POST", f"/cancel/{mixed.queued[0]}")
+    expect(chip(page, f"Queued {QUEUED - 1}")).to_be_visible()
+    expect(chip(page, "Cancelled 1")).to_be_visible()
+    chip(page, f"Failed {FAILED}").click()
+    expect(chip(page, f"Failed {FAILED}")).to_have_attribute("aria-pressed", "true")
+    expect_only(page, mixed.failed)
+    mixed.endpoint.ok("POST", f"/retry/{mixed.failed[0]}")
+    # It has left the filter, and stays where it is.
+    expect(row(page, mixed.failed[0])).to_have_class(re.compile("gone"))
+    expect(chip(page, f"Failed {FAILED - 1}")).to_be_visible()
+
+
+def test_a_search_says_how_far_it_is_and_is_stopped_and_goes_on(console, api):
+    endpoint = api.external(name="Searched")
+    # The server has no condition for an exact number of attempts: it lists all, and the page compares them.
+    for n in range(450):
+        endpoint.run({"city": "Bremen", "n": n})
+    gate = threading.Event()
+
+    def hold(method: str, path: str) -> None:
+        if "/requests?" in path and "cursor=" in path:
+            gate.wait(60)
+
+    with ReverseProxy(api.server.port, intercept=hold) as proxy:
+        page = console(proxy).sign_in(path=f"/endpoints/{endpoint.id}/requests").page
+        line(page).fill("tries:9")
+        expect(page.get_by_text("searched 200 of 450 jobs")).to_be_visible()
+        page.get_by_role("button", name="Stop").click()
+        gate.set()
+        expect(page.get_by_text("searched 400 of 450 jobs")).to_be_visible()
+        expect(page.get_by_text("No job was found so far.")).to_be_visible()
+        page.get_by_role("button", name="Go on").click()
+        expect(page.get_by_text("No job matches.")).to_be_visible()
+
+
+def selection(page: Page):
+    return page.get_by_role("group", name="Chosen jobs")
+
+
+def test_a_range_of_rows_is_chosen_and_changed(console, mixed):
+    tab = console().sign_in(path=mixed.path)
+    page = tab.page
+    newest = mixed.queued[::-1]
+    row(page, newest[0]).click(modifiers=["Control"])
+    row(page, newest[3]).click(modifiers=["Shift"])
+    expect(selection(page)).to_contain_text("4 chosen")
+    row(page, newest[1]).click(modifiers=["Control"])
+    expect(selection(page)).to_contain_text("3 chosen")
+    expect(row(page, newest[2])).to_have_attribute("aria-selected", "true")
+    expect(row(page, newest[1])).to_have_attribute("aria-selected", "false")
+    assert tab.axe() == []
+    selection(page).get_by_role("button", name="Cancel 3").click()
+    dialog = page.get_by_role("dialog", name="Cancel 3 jobs of Mixed?")
+    expect(dialog).to_contain_text("It cannot be undone.")
+    assert tab.axe() == []
+    dialog.get_by_role("button", name="Keep them").click()
+    expect(dialog).to_have_count(0)
+    assert mixed.endpoint.health()["jobs"]["inQueue"] == QUEUED
+    selection(page).get_by_role("button", name="Cancel 3").click()
+    dialog.get_by_role("button", name="Cancel the jobs").click()
+    expect(page.get_by_role("list", name="Tasks")).to_contain_text("3 jobs cancelled")
+    for at in (0, 2, 3):
+        expect(row(page, newest[at])).to_contain_text("Cancelled")
+    expect(row(page, newest[1])).to_contain_text("Queued")
+    expect(selection(page)).to_have_count(0)
+    page.get_by_role("list", name="Tasks").get_by_role("button", name="Dismiss").click()
+    expect(page.get_by_role("list", name="Tasks")).to_be_hidden()
+    assert mixed.endpoint.ok("GET", "/bulk") == []
+
+
+def test_all_that_match_are_retried_with_the_keyboard_alone(console, mixed):
+    tab = console().sign_in(path=f"{mixed.path}?q=input.city:%22Oslo+Harbour%22")
+    page = tab.page
+    expect_only(page, mixed.failed)
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    page.keyboard.press("X")
+    expect(selection(page)).to_contain_text("2 chosen")
+    page.keyboard.press("Escape")
+    expect(selection(page)).to_have_count(0)
+    page.keyboard.press("x")
+    press(page, f"All {FAILED} that match")
+    expect(selection(page).get_by_role("button", name=f"Retry {FAILED}")).to_be_visible()
+    expect(selection(page)).to_contain_text(f"All {FAILED} that match")
+    press(page, f"Retry {FAILED}")
+    dialog = page.get_by_role("dialog", name=f"Retry {FAILED} jobs of Mixed?")
+    expect(dialog).to_be_visible()
+    expect(dialog.get_by_role("button", name="Retry the jobs")).not_to_have_attribute("aria-disabled", "true")
+    press(page, "Retry the jobs")
+    expect(page.get_by_role("list", name="Tasks")).to_contain_text(f"{FAILED} jobs queued again")
+    for job in mixed.failed:
+        assert mixed.endpoint.status(job)["status"] == "IN_QUEUE"
+    task = mixed.endpoint.ok("GET", "/bulk")[0]
+    assert (task["do"], task["done"], task["failed"]) == ("retry", FAILED, 0)
+
+
+def press(page: Page, name: str) -> None:
+    """Walks to a button with Tab, and presses Enter."""
+    is_there = "name => (document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText) === name"
+    for _ in range(80):
+        if page.evaluate(is_there, name.replace("\u2009", " ")):
+            break
+        page.keyboard.press("Tab")
+    else:
+        raise AssertionError(f"no button is reached by Tab: {name}")
+    page.keyboard.press("Enter")
+
+
+def test_all_that_match_in_every_endpoint_are_deleted(fresh_server, console):
+    server = fresh_server(flags=("--rate-limits", "off"))
+    api = Api(server)
+    mixed = Mixed(api)
+    other = api.external(name="Another")
+    job = other.run({"mark": mixed.endpoint.id})
+    other.ok("POST", f"/cancel/{job}")
+    own = mixed.endpoint.run({"mark": mixed.endpoint.id})
+    mixed.endpoint.ok("POST", f"/cancel/{own}")
+    page = console(server).sign_in(path=f"/requests?q=input.mark:{mixed.endpoint.id}").page
+    expect_only(page, [own, job])
+    row(page, job).click(modifiers=["Control"])
+    selection(page).get_by_role("button", name="All 2 that match").click()
+    selection(page).get_by_role("button", name="Delete 2").click()
+    dialog = page.get_by_role("dialog", name="Delete 2 jobs of 2 endpoints?")
+    dialog.get_by_role("button", name="Delete the jobs").click()
+    expect(page.get_by_role("list", name="Tasks")).to_contain_text("Another: 1 job deleted")
+    expect(page.get_by_role("list", name="Tasks")).to_contain_text("Mixed: 1 job deleted")
+    assert other.call("GET", f"/status/{job}").status_code == 404
+    assert other.health()["jobs"]["inQueue"] == 0 and mixed.endpoint.health()["jobs"]["inQueue"] == QUEUED
+
+
+def test_a_task_of_many_jobs_shows_how_far_it_is_and_is_stopped(console, api):
+    endpoint = api.external(name="Many")
+    jobs = [endpoint.run({"n": n}) for n in range(2500)]
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests")
+    page = tab.page
+    row(page, jobs[-1]).click(modifiers=["Control"])
+    selection(page).get_by_role("button", name=re.compile("^All 2.500 that match$")).click()
+    selection(page).get_by_role("button", name=re.compile("^Cancel 2.500$")).click()
+    page.get_by_role("button", name="Cancel the jobs").click()
+    tasks = page.get_by_role("list", name="Tasks")
+    expect(tasks.get_by_role("progressbar")).to_have_count(1)
+    tasks.get_by_role("button", name=re.compile("Stop|Dismiss")).click()
+    # It is over, stopped or done before: what it says is what was done.
+    until(lambda: all(task["state"] != "running" for task in endpoint.ok("GET", "/bulk")), "the task ends")
+    counts = endpoint.ok("GET", "/requests?counts=true&limit=1")["counts"]
+    assert counts["IN_QUEUE"] + counts["CANCELLED"] == 2500 and counts["CANCELLED"] > 0, counts
+    expect(chip(page, f"Cancelled {spaced(counts['CANCELLED'])}")).to_be_visible()
+    if endpoint.ok("GET", "/bulk"):
+        expect(tasks).to_contain_text(re.compile(f"{spaced(counts['CANCELLED'])} jobs cancelled"))
+
+
+def spaced(number: int) -> str:
+    """The pattern of a number as the console writes it. The accessible name of an element has a plain space where its text has a thin one."""
+    return f"{number:,}".replace(",", r"\s")
+
+
+def download(page: Page, act) -> str:
+    with page.expect_download() as found:
+        act()
+    with open(found.value.path(), encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def test_jobs_are_downloaded_as_lines_and_as_a_table(console, mixed):
+    page = console().sign_in(path=f"{mixed.path}?state=COMPLETED").page
+    expect_only(page, mixed.completed)
+
+    def choose(name: str) -> None:
+        page.get_by_role("button", name="More").click()
+        page.get_by_role("menuitem", name=name).click()
+
+    text = download(page, lambda: choose("Download as JSONL"))
+    expect(page.get_by_text(f"{COMPLETED} jobs are in the file.")).to_be_visible()
+    assert [json.loads(found)["id"] for found in text.splitlines()] == mixed.completed[::-1]
+    # Numbers keep all their digits.
+    assert text.count(f'"output":{{"n":{BIG}}}') == COMPLETED
+    rows = list(csv.DictReader(io.StringIO(download(page, lambda: choose("Download as CSV")))))
+    assert [(found["id"], found["status"], found["endpoint"]) for found in rows] == [
+        (job, "COMPLETED", "Mixed") for job in mixed.completed[::-1]
+    ]
+    row(page, mixed.completed[1]).click(modifiers=["Control"])
+    text = download(page, selection(page).get_by_role("button", name="Download the chosen jobs as JSONL").click)
+    assert [json.loads(found)["id"] for found in text.splitlines()] == [mixed.completed[1]]
+
+
+def test_the_queue_is_purged_from_the_menu_with_the_keyboard_alone(console, mixed):
+    tab = console().sign_in(path=mixed.path)
+    page = tab.page
+    expect(row(page, mixed.queued[0])).to_be_visible()
+    page.get_by_role("button", name="More").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem", name="Choose jobs")).to_be_focused()
+    assert tab.axe() == []
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="More")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem", name="Choose jobs")).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name=f"Cancel {QUEUED} waiting jobs of Mixed?")
+    expect(dialog).to_contain_text("None runs.")
+    press(page, "Cancel the waiting jobs")
+    expect(page.get_by_text(f"{QUEUED} jobs are cancelled.")).to_be_visible()
+    expect(chip(page, f"Cancelled {QUEUED}")).to_be_visible()
+    page.get_by_role("button", name="More").click()
+    expect(page.get_by_role("menuitem", name="Purge the queue")).to_have_attribute("title", "No job waits.")
+
+
+def test_jobs_are_chosen_with_a_finger_on_a_phone(console, mixed):
+    tab = console(width=PHONE, has_touch=True).sign_in(path=mixed.path)
+    page = tab.page
+    page.get_by_role("button", name="More").tap()
+    assert tab.sideways() == 0
+    page.get_by_role("menuitem", name="Choose jobs").tap()
+    expect(selection(page)).to_contain_text("Press the jobs to choose")
+    row(page, mixed.queued[-1]).tap()
+    row(page, mixed.queued[-2]).tap()
+    expect(selection(page)).to_contain_text("2 chosen")
+    expect(selection(page).get_by_role("button", name="Choose none")).to_be_in_viewport()
+    assert tab.axe() == [] and tab.sideways() == 0
+    expect(selection(page).get_by_role("button", name="Delete")).to_have_count(0)
+    selection(page).get_by_role("button", name="Cancel 2").tap()
+    page.get_by_role("button", name="Cancel the jobs").tap()
+    expect(row(page, mixed.queued[-1])).to_contain_text("Cancelled")
+    assert tab.axe() == [] and tab.sideways() == 0
+
+
+def test_a_key_that_reads_downloads_and_changes_nothing(console, api, mixed):
+    key = key_for(api, {"scope": "read", "endpointIds": [mixed.endpoint.id]})
+    answer = mixed.endpoint.call("POST", "/bulk", json={"do": "delete", "ids": [mixed.completed[0]]})
+    assert answer.status_code == 202, answer.text
+    page = console().sign_in(key["key"], mixed.path).page
+    expect(page.get_by_role("list", name="Tasks")).to_contain_text("1 job deleted")
+    row(page, mixed.queued[0]).click(modifiers=["Control"])
+    expect(selection(page)).to_contain_text("1 chosen")
+    names = selection(page).get_by_role("button").all_inner_texts()
+    assert [name for name in names if not name.startswith("All ")] == ["JSONL", "CSV", "Choose none"], names
+    expect(page.get_by_role("list", name="Tasks").get_by_role("button")).to_have_count(0)
+    page.get_by_role("button", name="More").click()
+    expect(page.get_by_role("menuitem", name="Purge the queue")).to_have_count(0)

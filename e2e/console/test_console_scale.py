@@ -1,0 +1,228 @@
+"""The console with much to show: long lists, many endpoints and workers, fast news, long streams, and a tab that stays open.
+
+Asserted are counts and ratios, which a busy computer does not change: nodes, rows, requests, renders, and the heap against
+itself.
+"""
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+from playwright.sync_api import expect
+
+from harness.client import Api, Endpoint
+from harness.fake_worker import FakeWorker
+from harness.server import Server
+from harness.wait import until
+
+JOBS = int(os.environ.get("LONGSHORE_LISTED_JOBS", "1200"))
+ENDPOINTS = int(os.environ.get("LONGSHORE_LISTED_ENDPOINTS", "60"))
+WORKERS = int(os.environ.get("LONGSHORE_LISTED_WORKERS", "30"))
+CHUNKS = int(os.environ.get("LONGSHORE_LISTED_CHUNKS", "500"))
+SOAK_S = float(os.environ.get("LONGSHORE_SOAK_S", "6"))
+NODES_MAX = 1500
+ROWS_MAX = 60
+CLIENTS = 4
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = Server(flags=("--rate-limits", "off")).start()
+    yield server
+    server.close()
+
+
+def submit(endpoint: Endpoint, count: int) -> None:
+    """Hands in jobs over a few connections at a time."""
+
+    def some(numbers: range) -> None:
+        mine = Endpoint(Api(endpoint.api.server), endpoint.record)
+        for number in numbers:
+            mine.run({"n": number})
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(some, [range(start, count, CLIENTS) for start in range(CLIENTS)]))
+
+
+def nodes(page) -> int:
+    """Elements and texts of the document, as the budget counts them."""
+    return page.evaluate("document.getElementsByTagName('*').length")
+
+
+def heap_bytes(tab) -> int:
+    """What the page's scripts hold, after what is garbage was collected."""
+    devtools = tab.context.new_cdp_session(tab.page)
+    devtools.send("HeapProfiler.collectGarbage")
+    used = devtools.send("Runtime.getHeapUsage")["usedSize"]
+    devtools.detach()
+    return used
+
+
+def cpu_s(devtools) -> float:
+    """Processor time of the page's thread so far."""
+    metrics = {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
+    return metrics["TaskDuration"]
+
+
+COUNT_FRAMES = """() => {
+  window.frames_seen = 0;
+  window.changes_seen = 0;
+  new MutationObserver(() => (window.changes_seen += 1)).observe(document.querySelector("main"), {childList: true, subtree: true, characterData: true, attributes: true});
+  const next = () => ((window.frames_seen += 1), requestAnimationFrame(next));
+  requestAnimationFrame(next);
+}"""
+
+
+def test_a_list_of_many_requests_has_few_rows_everywhere(console, api):
+    endpoint = api.external(name="Deep")
+    submit(endpoint, JOBS)
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests")
+    page = tab.page
+    grid = page.get_by_role("grid", name="Requests")
+    expect(page.locator(".vrow").first).to_be_visible()
+    devtools = tab.context.new_cdp_session(page)
+    devtools.send("Performance.enable")
+
+    def at_the_end() -> bool:
+        grid.evaluate("node => (node.scrollTop = node.scrollHeight)")
+        assert page.locator(".vrow").count() <= ROWS_MAX
+        return int(grid.get_attribute("aria-rowcount")) == JOBS + 1
+
+    until(at_the_end, f"all {JOBS} jobs are loaded", 30 + JOBS / 200, 0.1)
+    before, jumps = cpu_s(devtools), 40
+    # A jump replaces every row; then the nodes are used again.
+    for step in range(jumps):
+        grid.evaluate("(node, part) => (node.scrollTop = node.scrollHeight * part)", (step * 7919 % jumps) / jumps)
+        page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
+    print(f"a jump that replaces all rows of {JOBS}: {(cpu_s(devtools) - before) / jumps * 1000:.1f} ms of processor time")
+    assert page.locator(".vrow").count() <= ROWS_MAX
+    assert nodes(page) <= NODES_MAX, nodes(page)
+    print(f"{nodes(page)} nodes, {heap_bytes(tab) / 1e6:.1f} MB of heap with {JOBS} rows")
+    assert heap_bytes(tab) <= 60_000_000
+
+
+def test_fast_news_cost_few_messages_requests_and_renders(console, api, server):
+    endpoint = api.external(name="Fast")
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests")
+    page = tab.page
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    submit(endpoint, 1)
+    expect(page.locator(".vrow")).to_have_count(1)
+    asked: list[str] = []
+    tab.context.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    session = requests.Session()
+    told: list[str] = []
+    stop = threading.Event()
+
+    def listen() -> None:
+        headers = {"Authorization": f"Bearer {api.key}", "Accept": "text/event-stream"}
+        with session.get(f"{server.url}/v1/events?topics=jobs", headers=headers, stream=True, timeout=60) as answer:
+            for line in answer.iter_lines():
+                told.append(line.decode())
+                if stop.is_set():
+                    return
+
+    threading.Thread(target=listen, daemon=True).start()
+    until(lambda: any("hello" in line for line in told), "events are read", 20)
+    page.evaluate(COUNT_FRAMES)
+    began, count = time.monotonic(), 400
+    submit(endpoint, count)
+    expect(page.locator(".grid-scroll")).to_have_attribute("aria-rowcount", str(count + 2))
+    took = time.monotonic() - began
+    stop.set()
+    messages = sum(line == "event: jobs" for line in told)
+    frames, changes = page.evaluate("[window.frames_seen, window.changes_seen]")
+    print(f"{count} jobs in {took:.1f} s: {messages} messages, {len(asked)} requests, {changes} changes in {frames} frames")
+    assert messages <= took * 4 + 4
+    assert changes <= frames + messages + 10
+    # A message with more jobs than it names is a reason to read; not more often than every 2 s.
+    assert len(asked) <= took + 10, asked
+    assert page.locator(".vrow").count() <= ROWS_MAX
+
+
+def test_many_endpoints_are_listed_without_too_many_requests(console, api):
+    template = api.template()["id"]
+    made = [api.external(name=f"Endpoint {number:04}", templateId=template) for number in range(ENDPOINTS)]
+    asked: list[str] = []
+    tab = console().sign_in()
+    tab.context.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    page = tab.go("/endpoints")
+    expect(page.get_by_role("link", name="Endpoint 0000", exact=True)).to_be_visible()
+    expect(page.get_by_text(str(len(api.ok("GET", "/v1/endpoints")))).first).to_be_visible()
+    assert nodes(page) <= NODES_MAX, nodes(page)
+    page.get_by_label("Search endpoints").fill(f"Endpoint {ENDPOINTS - 1:04}")
+    expect(page.get_by_role("link", name=f"Endpoint {ENDPOINTS - 1:04}", exact=True)).to_be_visible()
+    tab.go("/")
+    expect(page.get_by_role("link", name="Endpoint 0000", exact=True)).to_be_visible()
+    assert nodes(page) <= 2 * NODES_MAX, nodes(page)
+    # Too many requests would be refused with 429, which the browser prints, and the test fails.
+    assert len(made) == ENDPOINTS and len(asked) < 400, len(asked)
+
+
+def test_many_workers_are_listed(console, api):
+    endpoint = api.external(name="Crowded", workersMax=WORKERS)
+    token = endpoint.worker_token()["token"]
+    workers = [FakeWorker(endpoint, name=f"crowd{number:04}", token=token) for number in range(WORKERS)]
+    for worker in workers:
+        worker.ping()
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(lambda worker: worker.get(f"/job-take/{worker.id}?gpu=none&job_in_progress=1", 90), []))
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/workers")
+    expect(tab.page.get_by_role("row").filter(has_text="crowd0000")).to_be_visible()
+    assert tab.sideways() <= 0
+
+
+def test_a_long_stream_is_shown_without_a_stall(console, api):
+    endpoint = api.external(name="Talking")
+    job = endpoint.run()
+    worker = FakeWorker(endpoint)
+    assert worker.take()["id"] == job
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}")
+    page = tab.page
+    expect(page.get_by_text("Running").first).to_be_visible()
+    worker.chunk(job, "first ")
+    expect(page.get_by_role("region", name="Stream")).to_contain_text("first")
+    page.evaluate(COUNT_FRAMES)
+    for number in range(CHUNKS):
+        worker.chunk(job, f"{number} ")
+    expect(page.get_by_role("region", name="Stream")).to_contain_text(f" {CHUNKS - 1} ")
+    frames, changes = page.evaluate("[window.frames_seen, window.changes_seen]")
+    print(f"{CHUNKS} chunks: {changes} changes of the page in {frames} frames")
+    # One render for a frame, however many chunks it brought, and the clocks of the page.
+    assert changes <= frames + 60
+    assert nodes(page) <= NODES_MAX, nodes(page)
+    worker.done(job, {"output": None})
+    expect(page.get_by_role("main").get_by_text("Completed", exact=True)).to_be_visible()
+
+
+def test_a_tab_that_stays_open_does_not_grow(console, api):
+    endpoint = api.external(name="Steady")
+    worker = FakeWorker(endpoint)
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}")
+    page = tab.page
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+
+    def work(seconds: float) -> int:
+        """Jobs come and end, and one looks around."""
+        ended, until_s = 0, time.monotonic() + seconds
+        while time.monotonic() < until_s:
+            job = endpoint.run({"n": ended})
+            taken = worker.take()["id"]
+            worker.done(taken, {"output": {"n": ended}})
+            ended += 1
+            if ended % 20 == 0:
+                page.evaluate("path => (history.pushState(null, '', path), dispatchEvent(new PopStateEvent('popstate')))", f"/console/endpoints/{endpoint.id}" + ("/requests" if ended % 40 else f"/requests/{job}"))
+        return ended
+
+    # What is kept of the newest jobs and of each page is there before it is measured.
+    work(SOAK_S / 3)
+    before = heap_bytes(tab)
+    ended = work(SOAK_S)
+    after = heap_bytes(tab)
+    print(f"{ended} jobs in {SOAK_S:.0f} s: {before / 1e6:.2f} MB of heap before, {after / 1e6:.2f} MB after")
+    # A list of requests may keep its rows, of less than 1 kB each, and the page what it read last of 200 addresses.
+    assert after <= before * 1.1 + ended * 1000 + 1_000_000, (before, after)

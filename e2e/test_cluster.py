@@ -1,0 +1,204 @@
+"""Several servers on one database: any of them answers, one takes over from another, and what is refused."""
+
+import os
+import re
+import signal
+
+import pytest
+import requests
+
+from harness.client import Api
+from harness.cluster_load import ClusterLoad
+from harness.fake_worker import FakeWorker
+from harness.nodes import METRICS, Node, Nodes, seconds_of
+from harness.postgres import DATABASE, Postgres
+from harness.server import QUICK, Server
+from harness.wait import until
+
+KILLS = int(os.environ.get("LONGSHORE_NODE_KILLS", "2"))
+PAUSES = int(os.environ.get("LONGSHORE_NODE_PAUSES", "1"))
+DATABASE_RESTARTS = int(os.environ.get("LONGSHORE_DATABASE_RESTARTS", "1"))
+ROLLS = int(os.environ.get("LONGSHORE_NODE_ROLLS", "1"))
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    """The PostgreSQL of the tests that do not end it."""
+    postgres = Postgres()
+    yield postgres
+    postgres.close()
+
+
+@pytest.fixture
+def database(postgres):
+    postgres.sql("DROP SCHEMA IF EXISTS longshore CASCADE", DATABASE)
+    return postgres
+
+
+def ready(node: Node) -> dict:
+    return requests.get(f"{node.url}/readyz", timeout=10).json()
+
+
+def test_any_node_answers_and_another_takes_over(database):
+    nodes = Nodes(database, ("a", "b")).start()
+    first, second = nodes.all
+    try:
+        assert nodes.owner() is first
+        assert ready(second) == {"status": "ready", "role": "standby"}
+        assert requests.get(f"{second.url}/healthz", timeout=10).json() == {"status": "ok", "role": "standby"}
+        # Everything goes through the node that does not own the shards.
+        through = Api(second)
+        endpoint = through.external()
+        job = endpoint.run({"large": "x" * 300_000})
+        taken = FakeWorker(endpoint).take()
+        assert taken["id"] == job and len(taken["input"]["large"]) == 300_000
+        FakeWorker(endpoint).done(job, {"output": "done"})
+        assert endpoint.wait_for(job)["output"] == "done"
+        assert through.call("GET", "/v1/endpoints", headers={"Authorization": "Bearer wrong"}).status_code == 401
+        wrong = through.call("POST", f"{endpoint.mount}/run", data="{", headers={"Content-Type": "application/json"})
+        assert wrong.status_code == 400, wrong.text
+        # What only peers may send is refused without their signature, and ignored from clients.
+        peers = f"http://127.0.0.1:{first.peer_port}"
+        forged = {"x-longshore-peer": "1 1.2.3.4 tls all - 00", "Authorization": f"Bearer {through.key}"}
+        assert requests.get(f"{peers}/v1/endpoints", headers=forged, timeout=10).status_code == 403
+        assert through.call("GET", "/v1/endpoints", headers={"x-longshore-peer": "junk"}).status_code == 200
+        shown = requests.get(f"{second.url}/metrics", timeout=10).text
+        assert "longshore_shards_owned 0" in shown and 'longshore_forwarded_total{outcome="answered"}' in shown
+
+        # A client that disconnects takes no job with it.
+        worker = FakeWorker(endpoint)
+        with pytest.raises(requests.Timeout):
+            worker.take_raw(timeout_s=0.5)
+        kept = endpoint.run({"kept": True})
+        waiting = worker.park()
+        assert waiting.result(30).json()["id"] == kept
+        worker.done(kept, {"output": 1})
+
+        # A parked call goes on after the owner's end, and a submit waits for the next owner.
+        parked = FakeWorker(endpoint).park()
+        first.kill()
+        later = endpoint.run({"later": True})
+        assert parked.result(30).json()["id"] == later
+        assert nodes.owner() is second and ready(second)["status"] == "ready"
+        assert endpoint.status(job)["output"] == "done"
+        shown = Api(second).call("GET", "/metrics").text
+        assert f"longshore_shards_owned {64}" in shown
+        assert METRICS <= set(re.findall(r"^# TYPE (\S+)", shown, re.M))
+        # The first node comes back as a standby.
+        first.start()
+        assert ready(first)["role"] == "standby"
+        assert Api(first).ok("GET", f"{endpoint.mount}/status/{job}")["output"] == "done"
+        # A node that stops in order hands over immediately.
+        assert second.terminate() == 0
+        assert Api(first).ok("GET", f"{endpoint.mount}/status/{later}")["status"] in ("IN_PROGRESS", "IN_QUEUE")
+        assert nodes.owner() is first
+    finally:
+        nodes.close()
+
+
+def refusal(server: Server) -> str:
+    """What a server says that does not start."""
+    process = server.spawn()
+    assert process.wait(60) == 1, server.log()
+    return server.log().splitlines()[-1]
+
+
+def test_what_does_not_belong_to_the_cluster_is_refused_in_words(database, tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text(f"lsk_{'ab' * 32}\n")
+    keys.chmod(0o600)
+    nodes = Nodes(database, ("a",), f'secrets_key_file = "{keys}"\n').start()
+    others = []
+    try:
+        other_keys = tmp_path / "other"
+        other_keys.write_text(f"lsk_{'cd' * 32}\n")
+        other_keys.chmod(0o600)
+        others = [
+            Node(database, "b", f'secrets_key_file = "{other_keys}"\n'),
+            Node(database, "c"),
+            Node(database, "a", f'secrets_key_file = "{keys}"\n'),
+            Server(config=QUICK + database.config),
+        ]
+        expected = [
+            "cannot decrypt the secrets of the other servers",
+            "cannot decrypt the secrets of the other servers",
+            'has the name "a" too',
+            "another server",
+        ]
+        for other, words in zip(others, expected):
+            said = refusal(other)
+            assert words in said and database.url not in said, said
+        # A data directory remembers its cluster.
+        node = nodes.all[0]
+        node.terminate()
+        database.sql("UPDATE longshore.cluster SET id = 'another'", DATABASE)
+        said = refusal(node)
+        assert "belongs to another cluster than the database" in said, said
+    finally:
+        nodes.close()
+        for other in others:
+            other.close()
+
+
+@pytest.mark.timeout(300 + 20 * (KILLS + 2 * PAUSES + DATABASE_RESTARTS + 3 * ROLLS))
+def test_nothing_is_lost_while_nodes_and_the_database_come_and_go():
+    database = Postgres()
+    nodes = Nodes(database, ("a", "b", "c")).start()
+    load = None
+    by_kill, by_pause, by_order = [], [], []
+    try:
+        endpoint = Api(nodes.all[0]).external()
+        load = ClusterLoad(endpoint, nodes.all)
+
+        def goes_on() -> None:
+            reached = load.count() + 10
+            until(lambda: load.count() >= reached, "callers are answered", 60, 0.05)
+
+        for _ in range(KILLS):
+            goes_on()
+            owner, other = nodes.owner(), nodes.standbys()[0]
+            owner.kill()
+            by_kill.append(seconds_of(lambda: Api(other).ok("GET", f"{endpoint.mount}/health")))
+            owner.start()
+        for _ in range(PAUSES):
+            goes_on()
+            owner, other = nodes.owner(), nodes.standbys()[0]
+            load.may_refuse.set()
+            owner.pause()
+            by_pause.append(seconds_of(lambda: Api(other).ok("GET", f"{endpoint.mount}/health")))
+            assert nodes.owner() is not owner
+            owner.go_on()
+            # The sleeper was declared dead: it says so and ends.
+            assert owner.process.wait(30) == 1
+            assert "declared this one dead" in owner.log().splitlines()[-1], owner.log()[-2000:]
+            owner.start()
+            load.may_refuse.clear()
+        for _ in range(DATABASE_RESTARTS):
+            goes_on()
+            load.may_refuse.set()
+            epoch = nodes.epoch()
+            database.stop(signal.SIGQUIT)
+            database.start()
+            goes_on()
+            # The owner lives, and keeps its place.
+            assert nodes.epoch() == epoch
+            load.may_refuse.clear()
+        for _ in range(ROLLS):
+            for node in nodes.all:
+                goes_on()
+                other = next(other for other in nodes.all if other is not node)
+                assert node.terminate() == 0, node.log()[-2000:]
+                by_order.append(seconds_of(lambda: Api(other).ok("GET", f"{endpoint.mount}/health")))
+                node.start()
+        goes_on()
+        load.finish()
+        shown = {"kill": by_kill, "pause": by_pause, "order": by_order}
+        for how, seconds in shown.items():
+            print(f"take-over by {how}: {', '.join(f'{one:.2f} s' for one in sorted(seconds))}")
+        print(f"{load.answered} calls answered, {load.unavailable} refused while that was allowed")
+        assert not load.violations, load.violations[:5]
+    finally:
+        if load is not None:
+            load.stop()
+        nodes.close()
+        database.close()

@@ -1,0 +1,146 @@
+"""Slow, huge and idle clients and workers of a load-balancing endpoint, and what passes through unread."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+
+import pytest
+import websockets
+
+from harness.client import Api
+from harness.hostile_clients import ProcessStats, raise_descriptor_limit
+from harness.server import ADMIN_KEY, QUICK, Server
+from harness.wait import PATIENCE, until
+from test_load_balancing import KEY, call, make
+
+BYTES = int(os.environ.get("LONGSHORE_LB_BYTES", str(64 << 20)))
+"""The length of an upload and of a download."""
+CONNECTIONS = int(os.environ.get("LONGSHORE_LB_IDLE", "300"))
+MEMORY_MB = 24
+"""What the server may take for a transfer. Buffers of sockets are the kernel's."""
+
+
+@pytest.fixture(scope="module")
+def lb_api():
+    server = Server(flags=("--rate-limits", "off"), config=QUICK).start()
+    yield Api(server)
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def raw(lb_api):
+    """An endpoint whose worker writes its answers by hand."""
+    return make(lb_api, "raw_web.py", workersMin=1, scalerValue=1000, lb={"requestTimeoutMs": 2000, "idleTimeoutMs": 1500})
+
+
+def head(endpoint, method: str, path: str, *headers: str) -> bytes:
+    lines = [f"{method} /lb/{endpoint.id}{path} HTTP/1.1", "Host: x", f"Authorization: Bearer {ADMIN_KEY}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def connect(endpoint) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", endpoint.api.server.port), timeout=60 * PATIENCE)
+
+
+def test_a_body_that_stops_and_a_head_that_drips_end_in_time(raw):
+    with connect(raw) as slow, connect(raw) as dripping:
+        slow.sendall(head(raw, "POST", "/raw", "Content-Length: 100") + b"a")
+        dripping.sendall(head(raw, "GET", "/drip"))
+        raw.wait_health("jobs", "inProgress", 2)
+        for connection in (slow, dripping):
+            answer = connection.recv(10_000)
+            assert answer.startswith(b"HTTP/1.1 504 ") and b"upstream_timeout" in answer, answer
+    # Neither occupies the worker any longer.
+    raw.wait_health("jobs", "inProgress", 0)
+
+
+def test_a_head_that_is_never_complete_reaches_no_worker(raw):
+    with connect(raw) as connection:
+        connection.sendall(head(raw, "GET", "/fine")[:-2])
+        assert call(raw, "GET", "/fine").content == b"hello"
+        assert raw.health()["jobs"]["inProgress"] == 0
+
+
+def test_a_transfer_takes_little_memory_while_one_side_does_not_read(lb_api):
+    endpoint = make(lb_api, "raw_web.py", workersMin=1, scalerValue=1000, lb={"requestTimeoutMs": 330_000, "idleTimeoutMs": 0})
+    call(endpoint, "GET", "/fine")
+    with ProcessStats(lb_api.server.process.pid) as stats, connect(endpoint) as up, connect(endpoint) as down:
+        # The worker reads nothing of an upload, so the client cannot send much of it.
+        up.sendall(head(endpoint, "POST", "/silent", f"Content-Length: {BYTES}"))
+        up.settimeout(1)
+        sent, piece = 0, b"u" * (1 << 20)
+        with contextlib.suppress(TimeoutError):
+            while sent < BYTES:
+                sent += up.send(piece)
+        assert sent < BYTES, "everything was taken from the client"
+        # The client reads nothing of a download at first, so the worker cannot send much of it.
+        down.sendall(head(endpoint, "GET", f"/flood?{BYTES}"))
+        assert down.recv(4).startswith(b"HTTP")
+        endpoint.wait_health("jobs", "inProgress", 2)
+        assert stats.grown_mb() < MEMORY_MB, stats.grown_mb()
+        received, end = 0, b""
+        while piece := down.recv(1 << 20):
+            if not received and b"\r\n\r\n" not in end:
+                end += piece
+                piece = end.partition(b"\r\n\r\n")[2]
+            received += len(piece)
+            if received == BYTES:
+                break
+        assert received == BYTES
+        assert stats.grown_mb() < MEMORY_MB, stats.grown_mb()
+
+
+def test_idle_connections_and_early_hints_cost_little(raw):
+    raise_descriptor_limit()
+    connections = []
+    with ProcessStats(raw.api.server.process.pid) as stats:
+        try:
+            for _ in range(CONNECTIONS):
+                connection = connect(raw)
+                connections.append(connection)
+                connection.sendall(head(raw, "GET", "/hints"))
+            for connection in connections:
+                # Informational answers stay behind; the answer is whole.
+                answer = b""
+                while not answer.endswith(b"after hints"):
+                    answer += connection.recv(10_000)
+                assert answer.startswith(b"HTTP/1.1 200 OK") and b"103" not in answer and b"rel=preload" not in answer
+            assert call(raw, "GET", "/fine").content == b"hello"
+            raw.wait_health("jobs", "inProgress", 0)
+            assert stats.grown_mb() < 8 + CONNECTIONS * 0.05, stats.grown_mb()
+        finally:
+            for connection in connections:
+                connection.close()
+
+
+def test_pings_of_a_websocket_are_no_activity(lb_api):
+    app = make(lb_api, workersMin=1, scalerValue=1000, lb={"idleTimeoutMs": 1200})
+    url = f"{lb_api.server.url}/lb/{app.id}/ws".replace("http", "ws", 1)
+
+    async def talk():
+        # Both sides ping and pong all the time.
+        options = {"additional_headers": KEY, "ping_interval": 0.1, "ping_timeout": 60}
+        async with websockets.connect(url, **options) as connection:
+            await connection.recv()
+            began = time.monotonic()
+            while time.monotonic() - began < 2.5:
+                await connection.send("still here")
+                assert await connection.recv() == "ereh llits"
+                await asyncio.sleep(0.05)
+            # Nothing but pings from now on.
+            await asyncio.wait_for(connection.wait_closed(), 30 * PATIENCE)
+            return connection.close_code
+
+    assert asyncio.run(talk()) == 1006, "the connection was cut"
+    app.wait_health("jobs", "inProgress", 0)
+
+
+def test_a_client_that_leaves_frees_its_worker(raw):
+    with connect(raw) as connection:
+        connection.sendall(head(raw, "GET", "/pause"))
+        assert connection.recv(10_000).endswith(b"hello")
+        raw.wait_health("jobs", "inProgress", 1)
+    raw.wait_health("jobs", "inProgress", 0)
+    until(lambda: call(raw, "GET", "/fine").content == b"hello", "the worker goes on")

@@ -1,0 +1,244 @@
+"""Rows in PostgreSQL: jobs outlive the server, its computer and restarts of the database; what is refused, and in which words."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+
+import pytest
+import requests
+
+from harness.client import Api
+from harness.expectations import Expectations
+from harness.fake_worker import FakeWorker
+from harness.flood import Flood
+from harness.postgres import DATABASE, PASSWORD, Postgres
+from harness.receiver import Receiver
+from harness.server import QUICK, Server
+from harness.wait import until
+
+KILLS = int(os.environ.get("LONGSHORE_KILLS", "8"))
+FLAGS = ("--allow-private-webhooks", "--rate-limits", "off")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """The PostgreSQL of the tests that do not end it."""
+    postgres = Postgres()
+    yield postgres
+    postgres.close()
+
+
+@pytest.fixture
+def database(cluster):
+    """The cluster with an empty database."""
+    cluster.sql("DROP SCHEMA IF EXISTS longshore CASCADE", DATABASE)
+    return cluster
+
+
+@pytest.fixture
+def own_database():
+    """A PostgreSQL of the test's own."""
+    postgres = Postgres()
+    yield postgres
+    postgres.close()
+
+
+@pytest.fixture
+def make_server():
+    """Makes servers that use a database, each with a data directory of its own."""
+    made = []
+
+    def make(database: Postgres, config: str = "") -> Server:
+        made.append(Server(config=QUICK + database.config + config, flags=FLAGS))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.close()
+
+
+def refusal(server: Server) -> str:
+    """What a server says that does not start."""
+    process = server.spawn()
+    assert process.wait(60) == 1, server.log()
+    return server.log().splitlines()[-1]
+
+
+def test_jobs_are_served_from_another_computer_with_all_their_payloads(database, make_server):
+    first = make_server(database).start()
+    api = Api(first)
+    large = "x" * 2_000_000
+    with Receiver() as receiver:
+        echo, stream = api.endpoint("echo.py"), api.endpoint("generator.py")
+        done = echo.runsync({"message": "hello"})
+        assert done["status"] == "COMPLETED", done
+        called = echo.run({"message": large}, webhook=receiver.url)
+        finished = echo.wait_for(called)
+        streamed = stream.run({"count": 3})
+        stream.wait_for(streamed)
+        assert receiver.wait_for(1)[0]["json"]["id"] == called
+    waiting = api.external()
+    left = [waiting.run({"number": number, "large": large}) for number in range(3)]
+    taken = FakeWorker(waiting).take()
+    # What another computer needs is in the database, and not in a file.
+    blobs = [path for path in (first.data / "blobs").rglob("*") if path.is_file() and not path.name.startswith(".")]
+    assert not blobs and not (first.data / "log").exists()
+    first.lose()
+
+    second = make_server(database).start()
+    api = Api(second)
+    for endpoint, job, record in [(echo, done["id"], done), (echo, called, finished)]:
+        found = api.ok("GET", f"/v2/{endpoint.id}/status/{job}")
+        assert found["output"] == record["output"] and found["status"] == "COMPLETED"
+    chunks = api.ok("GET", f"/v2/{stream.id}/stream/{streamed}?offset=0")
+    assert [chunk["output"] for chunk in chunks] == [{"n": 0}, {"n": 1}, {"n": 2}]
+    waiting.api = api
+    until(lambda: waiting.health()["jobs"]["inQueue"] + waiting.health()["jobs"]["inProgress"] == 3, "the jobs are there")
+    FakeWorker(waiting).done(taken["id"], {"output": "done by the first attempt"})
+    assert waiting.wait_for(taken["id"])["output"] == "done by the first attempt"
+    rest = FakeWorker(waiting).take_batch(10)
+    assert {job["id"] for job in rest} == set(left) - {taken["id"]}
+    assert all(job["input"]["large"] == large for job in rest)
+
+
+@pytest.mark.timeout(300 + 20 * KILLS)
+def test_no_acknowledged_job_is_lost_when_the_server_is_killed(database, make_server):
+    server = make_server(database).start()
+    expectations, chance = Expectations(), random.Random(1)
+    flood = Flood([Api(server).external(durability=kind) for kind in ("synced", "buffered")], expectations)
+    try:
+        for _ in range(max(KILLS // 5, 3)):
+            acknowledged = sum(map(len, flood.acknowledged.values()))
+            more = acknowledged + chance.randrange(20, 60)
+            until(lambda: sum(map(len, flood.acknowledged.values())) >= more, "jobs are acknowledged", 30)
+            server.kill()
+            server.start()
+    finally:
+        flood.stop()
+    assert not flood.findings()
+
+
+@pytest.mark.timeout(300 + 20 * KILLS)
+def test_no_acknowledged_job_is_lost_when_the_database_is_killed(own_database, make_server):
+    server = make_server(own_database).start()
+    expectations, chance = Expectations(), random.Random(2)
+    endpoints = [Api(server).external() for _ in range(4)]
+    flood = Flood(endpoints, expectations)
+    hows = [signal.SIGKILL, signal.SIGQUIT, signal.SIGINT]
+    try:
+        for round in range(max(KILLS // 5, 3)):
+            more = sum(map(len, flood.acknowledged.values())) + chance.randrange(40, 120)
+            until(lambda: sum(map(len, flood.acknowledged.values())) >= more, "jobs are acknowledged", 60)
+            own_database.stop(hows[round % len(hows)])
+            own_database.start()
+    finally:
+        flood.stop()
+    # The server found the database again by itself.
+    assert server.process.poll() is None
+    until(lambda: requests.get(f"{server.url}/readyz", timeout=10).status_code == 200, "the server is ready", 30)
+    # A queue that was reloaded changes nothing for a moment.
+    for endpoint in endpoints:
+        until(lambda: endpoint.call("POST", "/run", json={"input": {}}).status_code == 200, "a job is accepted", 30, 0.2)
+    assert not flood.findings()
+
+
+def test_while_the_database_is_away_jobs_are_refused_in_words_and_then_accepted(own_database, make_server):
+    server = make_server(own_database).start()
+    server_api = Api(server)
+    endpoint = server_api.external()
+    kept = endpoint.run({"number": 1})
+    own_database.stop()
+    answer = endpoint.call("POST", "/run", json={"input": {"number": 2}})
+    assert answer.status_code == 503 and "cannot store the change" in answer.text, answer.text
+    assert "Retry-After" in answer.headers
+    ready = server_api.call("GET", "/readyz?verbose")
+    assert ready.status_code == 503 and "database jobs of 127.0.0.1" in ready.text, ready.text
+    own_database.start()
+    until(lambda: endpoint.call("POST", "/run", json={"input": {"number": 3}}).status_code == 200, "a job is accepted", 30, 0.2)
+    assert endpoint.status(kept)["status"] == "IN_QUEUE"
+
+
+def test_a_second_server_is_refused_and_the_first_goes_on(database, make_server):
+    first = make_server(database).start()
+    endpoint = Api(first).external()
+    said = refusal(make_server(database))
+    assert "another server from 127.0.0.1" in said and "stop it first" in said, said
+    endpoint.run({})
+
+
+def test_a_server_that_lost_the_database_to_another_one_stops(database, make_server):
+    server = make_server(database).start()
+    Api(server).external().run({})
+    key = "hashtextextended('longshore longshore', 0)"
+    thief = database.spawn_sql(f"SET application_name = 'thief'; SELECT pg_advisory_lock({key}), pg_sleep(120)")
+    try:
+        waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        until(lambda: database.sql(waits) == "1", "the other one waits for the lock")
+        database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'longshore lock'")
+        assert server.process.wait(60) == 1
+        assert "another server" in server.log().splitlines()[-1], server.log()
+    finally:
+        database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'thief'")
+        thief.wait(10)
+
+
+def test_the_password_is_never_shown(database, make_server):
+    server = make_server(database, 'log_level = "trace"\n').start()
+    api = Api(server)
+    api.external().run({})
+    shown = api.ok("GET", "/v1/server")["changedSettings"]
+    assert shown["store"] == database.url and shown["store_password_file"] == str(database.password_file)
+    assert PASSWORD not in json.dumps(api.ok("GET", "/v1/server")) + server.log()
+    server.terminate()
+    secret_url = database.url.replace("@", ":" + PASSWORD + "@", 1)
+    wrong = Server(config=QUICK + f'store = "{secret_url}"\n')
+    said = refusal(wrong)
+    assert "has a password" in said and "store_password_file" in said and PASSWORD not in wrong.log()
+    wrong.close()
+
+
+def test_what_cannot_work_is_refused_at_the_start_in_words(own_database, make_server):
+    wrong_password = own_database.folder / "wrong"
+    wrong_password.write_text("wrong\n")
+    server = make_server(own_database)
+    server.config.write_text(QUICK + f'store = "{own_database.url}"\nstore_password_file = "{wrong_password}"\n')
+    said = refusal(server)
+    assert "password authentication failed" in said and "jobs of 127.0.0.1" in said, said
+
+    embedded = Server(config=QUICK).start()
+    embedded.terminate()
+    embedded.config.write_text(QUICK + own_database.config)
+    said = refusal(embedded)
+    assert "has the log of an embedded store" in said, said
+    embedded.close()
+
+    own_database.sql("ALTER SYSTEM SET fsync = off")
+    own_database.sql("SELECT pg_reload_conf()")
+    until(lambda: own_database.sql("SHOW fsync") == "off", "fsync is off")
+    said = refusal(make_server(own_database))
+    assert "fsync = off" in said and "set fsync = on" in said, said
+
+    own_database.stop()
+    said = refusal(make_server(own_database))
+    assert "cannot connect to the database jobs of 127.0.0.1" in said, said
+
+
+def test_a_backup_names_the_tools_of_the_database(database, make_server, tmp_path):
+    server = make_server(database).start()
+    command = [server.program, "backup", "--config", str(server.config), "--to", str(tmp_path / "backup")]
+    environment = {**os.environ, "LONGSHORE_DATA_DIR": str(server.data)}
+    backup = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert backup.returncode == 1 and "pg_dump" in backup.stderr, backup.stderr
+    assert not (tmp_path / "backup").exists()
+
+
+def test_people_can_read_the_states_of_jobs_with_sql(database, make_server):
+    server = make_server(database).start()
+    endpoint = Api(server).external()
+    endpoint.run({})
+    endpoint.cancel(endpoint.run({}))
+    until(lambda: endpoint.health()["jobs"]["inQueue"] == 1, "one job is left")
+    states = "SELECT longshore.job_state(row), count(*) FROM longshore.job GROUP BY 1 ORDER BY 1"
+    assert database.sql(states, DATABASE).split() == ["CANCELLED|1", "IN_QUEUE|1"]
