@@ -115,6 +115,27 @@ def test_many_workers_never_share_a_gpu(api):
     assert len(set(devices.values())) == len(devices) == 4, devices
 
 
+def test_two_workers_have_the_shares_of_one_gpu(fresh_server):
+    shares = f'[[gpus]]\ntype = "{SMALL}"\ndevices = ["GPU-cccc"]\nmemory_gib = 24\nshares = 2\n'
+    api = Api(fresh_server(config=QUICK.replace('gpu_sharing = "off"', "") + shares))
+    holder = api.endpoint("environment.py", gpuTypeIds=[SMALL], workersMin=2, workersMax=3)
+    holder.wait_health("workers", "idle", 2, 40)
+    job = holder.run({"seconds": 1})
+    assert holder.wait_for(job)["output"]["CUDA_VISIBLE_DEVICES"] == "GPU-cccc"
+    (machine,) = api.ok("GET", "/v1/machines")
+    shown = [(gpu["id"], gpu["memoryBytes"] >> 30, bool(gpu["worker"])) for gpu in machine["gpus"]]
+    assert shown == [("GPU-cccc::1", 12, True), ("GPU-cccc::2", 12, True)]
+    wide = api.endpoint("environment.py", gpuCount=2)
+    wide.run()
+    reason = wide.wait_health("workers", "throttled", 1)["reasons"]["throttled"]
+    assert reason == f"a worker needs 2 GPUs of any type; this machine has 1 x {SMALL} in 2 shares"
+    narrow = api.endpoint("environment.py", workersMax=1)
+    waiting = narrow.run()
+    narrow.wait_health("workers", "throttled", 1)
+    holder.patch(workersMin=1, workersMax=1)
+    assert narrow.wait_for(waiting)["output"]["CUDA_VISIBLE_DEVICES"] == "GPU-cccc"
+
+
 def test_an_inventory_that_makes_no_sense_is_refused(fresh_server):
     with pytest.raises(RuntimeError, match=r"needs either `count`, from 1 to 1024, or `devices`"):
         fresh_server(config=QUICK + '[[gpus]]\ntype = "L4"\n')

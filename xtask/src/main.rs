@@ -7,6 +7,7 @@
 )]
 
 mod bench;
+mod gpu;
 mod instructions;
 mod test;
 mod tidy;
@@ -31,6 +32,9 @@ usage: cargo xtask <task>
   instructions [--write]
         Counts the instructions of the hot paths and compares them with crates/hot-paths/instructions.toml.
         --write         store the counts in that file instead
+  gpu [--python PYTHON]
+        Runs the tests of workers on a real NVIDIA GPU. They do not run where `nvidia-smi` lists none.
+        --python PYTHON  an interpreter with pytest, pytest-timeout, requests, runpod, and PyTorch or CuPy
   tidy
         Checks the dependency arrows, file and function sizes, leftovers, links and plain English. Prints
         one line per finding.
@@ -45,6 +49,8 @@ fn main() -> ExitCode {
     let outcome = match args.as_slice() {
         ["bench", options @ ..] => bench::run(options),
         ["tidy"] => tidy::run(),
+        ["gpu"] => gpu::run("python3"),
+        ["gpu", "--python", python] => gpu::run(python),
         ["vendor"] => vendor::run(false),
         ["vendor", "--check"] => vendor::run(true),
         ["instructions"] => instructions::run(false),

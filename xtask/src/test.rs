@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::bench;
+use crate::gpu;
 use crate::instructions;
 use crate::tidy;
 use crate::workspace::{self, Metadata};
@@ -85,6 +86,8 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
     let no_docker = report.step("docker daemon", || docker::check(&tools))?;
     let reason = no_docker.clone().unwrap_or_default();
     report.not_run.extend(no_docker.map(|reason| format!("workers in containers: {reason}")));
+    let no_gpu = gpu::reason_not_to_run().unwrap_or_else(|| "run `cargo xtask gpu`".to_owned());
+    report.not_run.push(format!("workers on a real GPU: {no_gpu}"));
     report.step("rust tests", || {
         let mut test = Command::new(workspace::cargo());
         // Without the search for code in the documents, which have none: it takes minutes.
@@ -137,7 +140,7 @@ fn simulator(options: &Options) -> Result<(), String> {
 }
 
 /// Builds the program that the black-box tests run; answers where it is.
-fn build() -> Result<PathBuf, String> {
+pub fn build() -> Result<PathBuf, String> {
     cargo(&["build", "--package", "longshore-server", "--bin", "longshore"])?;
     Ok(Metadata::read()?.target_directory.join("debug/longshore"))
 }

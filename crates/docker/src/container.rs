@@ -145,7 +145,7 @@ fn gpus(spec: &WorkerSpec, daemon: &Daemon) -> Option<DeviceRequest> {
     if spec.compute_type == ComputeType::Cpu || has_amd(spec) {
         return None;
     }
-    let devices: Vec<String> = spec.placement.gpus.iter().map(|gpu| gpu.device.clone()).collect();
+    let devices: Vec<String> = spec.placement.gpus.iter().map(|gpu| gpu.card().to_owned()).collect();
     let wanted = if devices.is_empty() { vec!["all".to_owned()] } else { devices.clone() };
     let by_cdi: Vec<String> = wanted.iter().map(|device| format!("{CDI_GPU}={device}")).collect();
     if by_cdi.iter().all(|device| daemon.cdi_devices.contains(device)) {
@@ -169,12 +169,12 @@ fn gpus(spec: &WorkerSpec, daemon: &Daemon) -> Option<DeviceRequest> {
 
 /// Whether the worker has GPUs of AMD.
 fn has_amd(spec: &WorkerSpec) -> bool {
-    spec.placement.gpus.iter().any(|gpu| amd_unique_id(&gpu.device).is_some())
+    spec.placement.gpus.iter().any(|gpu| amd_unique_id(gpu.card()).is_some())
 }
 
 /// The files through which a container uses its GPUs of AMD.
 fn amd_devices(spec: &WorkerSpec) -> Vec<DeviceMapping> {
-    let nodes = spec.placement.gpus.iter().filter_map(|gpu| amd_render_node(&gpu.device));
+    let nodes = spec.placement.gpus.iter().filter_map(|gpu| amd_render_node(gpu.card()));
     let shared = has_amd(spec).then(|| "/dev/kfd".to_owned());
     let device = |path: String| DeviceMapping {
         path_on_host: Some(path.clone()),

@@ -1,6 +1,7 @@
 //! The GPUs that each worker gets, and the endpoints that wait for GPUs.
 //!
-//! A worker gets whole GPUs of one type, or none. Endpoints without enough free GPUs wait in order of arrival. Free GPUs
+//! A worker gets GPUs of one type, or none. Where the operator has divided GPUs into shares, it gets shares of different GPUs.
+//! Endpoints without enough free GPUs wait in order of arrival. Free GPUs
 //! are reserved for the first waiter, so that a worker with four GPUs starts although other endpoints need one. A
 //! reservation ends after [`RESERVATION_MS`], because the first waiter may wait for workers that never exit. Then that
 //! waiter goes to the end, and gets no reservation for the same time.
@@ -275,17 +276,19 @@ impl GpuInventory {
         })
     }
 
-    /// The number of GPUs of each type, as text: `2 × H100, 2 × L4 (1 sick)`.
+    /// The number of GPUs of each type, as text: `2 × H100 in 4 shares, 2 × L4 (1 sick)`.
     pub fn stock(&self) -> String {
-        let mut stock: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        let mut stock: BTreeMap<&str, (BTreeSet<&str>, usize, usize)> = BTreeMap::new();
         for gpu in &self.gpus {
-            let (all, sick) = stock.entry(&gpu.type_id).or_default();
-            *all += 1;
+            let (cards, shares, sick) = stock.entry(&gpu.type_id).or_default();
+            cards.insert(gpu.card());
+            *shares += 1;
             *sick += usize::from(self.fault(&gpu.device).is_some());
         }
-        let shown = |(type_id, (all, sick)): (&str, (usize, usize))| match sick {
-            0 => format!("{all} × {type_id}"),
-            _ => format!("{all} × {type_id} ({sick} sick)"),
+        let shown = |(type_id, (cards, shares, sick)): (&str, (BTreeSet<&str>, usize, usize))| {
+            let divided = if shares > cards.len() { format!(" in {shares} shares") } else { String::new() };
+            let sick = if sick > 0 { format!(" ({sick} sick)") } else { String::new() };
+            format!("{} × {type_id}{divided}{sick}", cards.len())
         };
         let stock: Vec<String> = stock.into_iter().map(shown).collect();
         stock.join(", ")
@@ -315,8 +318,10 @@ impl GpuInventory {
         let wishes = if need.types.is_empty() { &any[..] } else { &need.types[..] };
         for wish in wishes {
             for gpu in self.healthy().filter(|gpu| wish.is_empty() || suits(gpu, wish)) {
-                let has_enough =
-                    || self.healthy().filter(|other| other.type_id == gpu.type_id).count() >= need.count;
+                let has_enough = || {
+                    let same = self.healthy().filter(|other| other.type_id == gpu.type_id);
+                    same.map(Gpu::card).collect::<BTreeSet<_>>().len() >= need.count
+                };
                 if !types.contains(&gpu.type_id) && has_enough() {
                     types.push(gpu.type_id.clone());
                 }
@@ -332,11 +337,11 @@ impl GpuInventory {
         let kept_for = self.waiters.iter().take(before).filter(|waiting| waiting.reservable_from <= now);
         let kept: usize = kept_for.filter(wants_it).map(|waiting| waiting.need.count).sum();
         let free = self.free_gpus().filter(|gpu| gpu.type_id == type_id);
-        let mut free: Vec<Gpu> = free.cloned().collect();
-        (free.len() >= count + kept).then(|| {
-            free.truncate(count);
-            free
-        })
+        let mut free: Vec<&Gpu> = free.collect();
+        let are_left = free.len() >= count + kept;
+        let mut cards = BTreeSet::new();
+        free.retain(|gpu| cards.insert(gpu.card()));
+        (are_left && free.len() >= count).then(|| free.into_iter().take(count).cloned().collect())
     }
 
     fn describe_lack(&self, need: &GpuNeed) -> String {

@@ -15,7 +15,7 @@ pub(crate) fn set_visible_gpus(env: &mut BTreeMap<String, String>, compute_type:
     if compute_type == ComputeType::Cpu {
         env.entry(VISIBLE_DEVICES.to_owned()).or_default();
     }
-    let of_amd: Vec<&str> = own.iter().filter_map(|gpu| amd_unique_id(&gpu.device)).collect();
+    let of_amd: Vec<&str> = own.iter().filter_map(|gpu| amd_unique_id(gpu.card())).collect();
     if !of_amd.is_empty() {
         let devices: Vec<String> = of_amd.iter().map(|id| format!("GPU-{id}")).collect();
         env.insert(ROCR_VISIBLE_DEVICES.to_owned(), devices.join(","));
@@ -25,7 +25,7 @@ pub(crate) fn set_visible_gpus(env: &mut BTreeMap<String, String>, compute_type:
         return;
     }
     if !own.is_empty() {
-        let devices: Vec<&str> = own.iter().map(|gpu| gpu.device.as_str()).collect();
+        let devices: Vec<&str> = own.iter().map(Gpu::card).collect();
         env.insert(VISIBLE_DEVICES.to_owned(), devices.join(","));
         // The numbers are the driver's. By default the library counts the fastest GPU first.
         env.insert("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned());
@@ -56,6 +56,11 @@ mod tests {
         let visible_gpus = |template, own: &[&str]| visible(template, ComputeType::Gpu, own);
         assert_eq!(visible_gpus(None, &["2", "GPU-7"]).unwrap(), "2,GPU-7");
         assert_eq!(visible_gpus(Some("0,1,2,3"), &["2"]).unwrap(), "2", "a template cannot claim more");
+        assert_eq!(
+            visible_gpus(None, &["GPU-7::2", "GPU-8::1"]).unwrap(),
+            "GPU-7,GPU-8",
+            "shares are no devices"
+        );
         assert_eq!(visible_gpus(None, &[]), None, "without an inventory of GPUs nothing is hidden");
     }
 

@@ -11,12 +11,23 @@ use crate::{HttpPorts, Millis};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Gpu {
-    /// The driver's name of the GPU: its number or its UUID, unique on a computer.
+    /// The driver's name of the GPU: its number or its UUID, unique on a computer. A share of a GPU has `::` and its number
+    /// after that name.
     pub device: String,
     /// The name by which `gpuTypeIds` of an endpoint selects the GPU.
     pub type_id: String,
     /// The GPU's memory, in units of 2^20 bytes; 0 if unknown.
     pub memory_mib: u64,
+}
+
+impl Gpu {
+    /// What separates the driver's name from the number of a share.
+    pub const SHARE: &'static str = "::";
+
+    /// The driver's name of the GPU, which all its shares have in common.
+    pub fn card(&self) -> &str {
+        self.device.split_once(Self::SHARE).map_or(&self.device, |(card, _)| card)
+    }
 }
 
 /// Where a worker runs, and since when. The launcher stores the placement with the worker, for the server that adopts it.

@@ -76,6 +76,19 @@ fn the_reason_names_what_is_missing() {
 }
 
 #[test]
+fn shares_of_one_gpu_go_to_different_workers() {
+    let share = |device: &str| Gpu { device: device.into(), type_id: SMALL.into(), memory_mib: 0 };
+    let mut rack = GpuInventory::new(["a::1", "b::1", "a::2", "b::2"].map(share).to_vec());
+    let never = rack.place(Millis(0), endpoint(1), &worker(1), &need(&[], 3));
+    assert!(matches!(never, Err(PlacementError::NeverFits(_))), "there are two GPUs: {never:?}");
+    assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(1), &need(&[], 1))), ["a::1"]);
+    assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(2), &need(&[], 2))), ["b::1", "a::2"]);
+    let busy = rack.place(Millis(0), endpoint(1), &worker(3), &need(&[], 2));
+    assert!(matches!(busy, Err(PlacementError::InUse(_))), "{busy:?}");
+    assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(3), &need(&[], 1))), ["b::2"]);
+}
+
+#[test]
 fn pools_are_matched_by_their_memory() {
     let mut rack = machine();
     let pool = |name| need(&[name], 1);

@@ -25,22 +25,33 @@ pub(super) struct GpuSettings {
     devices: Option<Vec<String>>,
     #[serde(default)]
     memory_gib: u32,
+    /// How many workers each GPU has at a time.
+    #[serde(default = "one")]
+    shares: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// More than any computer has; a larger count is a mistake.
 const GPUS_MAX: usize = 1_024;
+/// More than any GPU has memory for; a larger number is a mistake.
+const SHARES_MAX: u32 = 64;
 
-/// Returns every GPU with its device.
+/// Returns every GPU with its device, or its shares.
 pub(super) fn inventory(settings: &[GpuSettings]) -> Result<Vec<Gpu>, SettingsError> {
     let refused = |text: String| Err(SettingsError::Value(text));
     let mut gpus: Vec<Gpu> = Vec::new();
-    for GpuSettings { type_id, count, devices, memory_gib } in settings {
+    // Numbers of devices go on after the previous table, whatever its shares.
+    let mut numbered = 0;
+    for GpuSettings { type_id, count, devices, memory_gib, shares } in settings {
         if type_id.trim().is_empty() {
             return refused("a [[gpus]] table has an empty `type`; endpoints ask for GPUs by it".to_owned());
         }
         let devices = match (count, devices) {
             (Some(count), None) if (1..=GPUS_MAX).contains(&(*count as usize)) => {
-                (gpus.len()..gpus.len() + *count as usize).map(|n| n.to_string()).collect()
+                (numbered..numbered + *count as usize).map(|n| n.to_string()).collect()
             }
             (None, Some(devices)) if !devices.is_empty() => devices.clone(),
             _ => {
@@ -49,8 +60,27 @@ pub(super) fn inventory(settings: &[GpuSettings]) -> Result<Vec<Gpu>, SettingsEr
                 ));
             }
         };
-        let memory_mib = u64::from(*memory_gib) * 1_024;
-        gpus.extend(devices.into_iter().map(|device| Gpu { device, type_id: type_id.clone(), memory_mib }));
+        if !(1..=SHARES_MAX).contains(shares) {
+            return refused(format!(
+                "`shares` in [[gpus]] of the type {type_id:?} is {shares}; it must be from 1 to {SHARES_MAX}"
+            ));
+        }
+        if let Some(device) = devices.iter().find(|device| device.contains(Gpu::SHARE)) {
+            return refused(format!(
+                "device {device:?} in [[gpus]] names a share; name the GPU and set `shares`"
+            ));
+        }
+        numbered += devices.len();
+        let memory_mib = u64::from(*memory_gib) * 1_024 / u64::from(*shares);
+        // The first share of every GPU comes before the second of any, so that workers spread over the GPUs.
+        for share in 1..=*shares {
+            let name = |device: &String| match shares {
+                1 => device.clone(),
+                _ => format!("{device}{}{share}", Gpu::SHARE),
+            };
+            let of_device = |device| Gpu { device: name(device), type_id: type_id.clone(), memory_mib };
+            gpus.extend(devices.iter().map(of_device));
+        }
     }
     let mut seen = BTreeSet::new();
     match gpus

@@ -325,6 +325,9 @@ mod tests {
         };
         let two = "[[gpus]]\ntype = \"L4\"\ncount = 2\nmemory_gib = 24\n[[gpus]]\ntype = \"A\"\ndevices = [\"GPU-1\"]\n";
         assert_eq!(gpus(two).unwrap(), ["0 L4 24576", "1 L4 24576", "GPU-1 A 0"]);
+        let shared = "[[gpus]]\ntype = \"L4\"\ncount = 2\nmemory_gib = 24\nshares = 2\n[[gpus]]\ntype = \"A\"\ncount = 1\n";
+        let expected = ["0::1 L4 12288", "1::1 L4 12288", "0::2 L4 12288", "1::2 L4 12288", "2 A 0"];
+        assert_eq!(gpus(shared).unwrap(), expected);
         assert!(gpus(&format!("gpu_sharing = \"off\"\n{two}")).unwrap().is_empty());
         assert!(gpus("[prices]\n\"NVIDIA RTX 4.0\" = 1\ncpu = 0.5\n").unwrap().is_empty());
         for (text, part) in [
@@ -332,6 +335,8 @@ mod tests {
             ("[[gpus]]\ntype = \"L4\"\ncount = 0\n", "needs either `count`"),
             ("[[gpus]]\ntype = \"L4\"\ncount = 1\ndevices = [\"7\"]\n", "needs either `count`"),
             ("[[gpus]]\ntype = \"L4\"\ndevices = [\"7\", \"7\"]\n", "is a duplicate"),
+            ("[[gpus]]\ntype = \"L4\"\ndevices = [\"7::1\"]\n", "names a share"),
+            ("[[gpus]]\ntype = \"L4\"\ncount = 1\nshares = 0\n", "must be from 1 to 64"),
             ("[[gpus]]\ntype = \" \"\ncount = 1\n", "an empty `type`"),
             ("[[gpus]]\ntype = \"L4\"\nmemory = 1\n", "memory"),
             ("gpus = 2\n", "`gpus` must be a list of tables, not `2`"),
