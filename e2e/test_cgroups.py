@@ -70,7 +70,7 @@ def test_a_worker_is_adopted_with_its_cgroup(server, cgroup):
     until(lambda: not any(leaf.name.endswith(worker.worker) for leaf in cgroup.leaves()), "and its cgroup", 20)
 
 
-def test_a_leaf_that_nobody_knows_is_removed_at_the_start(server, cgroup):
+def test_an_unknown_leaf_is_removed_at_the_start(server, cgroup):
     _, worker, _, _ = with_escapee(server)
     (leaf,) = cgroup.leaves()
     left = leaf.with_name(leaf.name.removesuffix(worker.worker) + "abcdefgh")

@@ -229,7 +229,7 @@ def test_slug_is_a_second_address(api):
     assert endpoint.status(job)["status"] == "IN_QUEUE"
 
 
-def test_unknown_keys_and_s3_config_reach_the_worker_and_nobody_else(endpoint, worker):
+def test_unknown_keys_and_s3_config_reach_only_the_worker(endpoint, worker):
     s3 = {"accessId": "id", "accessSecret": "very-secret", "bucketName": "b", "endpointUrl": "https://s3.test"}
     extra = {"webhook": "http://127.0.0.1:9/none", "policy": {"lowPriority": True}, "colour": {"deep": [1]}}
     job = endpoint.run({"a": 1}, s3Config=s3, **extra)

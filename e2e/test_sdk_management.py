@@ -121,7 +121,7 @@ def test_pods_are_refused_with_the_reason(api):
 
 def test_a_wrong_key_is_what_the_sdk_takes_it_for(api):
     with pytest.raises(sdk_error.AuthenticationError):
-        runpod.get_gpus(api_key="ls_nobody_0000")
+        runpod.get_gpus(api_key="ls_unknown_0000")
     answer = requests.post(f"{api.server.url}/graphql?api_key={ADMIN_KEY}", json={"query": "{ myself { id } }"}, timeout=60)
     assert answer.status_code == 401, "keys belong into headers: addresses end up in logs"
     assert ADMIN_KEY not in api.server.log()

@@ -129,7 +129,7 @@ def test_health_and_purge(api):
 
 def test_wrong_key():
     with pytest.raises(RuntimeError, match="401"):
-        runpod.Endpoint("whatever", api_key="wrong").health()
+        runpod.Endpoint("some-endpoint", api_key="wrong").health()
 
 
 def test_asyncio_client(echo, generator):

@@ -72,7 +72,7 @@ def test_jobs_and_workers_over_tls(tls_server, encrypted):
     assert len(endpoint.wait_for(job)["output"]) == 2_000_000
 
 
-def test_whoever_speaks_no_tls_gets_nothing(tls_server):
+def test_a_client_without_tls_gets_nothing(tls_server):
     plain = http.client.HTTPConnection("127.0.0.1", tls_server.port, timeout=60)
     with pytest.raises((http.client.HTTPException, ConnectionError)):
         plain.request("GET", "/healthz")

@@ -109,7 +109,7 @@ TEXT = "🦜é\\\"\n" * 300_000
     {f"member {n}": n for n in range(100_000)},
 ], ids=["text", "list", "a large member", "nested", "many members"])
 @pytest.mark.parametrize("metrics", [None, {"tokens": 7}], ids=["no metrics", "metrics"])
-def test_a_chunk_over_a_megabyte_is_split_whatever_it_is(endpoint, worker, output, metrics):
+def test_a_chunk_of_any_kind_over_a_megabyte_is_split(endpoint, worker, output, metrics):
     job = endpoint.run()
     worker.take()
     post = {"output": output} | ({"metrics": metrics} if metrics else {})
@@ -290,7 +290,7 @@ def test_a_stream_over_its_limit_fails_the_job(fresh_server):
     assert len(endpoint.ok("GET", f"/stream/{job}")) == 10, "what came before can be read"
 
 
-def test_a_reader_that_does_not_read_holds_nobody_up(endpoint, worker):
+def test_a_reader_that_does_not_read_delays_no_other(endpoint, worker):
     job = endpoint.run()
     worker.take()
     url = f"{endpoint.api.server.url}{endpoint.mount}/stream/{job}"

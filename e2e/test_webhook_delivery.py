@@ -299,7 +299,7 @@ def submit_all(endpoint, count: int, url) -> list[str]:
         return list(pool.map(lambda number: endpoint.run({"n": number}, webhook=url(number)), range(count)))
 
 
-def test_a_dead_receiver_delays_nobody(fresh_server):
+def test_a_dead_receiver_delays_no_other(fresh_server):
     server = fresh_server(flags=OPEN)
     endpoint = Api(server).external()
     deaf = Deaf()

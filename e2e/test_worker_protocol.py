@@ -29,7 +29,7 @@ def taken(endpoint, worker, **fields) -> str:
 @pytest.mark.parametrize("content_type", [
     "application/x-www-form-urlencoded", "application/json", "text/plain", "multipart/form-data", None,
 ])
-def test_trap_01_bodies_are_json_whatever_the_header_says(endpoint, worker, content_type):
+def test_trap_01_bodies_are_json_with_any_content_type(endpoint, worker, content_type):
     job = taken(endpoint, worker)
     headers = {"Content-Type": content_type} if content_type else {}
     body = json.dumps({"output": "a=b&c=%20+"})

@@ -1,4 +1,4 @@
-// Does the jobs of the queue at once.
+// Ends every job of the queue immediately.
 const { Worker } = require("bullmq");
 
 const { hostname, port } = new URL(process.env.REDIS_URL);

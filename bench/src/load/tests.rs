@@ -108,9 +108,9 @@ fn an_answer_that_is_not_200_ends_the_load() {
 }
 
 #[test]
-fn nobody_there_is_said() {
-    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-    let error = ask(nobody, &Request::get("/").bare()).unwrap_err();
+fn a_refused_connection_is_said() {
+    let unused = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    let error = ask(unused, &Request::get("/").bare()).unwrap_err();
     assert!(error.starts_with("cannot connect to 127.0.0.1:"), "{error}");
 }
 

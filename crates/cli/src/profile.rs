@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_comes_back_as_it_was_stored_and_nobody_else_reads_it() {
+    fn a_profile_comes_back_as_it_was_stored_and_only_its_user_reads_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deep/longshore/config.toml");
         let profile = Profile {

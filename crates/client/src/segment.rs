@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_segment_whatever_it_is() {
+    fn any_name_is_one_segment() {
         for (name, expected) in [
             ("my-model_2.5", "my-model_2.5"),
             ("Org/Model", "Org%2FModel"),

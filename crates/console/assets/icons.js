@@ -10,7 +10,7 @@ export function Icon({ name, label }) {
     : html`<i class="icon icon-${name}" aria-hidden="true"></i>`;
 }
 
-/** The icon and the word of each state of a job. */
+/** The icon and the text of each state of a job. */
 export const JOB_STATES = /** @type {Record<string, {icon: string, word: string, tone: string}>} */ ({
   IN_QUEUE: { icon: "queued", word: "Queued", tone: "queued" },
   IN_PROGRESS: { icon: "running", word: "Running", tone: "running" },

@@ -11,7 +11,7 @@ import { member, parse, write } from "./json_text.js";
 
 /** Objects within more objects are written as JSON. */
 const DEPTH_MAX = 4;
-/** So many fields have a place in a form. */
+/** Most fields of a form. */
 const FIELDS_MAX = 100;
 const LONG_CHARACTERS = 200;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;

@@ -1,4 +1,4 @@
-// Loads a module although the server is away for a while.
+// Loads a module, and tries again while the server does not answer.
 
 const AGAIN_MS = 2000;
 

@@ -1,4 +1,4 @@
-// Starts the console: who is signed in, then the page at this address.
+// Starts the console: reads the session, then shows the page at this address.
 import { html, render, useEffect, useState } from "./dom.js";
 import { place, start as startRouter } from "./router.js";
 import { begin, me } from "./session.js";

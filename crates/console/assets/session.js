@@ -1,4 +1,4 @@
-// Who is signed in, what the key may do, and signing in and out.
+// The session of this browser: its key, what the key may do, and signing in and out.
 import { computed, signal } from "./dom.js";
 import * as api from "./api.js";
 import { go, place } from "./router.js";

@@ -10,7 +10,7 @@ import { member, parse, write, writeLine } from "./json_text.js";
  */
 
 const SCALERS = ["QUEUE_DELAY", "REQUEST_COUNT", "IDLE_GAPS"];
-/** So much of a JSON text is in the table of changes. */
+/** Most characters of a JSON text in the table of changes. */
 const JSON_SHOWN = 400;
 const EVENTS = ["completed", "failed", "cancelled", "timed_out", "progress"];
 
@@ -227,8 +227,8 @@ export function effects(endpoint, changes, health) {
   if (HARDWARE.some((name) => name in changes) && workers > 0) sentences.push("Workers that run keep what they have; the next ones get the new hardware.");
   if (fewest > most) sentences.push("The fewest workers are more than the most: the server refuses that.");
   if (changes.slug !== undefined && endpoint.slug) sentences.push(`Clients that use “${endpoint.slug}” get 404.`);
-  if (changes.inputSchema !== undefined) sentences.push(changes.inputSchema === null ? "The playground has no form any more." : "The playground has a form of this schema.");
-  if (changes.keepFailureTexts === false) sentences.push("Messages of failures that are already stored stay until they are 30 days old.");
+  if (changes.inputSchema !== undefined) sentences.push(changes.inputSchema === null ? "The playground has no form." : "The playground has a form of this schema.");
+  if (changes.keepFailureTexts === false) sentences.push("The messages of failures that are stored are removed.");
   if (changes.durability === "buffered") sentences.push("Jobs are acknowledged before they are on disk.");
   return sentences;
 }

@@ -1,7 +1,7 @@
 // What pages show of the server: each address is read once for all that show it, and then follows the events.
 //
 // This is the only file that decides when something is read. A page asks with `useRead`; a change calls `refresh`. What no
-// event tells of is read again while it is seen.
+// event reports is read again while it is seen.
 import { signal, useEffect, useMemo } from "./dom.js";
 import * as api from "./api.js";
 import { connection, whenTold } from "./live.js";
@@ -15,7 +15,7 @@ import { AGAIN, applied, isTold } from "./told.js";
 
 /** The shortest time between two reads of an address that events cause. */
 const AGAIN_MS = 2000;
-/** What events tell of is read this often while there is no stream of them. */
+/** The interval in ms of reading what events report, while there is no stream of events. */
 const WITHOUT_EVENTS_MS = 5000;
 
 /** The time now, in ms, for ages: it advances once a second while the page is seen. */
@@ -204,7 +204,7 @@ export function useReads(paths, everyMs) {
 export function refresh(prefix) {
   for (const entry of entries.values()) {
     if (!entry.path.startsWith(prefix) || entry.periods.length === 0) continue;
-    // An answer that is on its way may be from before the change.
+    // A response to a request in flight may be from before the change.
     if (entry.reading) entry.isOvertaken = true;
     else void entry.read();
   }

@@ -1,4 +1,4 @@
-// Which addresses the events tell of, and what they make of an answer that was read before.
+// Which addresses the events report about, and how an event changes a response that was read before.
 
 /** The answer has to be read again: the events do not say all of it. */
 export const AGAIN = Symbol("again");
@@ -78,7 +78,7 @@ const RULES = [
   { topics: ["attention"], path: /^\/v1\/attention$/, apply: (data, _, told) => withItem(data, told) },
 ];
 
-/** Whether events tell of this address, so that it need not be read again and again. @param {string} path */
+/** Whether events report changes of this address, so that it need not be read repeatedly. @param {string} path */
 export const isTold = (path) => RULES.some((rule) => rule.path.test(path));
 
 /**

@@ -11,7 +11,7 @@ const SERIES = "completed,failed,timedOut,delayP95Ms,runP95Ms";
 const READ_MAX = 10;
 /** The figures of the present version are read again this often. */
 const READ_MS = 60000;
-/** The history begins so long before now, in ms. */
+/** Age in ms of the oldest entry of the history. */
 const KEPT_MS = 400 * 86400000;
 
 /** When each version was the present one. @param {Entry[]} entries @returns {Map<number, Span>} newest first */

@@ -20,7 +20,7 @@ export const tryNow = (endpoint) => post(endpoint, "try-now");
 /** What well-known signals mean. */
 const SIGNALS = /** @type {Record<number, string>} */ ({
   6: "it aborted itself",
-  9: "ended from outside; the kernel's out-of-memory killer is the usual cause",
+  9: "ended by another process; the kernel's out-of-memory killer is the usual cause",
   11: "an invalid access to memory, often in a native library",
   15: "asked to end",
 });

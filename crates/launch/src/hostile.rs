@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn a_launcher_clears_away_whatever_it_finds(notes in prop::collection::vec((note(STATE), note(EXIT)), 1..5)) {
+    fn a_launcher_clears_away_any_notes_that_it_finds(notes in prop::collection::vec((note(STATE), note(EXIT)), 1..5)) {
         let dir = tempdir().unwrap();
         for (at, (state, exit)) in notes.iter().enumerate() {
             let folder = dir.path().join(format!("live/w-{at}"));

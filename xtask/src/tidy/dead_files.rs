@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_nobody_declares_are_dead() {
+    fn files_without_a_declaration_are_dead() {
         let files = [
             ("a/src/lib.rs", "// mod b;\nmod bc;\nmod xb;"),
             ("a/src/b.rs", ""),

@@ -1,4 +1,4 @@
-// API keys: what each may do, when it was used, making and revoking them, and who is signed in.
+// API keys: what each may do, when it was used, making and revoking them, and the sessions of browsers.
 import { html, useState } from "../dom.js";
 import * as api from "../api.js";
 import { place, setQuery } from "../router.js";
@@ -80,7 +80,7 @@ function KeyRow({ record, endpoints, isLast }) {
   </tr>`;
 }
 
-/** Who is signed in to the console. */
+/** The sessions of browsers that are signed in to the console. */
 function Sessions() {
   const { data, error } = useRead(may.everything.value ? "/v1/sessions" : null, READ_MS);
   if (error || !data) return null;

@@ -14,7 +14,7 @@ import { attempt, toast } from "../ui/toast.js";
 const READ_MS = 10000;
 const TYPING_MS = 300;
 const PAGE = 100;
-/** The server gives this number of entries at once. */
+/** Most entries in one response of the server. */
 const PAGE_MAX = 1000;
 /** A download ends here. */
 const DOWNLOAD_MAX = 100000;
@@ -141,7 +141,7 @@ function Entry({ entry }) {
   const outcome = OUTCOMES[entry.outcome] ?? { icon: "warn", word: entry.outcome, tone: "cancelled" };
   const asked = entry.method ? `${entry.method} ${entry.path}${entry.requestId ? `\nRequest ${entry.requestId}` : ""}` : undefined;
   const fields = (entry.fields ?? []).join(", ");
-  const who = entry.key?.name ?? (entry.event === "session" ? "somebody" : "–");
+  const who = entry.key?.name ?? (entry.event === "session" ? "unknown key" : "–");
   return html`<tr>
     <td class="dim"><${Age} at=${entry.at} /></td>
     <td class="wraps opt2"><span class="row-link">${who}</span>${entry.via === "console" && html` <span class="dim">console</span>`}</td>

@@ -142,7 +142,7 @@ function Review({ path, base, changes, health, onClose, onDone, onReread }) {
   };
   const rows = SETTINGS.filter(({ name }) => name in changes);
   const sentences = effects(base.record, changes, health);
-  return html`<${Dialog} title="Save these changes?" wide onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Go back<//><${Button} kind="primary" disabled=${rows.length === 0} why="Nothing differs any more." onClick=${save}>Save<//>`}>
+  return html`<${Dialog} title="Save these changes?" wide onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Go back<//><${Button} kind="primary" disabled=${rows.length === 0} why="The fields are as they are stored." onClick=${save}>Save<//>`}>
     ${isOvertaken && html`<${Alert} tone="warn" title="This endpoint was changed meanwhile" level=${3}><p>“Now” is what it is at present. Saving changes it to what you entered.</p><//>`}
     <div class="table-box" tabindex="0"><table class="table"><thead><tr><th scope="col">Setting</th><th scope="col">Now</th><th scope="col">Then</th></tr></thead>
       <tbody>${rows.map((setting) => html`<tr key=${setting.name}><th scope="row">${setting.title} <span class="mono dim">${setting.name}</span></th><td class=${setting.kind === "json" ? "tone-failed mono settings-value" : "tone-failed"}>${shown(setting, base.record[setting.name])}</td><td class=${setting.kind === "json" ? "tone-completed mono settings-value" : "tone-completed"}>${shown(setting, changes[setting.name])}</td></tr>`)}</tbody></table></div>

@@ -93,7 +93,7 @@ function NoPrice({ records }) {
   const free = records.filter(({ amount, timeBilledMs }) => amount === 0 && timeBilledMs >= 1000);
   if (free.length === 0) return null;
   const types = [...new Set(free.map(({ gpuTypeId }) => gpuTypeId).filter(Boolean))];
-  return html`<${Alert} tone="warn" title="Some time has no price"><p>${types.length > 0 ? `No price is set for ${types.join(", ")}.` : "Some workers have no price."} Prices an hour are in <span class="mono">[prices]</span> of the server's settings, by GPU type; <span class="mono">cpu</span> is a worker without a GPU.</p><//>`;
+  return html`<${Alert} tone="warn" title="A part of the time has no price"><p>${types.length > 0 ? `No price is set for ${types.join(", ")}.` : "Some workers have no price."} Prices an hour are in <span class="mono">[prices]</span> of the server's settings, by GPU type; <span class="mono">cpu</span> is a worker without a GPU.</p><//>`;
 }
 
 /** @param {{sums: import("../billing.js").Sum[], grouping: import("../billing.js").Grouping, names: (id: string) => string}} props */

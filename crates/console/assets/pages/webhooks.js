@@ -79,7 +79,7 @@ function note(data) {
   return (isPart ? `the newest ${shown}${data.of ? ` of ${count(data.of)}` : ""}` : shown) + unread;
 }
 
-/** Receivers that are left in peace. @param {{receivers: any[]}} props */
+/** Receivers to which calls pause. @param {{receivers: any[]}} props */
 function Paused({ receivers }) {
   if (receivers.length === 0) return null;
   return html`<${Alert} tone="warn" title=${receivers.length === 1 ? "A receiver does not respond" : `${count(receivers.length)} receivers do not respond`}>

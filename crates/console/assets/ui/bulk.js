@@ -103,7 +103,7 @@ function Sure({ verb, parts, onClose, onDone }) {
   const title = counted ? `${word} ${numberOf(counted)} ${jobs(counted.number)} ${of}?` : `${word} jobs ${of}?`;
   const isNone = counted?.number === 0;
   return html`<${Dialog} title=${title} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep them<//><${Button} kind=${verb === "retry" ? "primary" : "danger"} disabled=${!counted || isNone} why=${isNone ? "There is no such job." : "The jobs are counted."} onClick=${start}>${does}<//>`}>
-    <p>${counted === null && !error ? "Counting the jobs…" : isNone ? "No job is in a state for this any more." : `${text} Jobs that come later are left as they are.`}</p>
+    <p>${counted === null && !error ? "Counting the jobs…" : isNone ? "No job is left in a state for this." : `${text} Jobs that come later are left as they are.`}</p>
     ${error && html`<p class="field-error" role="alert">${error}</p>`}
   <//>`;
 }

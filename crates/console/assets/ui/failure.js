@@ -5,7 +5,7 @@ import { Alert } from "./card.js";
 
 /** What well-known signals mean, beside the number that the error names. */
 const SIGNALS = /** @type {Record<string, string>} */ ({
-  9: "Signal 9 ends a process at once; the kernel's out-of-memory killer is the usual cause.",
+  9: "Signal 9 ends a process immediately; the kernel's out-of-memory killer is the usual cause.",
   11: "Signal 11 is an invalid access to memory, often in a native library.",
   15: "Signal 15 asks a process to end.",
 });

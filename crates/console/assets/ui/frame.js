@@ -78,7 +78,7 @@ function SideBar() {
   </nav>`;
 }
 
-/** Who is signed in, and what the key may do. */
+/** The key of the session, and what it may do. */
 function Who() {
   const value = me.value;
   if (!value) return null;

@@ -15,7 +15,7 @@ export function Purge({ endpoint, waiting, running, onClose }) {
   }, "");
   const jobs = waiting === 1 ? "1 waiting job" : `${count(waiting)} waiting jobs`;
   const rest = running ? ` ${count(running)} that ${running === 1 ? "runs goes" : "run go"} on.` : " None runs.";
-  return html`<${Dialog} title=${`Cancel ${jobs} of ${endpoint.name}?`} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep them<//><${Button} kind="danger" disabled=${!waiting} why="No job waits any more." onClick=${purge}>Cancel the waiting jobs<//>`}>
+  return html`<${Dialog} title=${`Cancel ${jobs} of ${endpoint.name}?`} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep them<//><${Button} kind="danger" disabled=${!waiting} why="All jobs have started or ended." onClick=${purge}>Cancel the waiting jobs<//>`}>
     <p>${`It cannot be undone.${rest} Jobs that come later are not cancelled.`}</p>
   <//>`;
 }

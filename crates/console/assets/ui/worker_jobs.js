@@ -9,7 +9,7 @@ import { JobTable } from "./job_table.js";
 
 const JOBS_MAX = 100;
 const READ_MS = 5000;
-/** So many of them are in the table below. */
+/** Most jobs in the table below. */
 const SHOWN = 10;
 
 /** @typedef {{job: any, from: number, to: number, lane: number}} Bar times in ms */

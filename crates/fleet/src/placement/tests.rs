@@ -215,7 +215,7 @@ proptest! {
     /// Every endpoint always wants one more worker, and every worker exits within half of a reservation. Then every
     /// endpoint that fits is placed repeatedly.
     #[test]
-    fn nobody_starves(
+    fn every_waiter_is_placed_in_the_end(
         counts in prop::collection::vec(1..5_usize, 2..6),
         lives in prop::collection::vec(1..RESERVATION_MS / 2, 40),
     ) {

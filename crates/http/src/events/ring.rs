@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_cleared_ring_resumes_nobody() {
+    async fn a_cleared_ring_resumes_no_reader() {
         let mut ring = Ring::new(100);
         ring.push(Instant::now(), Topic::Jobs, None, "1");
         ring.clear();

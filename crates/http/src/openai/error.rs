@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_workers_report_becomes_an_error_with_a_status() {
+    fn any_report_of_a_worker_becomes_an_error_with_a_status() {
         let server = r#"{'message': 'vLLM returned HTTP 400: {"error": {"message": "it\'s too long", "type": "BadRequestError", "param": "messages", "code": 400}}', 'type': 'worker_error', 'code': None}"#;
         let flat = r#"{'message': 'vLLM returned HTTP 404: {"object": "error", "message": "no model", "type": "NotFoundError", "code": 404}', 'type': 'worker_error', 'code': None}"#;
         let exception =

@@ -108,6 +108,6 @@ mod tests {
         let names: Vec<&str> = read().into_iter().map(|metric| metric.name).collect();
         assert_eq!(names.len(), 5, "{names:?}");
         assert!(count_of("process_open_fds").is_some_and(|open| open > 0));
-        assert_eq!(count_of("process_of_nobody"), None);
+        assert_eq!(count_of("process_that_does_not_exist"), None);
     }
 }

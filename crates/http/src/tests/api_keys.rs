@@ -120,7 +120,7 @@ async fn what_makes_no_sense_is_refused_by_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_locks_everybody_out() {
+async fn the_last_key_that_may_manage_all_stays() {
     let server = Direct::start().await;
     for (method, body) in [("DELETE", ""), ("PATCH", r#"{"disabled":true}"#)] {
         let answer = server.ask(method, "/v1/apikeys/admin", body).await;

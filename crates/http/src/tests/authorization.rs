@@ -503,7 +503,7 @@ async fn the_table_has_every_route_of_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_may_not_gets_401_and_changes_nothing() {
+async fn a_key_without_permission_gets_401_and_changes_nothing() {
     let world = World::start().await;
     let seen = async || {
         let mut content = world.server.content().await;
@@ -553,7 +553,7 @@ const IN_FORCE: [&str; 5] = [
 ];
 
 #[tokio::test(start_paused = true)]
-async fn whoever_may_is_served_and_learns_what_does_not_exist() {
+async fn a_key_with_permission_is_served_and_gets_404_for_what_does_not_exist() {
     for kind in kinds() {
         // What only reads leaves the world as it is for the next route.
         let read = World::start().await;

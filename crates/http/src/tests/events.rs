@@ -144,8 +144,8 @@ async fn a_last_event_that_is_no_number_is_refused() {
         let refusal = fixture.refusal(&head(job, "", &format!("\nlast-event-id: {value}")), "").await;
         assert_eq!(refusal, (400, "bad_parameter".to_owned()), "{value}");
     }
-    let nobodys = fixture.engine.mint_job(false);
-    assert_eq!(fixture.refusal(&head(nobodys, "", ""), "").await.0, 404);
+    let unknown = fixture.engine.mint_job(false);
+    assert_eq!(fixture.refusal(&head(unknown, "", ""), "").await.0, 404);
 }
 
 #[tokio::test]

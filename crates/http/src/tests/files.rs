@@ -14,7 +14,7 @@ async fn workers_are_listed_and_with_a_word_those_that_ended_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_nobody_knows_has_no_log() {
+async fn an_unknown_worker_has_no_log() {
     let server = Direct::start().await;
     for worker in ["w-none", "..", "%2e%2e", "..%2f..%2fetc%2fpasswd", "a%00b"] {
         let path = format!("/v1/endpoints/demo/workers/{worker}/logs?follow=true");

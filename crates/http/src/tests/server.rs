@@ -49,7 +49,7 @@ impl Server {
         self.served().ask(&self.worker_head(line), body).await
     }
 
-    /// What a worker's client library sends, whatever the body is.
+    /// The content type that a worker's client library sends with every body.
     pub(super) fn worker_head(&self, line: &str) -> String {
         let kind = if line.starts_with("POST") { "x-www-form-urlencoded" } else { "json" };
         format!("{}\ncontent-type: application/{kind}\ncharset: utf-8", self.head(line, &self.token))

@@ -46,7 +46,7 @@ async fn asking_for_the_head_of_an_answer_takes_no_job() {
 }
 
 #[tokio::test]
-async fn trap_1_and_3_reports_are_json_bytes_whatever_the_header_says() {
+async fn trap_1_and_3_reports_are_json_bytes_with_any_content_type() {
     let server = Server::start().await;
     let job = server.running("w1").await;
     let body = r#"{"output": {"loss": NaN, "max": [Infinity, -Infinity], "digits": 1.50, "text": "NaN"}}"#;
@@ -319,7 +319,7 @@ async fn trap_33_a_failed_self_check_takes_the_worker_out() {
 }
 
 #[tokio::test]
-async fn a_long_chunk_is_split_whatever_it_is() {
+async fn a_long_chunk_of_any_kind_is_split() {
     let server = Server::start().await;
     let job = server.running("w1").await;
     let text = "é".repeat(800_000);

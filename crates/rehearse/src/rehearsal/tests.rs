@@ -110,7 +110,7 @@ fn idle_gaps_keep_workers_where_jobs_come_again_and_nowhere_else() {
 }
 
 #[test]
-fn every_job_is_delivered_once_whatever_the_settings() {
+fn every_job_is_delivered_once_with_any_settings() {
     let mut rng = fastrand::Rng::with_seed(7);
     for seed in 0..200 {
         let minutes: Vec<Interval> = (0..rng.u64(1..60))

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_newer_than_those_before_whatever_the_clock_says() {
+    fn a_version_is_newer_than_those_before_although_the_clock_goes_back() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
         let keep = |text: &str| keep(dir, "hello", &archive_of(&[("handler.py", text)]), "key-1").unwrap();

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_server_and_whoever_uses_the_code_let_the_day_begin_anew() {
+    fn a_start_and_a_use_of_the_code_begin_the_day_anew() {
         let mut ground = Fixture::new();
         let code = ground.keep("hello", "1");
         ground.wait(24, &[]);

@@ -201,7 +201,7 @@ fn the_same_name_twice_and_half_an_archive_are_refused() {
 
 proptest! {
     #[test]
-    fn whatever_comes_is_unpacked_inside_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
+    fn any_bytes_are_unpacked_inside_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
         let _ = unpacked(&bytes);
         let _ = unpacked(&gzip(&bytes));
     }

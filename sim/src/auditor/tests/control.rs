@@ -49,7 +49,7 @@ fn what_a_worker_was_told_to_stop_is_forgotten_with_the_server() {
 }
 
 #[test]
-fn a_worker_whose_job_was_deleted_before_a_restart_is_known_to_nobody_afterwards() {
+fn a_worker_whose_job_was_deleted_before_a_restart_is_unknown_afterwards() {
     let run = |policy: &str, retention_ms: u64| {
         let mut script = Script::default();
         let settings = format!(r#"{{"id":"e","resultRetentionMs":{retention_ms}}}"#);

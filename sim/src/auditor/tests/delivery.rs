@@ -111,7 +111,7 @@ fn a_result_is_one_that_was_posted() {
 }
 
 #[test]
-fn a_result_of_a_job_that_nobody_had_is_none() {
+fn a_result_of_a_job_that_was_never_taken_is_no_cause() {
     let mut script = Script::default();
     script.submit("a", "{}").done("w", "a", r#"{"output":1}"#);
     script.status("a", r#""status":"COMPLETED","output":1"#).breaks(CAUSED);

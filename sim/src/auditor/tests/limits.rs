@@ -15,7 +15,7 @@ fn no_more_pass_than_the_limit() {
 }
 
 #[test]
-fn nobody_is_refused_below_the_limit() {
+fn no_request_is_refused_below_the_limit() {
     let mut script = Script::default();
     script.purge(0).purge(0).ask("POST", "/v2/e/purge-queue", "", 429, "").is_fine();
     script

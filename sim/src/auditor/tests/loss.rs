@@ -33,7 +33,7 @@ fn a_question_for_what_to_stop_is_a_sign_of_life_unless_it_is_refused() {
 }
 
 #[test]
-fn a_request_that_broke_off_may_have_been_heard_by_nobody() {
+fn a_request_that_broke_off_may_not_have_arrived() {
     let mut script = Script::default();
     script.submit("a", "{}").take("v", "a", "{}").ping("v", "a").wait(14_000);
     let ping = script.arrive("GET", "/v2/e/ping/v?gpu=x&job_id=a", "");
