@@ -148,7 +148,8 @@ fn deployed(
     let template_after = changed_template(template, program)?;
     let mut own = object_in(members, "endpoint");
     let can_start = state.engine().providers().contains(&Provider::Process);
-    if endpoint.provider == Provider::External && !has_command(template) && can_start {
+    let gets_command = !has_command(template) && has_command(&template_after);
+    if endpoint.provider == Provider::External && gets_command && can_start {
         // Its workers were external because there was nothing to start.
         own.entry("provider").or_insert_with(|| json!(Provider::Process.as_str()));
     }
