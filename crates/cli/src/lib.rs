@@ -21,6 +21,8 @@ mod input;
 mod jobs;
 mod login;
 mod logs;
+#[cfg(test)]
+mod manual;
 mod members;
 mod metrics;
 mod nodes;

@@ -153,11 +153,11 @@ pub struct GetEndpointArgs {
 /// Arguments of `endpoint delete`.
 #[derive(Debug, Args)]
 pub struct DeleteEndpointArgs {
-    #[command(flatten)]
-    delete: DeleteArgs,
     /// Let running jobs finish first
     #[arg(long)]
     drain: bool,
+    #[command(flatten)]
+    delete: DeleteArgs,
 }
 
 /// Arguments of `endpoint pause`.
@@ -199,7 +199,7 @@ struct EndpointFields {
     #[arg(long, value_name = "ID")]
     template: Option<String>,
     /// process, docker or external
-    #[arg(long, value_name = "WHO")]
+    #[arg(long, value_name = "PROVIDER")]
     provider: Option<String>,
     /// Workers that run without any job
     #[arg(long, alias = "min-workers", value_name = "N", value_parser = whole::<u32>)]

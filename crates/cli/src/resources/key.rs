@@ -29,13 +29,13 @@ const COLUMNS: &[Column] = &[
 const EXAMPLES: &str = "\
 Examples:
   longshore keys create --name ci --scope jobs
-  longshore keys create --name app --scope jobs:k2x0a8m4q6w1ez --expires 90d
+  longshore keys create --name app --scope jobs:hello,other --expires 90d
   longshore keys create --name batch --scope jobs --owner acme
   longshore keys update 0a1b2c3d4e5f6071 --disable
   longshore keys delete 0a1b2c3d4e5f6071
 
 A key is printed once, when it is created. Scopes: manage, read, jobs. Limit a
-scope to endpoints with their ids: jobs:ID,ID.";
+scope to endpoints with their ids or slugs: jobs:hello,other.";
 
 /// Subcommands of `longshore keys`.
 #[derive(Debug, Subcommand)]
@@ -66,7 +66,7 @@ pub struct CreateKeyArgs {
     /// A name for people
     #[arg(long, value_name = "TEXT")]
     name: String,
-    /// manage, read, jobs, or jobs:ID,ID; repeatable
+    /// manage, read, jobs, or jobs:hello,other; repeatable
     #[arg(long, value_name = "SCOPE", value_parser = scope, required = true)]
     scope: Vec<Value>,
     /// Owner of the key [default: server]
@@ -129,7 +129,7 @@ fn scope(text: &str) -> Result<Value, String> {
             let ids = ids.split(',').map(endpoint_name).collect::<Result<Vec<_>, _>>()?;
             Ok(json!({ "scope": name, "endpointIds": ids }))
         }
-        _ => Err("write manage, read, jobs, or jobs:ID,ID for some endpoints".to_owned()),
+        _ => Err("write manage, read or jobs, or jobs:hello,other for some endpoints".to_owned()),
     }
 }
 
