@@ -349,7 +349,7 @@ def test_a_job_whose_worker_was_lost(api):
     answer = explain(endpoint, job)
     assert answer["cause"]["code"] in ("worker_starting", "workers_crash"), answer
     retrying = also(answer, "retrying")
-    text = rf"^Its last try failed {SPAN} ago: worker {worker.worker} was killed by signal 9 after \d+ s"
+    text = rf"^Its last try failed {SPAN} ago: worker {worker.worker} was killed by signal 9 after [\d.]+ (ms|s)"
     assert re.search(text, retrying["text"]), retrying
     assert retrying["text"].endswith("This is try 2 of 3, from the front of the queue.")
     endpoint.cancel(job)
