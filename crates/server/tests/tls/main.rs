@@ -1,10 +1,12 @@
-//! TLS with private certificate authorities: the program as a server, as a client, and as a caller of webhooks.
+//! TLS with private certificate authorities: the program as a server, as a client, and as a caller of webhooks and of a
+//! collector of traces.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod authority;
 mod program;
 mod self_signed;
+mod traces;
 mod webhooks;
 
 use std::path::Path;

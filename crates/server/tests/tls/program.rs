@@ -1,5 +1,6 @@
 //! The program as a server and as a client.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -38,13 +39,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server with these flags and settings, with its data in a directory of its own below `dir`.
+    /// Starts a server with these flags and settings, with its data in a directory of its own below `dir` and its log
+    /// lines in the file `NAME.log` there.
     pub fn start(name: &str, flags: &[&str], variables: &[(&str, &str)], dir: &Path) -> Self {
         let (data, port_file) = (format!("{name}-data"), format!("{name}-port"));
         let own =
             ["serve", "--listen", "127.0.0.1:0", "--data-dir", data.as_str(), "--port-file", &port_file];
         let mut command = longshore(&[&own, flags].concat(), dir);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdout(Stdio::null()).stderr(File::create(dir.join(format!("{name}.log"))).unwrap());
         command.env("LONGSHORE_ADMIN_KEY", KEY).envs(variables.iter().copied());
         let mut child = command.spawn().unwrap();
         let began = Instant::now();

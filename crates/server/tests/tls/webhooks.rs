@@ -14,7 +14,12 @@ use crate::authority::{Authority, Valid};
 use crate::program::{DEADLINE, KEY, Server, longshore};
 
 /// Starts a receiver that answers each call with 200. Returns its port. Its thread ends with the test's process.
-fn receiver([certificate, key]: [PathBuf; 2]) -> u16 {
+fn receiver(pair: [PathBuf; 2]) -> u16 {
+    receiver_with(pair, |_| ())
+}
+
+/// Starts a receiver like [`receiver`], which passes the beginning of each request to `called`.
+pub fn receiver_with([certificate, key]: [PathBuf; 2], called: impl Fn(&[u8]) + Send + 'static) -> u16 {
     let chain = vec![CertificateDer::from_pem_file(certificate).unwrap()];
     let key = PrivateKeyDer::from_pem_file(key).unwrap();
     let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).unwrap();
@@ -25,7 +30,9 @@ fn receiver([certificate, key]: [PathBuf; 2]) -> u16 {
         for stream in listener.incoming().flatten() {
             let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
             // The handshake fails if the caller does not trust the certificate.
-            if stream.read(&mut [0; 8_192]).is_ok() {
+            let mut head = [0; 8_192];
+            if let Ok(bytes) = stream.read(&mut head) {
+                called(&head[..bytes]);
                 let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
                 let _ = stream.write_all(answer).and_then(|()| stream.flush());
             }
@@ -35,7 +42,7 @@ fn receiver([certificate, key]: [PathBuf; 2]) -> u16 {
 }
 
 /// Sends a request to the server and returns the body of the response.
-fn request(server: &Server, method: &str, path: &str, body: &str) -> String {
+pub fn request(server: &Server, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     let length = body.len();
     write!(
@@ -51,7 +58,7 @@ fn request(server: &Server, method: &str, path: &str, body: &str) -> String {
 }
 
 /// Returns the first `id` in a JSON text.
-fn id(json: &str) -> String {
+pub fn id(json: &str) -> String {
     let json: serde_json::Value = serde_json::from_str(json).unwrap();
     json["id"].as_str().unwrap().to_owned()
 }
@@ -74,7 +81,7 @@ fn deliver(server: &Server, endpoint: &str, url: &str) -> serde_json::Value {
 }
 
 /// Creates an endpoint with external workers, of which there are none.
-fn an_endpoint(server: &Server) -> String {
+pub fn an_endpoint(server: &Server) -> String {
     let template = id(&request(server, "POST", "/v1/templates", r#"{"name": "t", "imageName": "i"}"#));
     let body = format!(r#"{{"name": "e", "provider": "external", "templateId": "{template}"}}"#);
     id(&request(server, "POST", "/v1/endpoints", &body))
