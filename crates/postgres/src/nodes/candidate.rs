@@ -35,9 +35,9 @@ const TAKE: &str = "WITH died AS (UPDATE node SET is_dead = true WHERE id = $2),
     locked AS (UPDATE node SET lock_pid = pg_backend_pid() WHERE id = $1) \
     UPDATE cluster SET owner = $1, epoch = epoch + 1 WHERE owner IS NOT DISTINCT FROM $2 \
         AND EXISTS (SELECT FROM node WHERE id = $1 AND NOT is_dead) RETURNING epoch";
-/// Takes the lock again, over a new connection.
+/// Takes the lock again, over a new connection. Not once another node has declared this one dead: that node needs the lock.
 const LOCK_AGAIN: &str = "UPDATE node SET lock_pid = pg_backend_pid() \
-    WHERE id = $2 AND pg_try_advisory_lock(hashtextextended('longshore ' || $1::text, 0)) RETURNING id";
+    WHERE id = $2 AND NOT is_dead AND pg_try_advisory_lock(hashtextextended('longshore ' || $1::text, 0)) RETURNING id";
 
 /// A node that waits to take over, and then keeps the lock.
 pub(super) struct Candidate {
@@ -167,9 +167,10 @@ impl Candidate {
         });
     }
 
-    /// Takes the lock again whenever its connection broke. Without it, the node does not serve.
+    /// Takes the lock again whenever its connection broke. Without it, the node does not serve. Ends when another node has
+    /// declared this one dead: its connection and the lock end with it.
     async fn keep_lock(mut self) {
-        loop {
+        while self.shared.lost.borrow().is_none() {
             let is_open = self.client.as_ref().is_some_and(|client| !client.is_closed());
             if !is_open {
                 self.shared.rights.send_modify(|rights| rights.has_lock = false);

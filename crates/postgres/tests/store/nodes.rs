@@ -26,7 +26,7 @@ async fn join(database: &Database, name: &str, is_gone: bool) -> Membership {
 async fn a_standby_takes_over_from_an_owner_that_is_gone_and_the_owner_can_do_nothing_more() {
     let database = shared().database();
     let first = join(&database, "a", true).await;
-    let earlier = first.owned().await;
+    let earlier = within(first.owned()).await;
     let store = PostgresStore::of_owner(earlier.clone());
     let epoch = claim(&store).await;
     commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
@@ -34,8 +34,8 @@ async fn a_standby_takes_over_from_an_owner_that_is_gone_and_the_owner_can_do_no
     assert!(!second.may_serve());
     drop(first);
 
-    let owned = second.owned().await;
-    second.until_it_may_serve().await;
+    let owned = within(second.owned()).await;
+    within(second.until_it_may_serve()).await;
     let later = PostgresStore::of_owner(owned);
     let claimed = claim(&later).await;
     assert!(claimed > epoch);
@@ -54,16 +54,16 @@ async fn a_standby_takes_over_from_an_owner_that_is_gone_and_the_owner_can_do_no
 async fn an_owner_that_answers_is_left_alone_until_its_lease_is_over() {
     let database = shared().database().with_schema("leases");
     let first = join(&database, "a", false).await;
-    first.owned().await;
+    within(first.owned()).await;
     let second = join(&database, "b", false).await;
     let client = shared().client().await;
     let pid = "SELECT lock_pid FROM leases.node WHERE name = 'a'";
     let before: i32 = client.query_one(pid, &[]).await.unwrap().get(0);
     client.execute("SELECT pg_terminate_backend($1)", &[&before]).await.unwrap();
     // It gets its lock again, also if the other one tried it meanwhile.
-    first.until_it_may_serve().await;
+    within(first.until_it_may_serve()).await;
     until(async || client.query_one(pid, &[]).await.unwrap().get::<_, i32>(0) != before).await;
-    first.until_it_may_serve().await;
+    within(first.until_it_may_serve()).await;
     let owner = second.nodes().borrow().owner.clone().unwrap();
     assert_eq!((owner.name.as_str(), owner.id), ("a", first.id()));
 
@@ -71,16 +71,29 @@ async fn an_owner_that_answers_is_left_alone_until_its_lease_is_over() {
     let late =
         "UPDATE leases.node SET until = clock_timestamp() - interval '1 ms' WHERE name = 'a' AND NOT is_dead";
     until(async || client.execute(late, &[]).await.unwrap() == 0).await;
-    second.owned().await;
-    assert!(first.lost().await.to_string().contains("declared this one dead"));
+    within(second.owned()).await;
+    assert!(within(first.lost()).await.to_string().contains("declared this one dead"));
     assert!(!first.may_serve());
 }
 
-/// Waits until `condition` holds.
-async fn until(mut condition: impl AsyncFnMut() -> bool) {
-    while !condition().await {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+/// What `future` gives. Panics after a minute: a test that waits for ever says nothing.
+#[track_caller]
+fn within<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
+    let caller = std::panic::Location::caller();
+    async move {
+        let done = tokio::time::timeout(Duration::from_mins(1), future).await;
+        done.unwrap_or_else(|_| panic!("{caller}: nothing happened within a minute"))
     }
+}
+
+/// Waits until `condition` holds.
+#[track_caller]
+fn until(mut condition: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
+    within(async move {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
