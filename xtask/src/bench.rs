@@ -33,7 +33,7 @@ pub fn run(options: &[&str]) -> Result<(), String> {
     let is_given = |name: &str| options.iter().any(|option| option.split('=').next() == Some(name));
     let measures = !options.iter().any(|option| ASKING.contains(option));
     let needs_server = measures && !is_given("--server");
-    let mut build = Command::new(workspace::cargo());
+    let mut build = workspace::cargo();
     build.args(["build", "--release", "--package", "longshore-bench"]);
     if needs_server {
         build.args(["--package", "longshore-server", "--bin", "longshore", "--bin", "longshore-bench"]);
@@ -75,7 +75,7 @@ pub fn smoke(server: &Path) -> Result<(), String> {
     Tools::ensure_proxies()?;
     // Left over from the run before.
     let _ = fs::remove_dir_all(&folder);
-    let mut bench = Command::new(workspace::cargo());
+    let mut bench = workspace::cargo();
     bench.args([
         "run",
         "--quiet",

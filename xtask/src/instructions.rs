@@ -88,7 +88,7 @@ fn compare(noted: &InstructionCounts, counted: &InstructionCounts) -> Vec<String
 }
 
 fn count_all() -> Result<InstructionCounts, String> {
-    let mut build = Command::new(workspace::cargo());
+    let mut build = workspace::cargo();
     build.args(["build", "--release", "--package", "longshore-hot-paths"]);
     crate::test::succeed(&mut build)?;
     let program = Metadata::read()?.target_directory.join("release/longshore-hot-paths");

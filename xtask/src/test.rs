@@ -89,7 +89,7 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
     let no_gpu = gpu::reason_not_to_run().unwrap_or_else(|| "run `cargo xtask gpu`".to_owned());
     report.not_run.push(format!("workers on a real GPU: {no_gpu}"));
     report.step("rust tests", || {
-        let mut test = Command::new(workspace::cargo());
+        let mut test = workspace::cargo();
         // Without the search for code in the documents, which have none: it takes minutes.
         test.args(["test", "--workspace", "--quiet", "--tests"]).args(filter).env(docker::REASON, &reason);
         if filter.is_none() {
@@ -104,7 +104,7 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
     if filter.is_none() {
         report.step("simulator", || simulator(options))?;
         report.step("docs", || {
-            let mut doc = Command::new(workspace::cargo());
+            let mut doc = workspace::cargo();
             doc.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);
             // The readers are those who work on it: links to private items are welcome, broken ones are not.
             succeed(doc.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"))
@@ -121,7 +121,7 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
 /// Runs the tests of the simulator, in a profile that is fast and checks what the compiler can. Its build is one of its own,
 /// because mistakes can be planted in it. A test that plants none runs the code of the server as it is.
 fn simulator(options: &Options) -> Result<(), String> {
-    let mut test = Command::new(workspace::cargo());
+    let mut test = workspace::cargo();
     test.args([
         "test",
         "--profile",
@@ -167,7 +167,7 @@ fn pytest(tools: &Tools, binary: &Path, options: &Options, no_docker: &str) -> R
 }
 
 fn cargo(args: &[&str]) -> Result<(), String> {
-    succeed(Command::new(workspace::cargo()).args(args))
+    succeed(workspace::cargo().args(args))
 }
 
 /// Runs a program in the workspace's folder, its output going where ours goes.

@@ -63,7 +63,7 @@ impl Metadata {
     ///
     /// Cargo fails, or prints JSON of another shape.
     pub fn read() -> Result<Self, String> {
-        let mut cargo = Command::new(cargo());
+        let mut cargo = cargo();
         cargo.current_dir(root()).args(["metadata", "--format-version", "1"]);
         let json = output(&mut cargo)?;
         serde_json::from_str(&json).map_err(|error| format!("`cargo metadata` is not readable: {error}"))
@@ -75,9 +75,17 @@ impl Metadata {
     }
 }
 
-/// The cargo that runs us.
-pub fn cargo() -> String {
-    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+/// The cargo that runs us. What it has set for this program is removed: a build script that watches such a variable would run
+/// again, and with it most of the build, each time one changes between `cargo` and `cargo xtask`.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }
 
 /// Runs a program and answers what it prints.

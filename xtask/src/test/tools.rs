@@ -122,7 +122,7 @@ struct Setup {
 
 impl Setup {
     fn rust_component(&self, command: &str, component: &str) -> Result<(), String> {
-        if works(Command::new(workspace::cargo()).args([command, "--version"])) {
+        if works(workspace::cargo().args([command, "--version"])) {
             return Ok(());
         }
         self.announce(component)?;
@@ -160,7 +160,7 @@ impl Setup {
             return Ok(program);
         }
         self.announce("cargo-deny")?;
-        let mut install = Command::new(workspace::cargo());
+        let mut install = workspace::cargo();
         install.args(["install", "cargo-deny", "--version", CARGO_DENY, "--locked", "--force", "--quiet"]);
         install.args(["--debug", "--no-default-features", "--root"]).arg(folder);
         succeed(install.env("CARGO_PROFILE_DEV_DEBUG", "0"))?;
