@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import socket
 import time
@@ -92,7 +93,81 @@ def test_a_transfer_takes_little_memory_while_one_side_does_not_read(lb_api):
         assert stats.grown_mb() < MEMORY_MB, stats.grown_mb()
 
 
-def test_idle_connections_and_early_hints_cost_little(raw):
+def read_until(connection: socket.socket, end: bytes) -> bytes:
+    """What arrives up to this end."""
+    answer = bytearray()
+    while not answer.endswith(end):
+        piece = connection.recv(1 << 20)
+        assert piece, f"the connection ended after {answer[-1000:]!r}"
+        answer += piece
+    return bytes(answer)
+
+
+HINTS = (
+    b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n"
+    b"content-security-policy: sandbox allow-scripts allow-forms allow-popups allow-downloads\r\n\r\n"
+)
+
+
+def test_early_hints_arrive_before_the_answer(raw):
+    with connect(raw) as connection:
+        connection.sendall(head(raw, "GET", "/hints-held"))
+        assert read_until(connection, b"\r\n\r\n") == HINTS
+        raw.wait_health("jobs", "inProgress", 1)
+        call(raw, "GET", "/release")
+        answer = read_until(connection, b"after hints")
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n"), answer
+        # The connection goes on.
+        connection.sendall(head(raw, "GET", "/fine"))
+        assert read_until(connection, b"hello").startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_hints_that_come_with_the_answer_keep_their_order(raw):
+    """Behind an answer that the client has not read yet, and without what concerns the worker's connection."""
+    bytes_before = 24_000_000
+    with connect(raw) as connection:
+        connection.sendall(head(raw, "GET", f"/flood?{bytes_before}") + head(raw, "GET", "/hints"))
+        raw.wait_health("jobs", "inProgress", 1)
+        answer = read_until(connection, b"after hints")
+    first, _, rest = answer.partition(b"\r\n\r\n")
+    assert first.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert rest[:bytes_before] == b"f" * bytes_before
+    after = rest[bytes_before:]
+    assert after.startswith(HINTS + b"HTTP/1.1 100 Continue\r\n"), after
+    assert after.count(b"HTTP/1.1 ") == 3 and b"\r\n\r\nHTTP/1.1 200 OK\r\n" in after, after
+
+
+def test_a_client_of_http_1_0_gets_no_hints(raw):
+    with connect(raw) as connection:
+        connection.sendall(head(raw, "GET", "/hints").replace(b"HTTP/1.1", b"HTTP/1.0"))
+        answer = read_until(connection, b"after hints")
+    assert answer.startswith(b"HTTP/1.0 200 OK\r\n") and b"103" not in answer
+
+
+def test_a_worker_that_hints_for_ever_fills_no_memory(raw):
+    """The client does not read at first. It gets some of the hints, and 504 after them."""
+    with connect(raw) as connection, ProcessStats(raw.api.server.process.pid) as stats:
+        connection.sendall(head(raw, "GET", "/hints-flood", "Connection: close"))
+        raw.wait_health("jobs", "inProgress", 1)
+        raw.wait_health("jobs", "inProgress", 0)
+        assert stats.grown_mb() < MEMORY_MB, stats.grown_mb()
+        answer = bytearray()
+        while piece := connection.recv(1 << 20):
+            answer += piece
+    *hints, final, body = bytes(answer).split(b"\r\n\r\n")
+    assert len(hints) > 10 and all(hint.startswith(b"HTTP/1.1 103") and b"h" * 10_000 in hint for hint in hints)
+    assert final.startswith(b"HTTP/1.1 504 ") and json.loads(body)["code"] == "upstream_timeout", (final, body)
+
+
+def test_hints_arrive_during_an_upload(raw):
+    with connect(raw) as connection:
+        connection.sendall(head(raw, "POST", "/hints", "Content-Length: 4"))
+        answer = read_until(connection, b"after hints")
+        assert answer.startswith(HINTS), answer
+        connection.sendall(b"body")
+
+
+def test_idle_connections_cost_little(raw):
     raise_descriptor_limit()
     connections = []
     with ProcessStats(raw.api.server.process.pid) as stats:
@@ -100,13 +175,9 @@ def test_idle_connections_and_early_hints_cost_little(raw):
             for _ in range(CONNECTIONS):
                 connection = connect(raw)
                 connections.append(connection)
-                connection.sendall(head(raw, "GET", "/hints"))
+                connection.sendall(head(raw, "GET", "/fine"))
             for connection in connections:
-                # Informational answers stay behind; the answer is whole.
-                answer = b""
-                while not answer.endswith(b"after hints"):
-                    answer += connection.recv(10_000)
-                assert answer.startswith(b"HTTP/1.1 200 OK") and b"103" not in answer and b"rel=preload" not in answer
+                assert read_until(connection, b"hello").startswith(b"HTTP/1.1 200 OK\r\n")
             assert call(raw, "GET", "/fine").content == b"hello"
             raw.wait_health("jobs", "inProgress", 0)
             assert stats.grown_mb() < 8 + CONNECTIONS * 0.05, stats.grown_mb()

@@ -338,6 +338,17 @@ def test_an_answer_before_the_body_was_read_arrives(raw):
     assert answer.status_code == 413 and answer.content == b"no"
 
 
+@pytest.mark.parametrize("path", ["/early-close", "/early-reset"])
+def test_an_answer_before_a_reset_arrives(raw, path):
+    """The worker reads the head of the request alone, answers, and is gone while the body is still sent."""
+    for _ in range(20):
+        answer = call(raw, "POST", path, data=b"x" * 3_000_000)
+        assert (answer.status_code, answer.content) == (413, b"no"), answer.text
+    # What is lost with the connection is no whole answer.
+    with pytest.raises((requests.exceptions.ChunkedEncodingError, requests.ConnectionError)):
+        call(raw, "POST", "/early-half", data=b"x" * 3_000_000)
+
+
 def test_a_worker_that_is_not_ready_gets_no_request(lb_api):
     endpoint = make(lb_api, "raw_web.py", {"PING": "late"})
     assert call(endpoint, "GET", "/fine").content == b"hello"

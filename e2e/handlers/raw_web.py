@@ -2,10 +2,13 @@
 
 import os
 import socket
+import struct
 import threading
 import time
 
 STARTED = time.monotonic()
+HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n%s\r\n"
+released = threading.Event()
 
 
 def read_head(connection):
@@ -62,6 +65,15 @@ def serve(connection):
             while connection.recv(65536):
                 pass
             return
+        elif target in (b"/early-close", b"/early-reset"):
+            connection.sendall(answer(b"413 Too Large", b"no", b"Connection: close"))
+            if target == b"/early-reset":
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            # The unread rest of the body makes a close a reset, too.
+            return
+        elif target == b"/early-half":
+            connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 100\r\n\r\nonly this")
+            return
         elif target == b"/garbage":
             connection.sendall(b"SSH-2.0-nothing\r\n\r\n")
             return
@@ -99,9 +111,19 @@ def serve(connection):
             while left > 0:
                 left -= connection.send(b"f" * min(left, 1 << 20))
         elif target == b"/hints":
-            connection.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n")
-            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            own = b"X-Longshore-Error: forged\r\nConnection: X-Hop\r\nX-Hop: 1\r\nContent-Length: 9\r\n"
+            connection.sendall(HINTS % own + b"HTTP/1.1 100 Continue\r\n\r\n" + answer(b"200 OK", b"after hints"))
+        elif target == b"/hints-held":
+            connection.sendall(HINTS % b"")
+            released.wait()
             connection.sendall(answer(b"200 OK", b"after hints"))
+        elif target == b"/release":
+            released.set()
+            connection.sendall(answer(b"200 OK"))
+        elif target == b"/hints-flood":
+            hint = HINTS % (b"X-Long: " + b"h" * 10_000 + b"\r\n")
+            while True:
+                connection.sendall(hint)
         elif target == b"/pause":
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
             time.sleep(3600)

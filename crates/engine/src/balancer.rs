@@ -5,6 +5,7 @@
 
 pub(crate) mod address;
 mod checks;
+mod early_answer;
 mod links;
 mod metrics;
 mod slot;

@@ -5,6 +5,7 @@ pub(crate) mod call;
 pub(crate) mod caller;
 pub(crate) mod client;
 pub(crate) mod fallback;
+pub(crate) mod interim;
 pub(crate) mod peer;
 pub(crate) mod rate_limits;
 pub(crate) mod session_admission;

@@ -13,6 +13,8 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
+use super::early_answer::EarlyAnswer;
+
 /// The body of a request to a worker. An error of it closes the connection.
 pub type RequestBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 
@@ -123,7 +125,7 @@ async fn connect(address: SocketAddr) -> io::Result<Link> {
     let handshake = Builder::new()
         .max_buf_size(BUFFER_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .handshake::<_, RequestBody>(TokioIo::new(stream));
+        .handshake::<_, RequestBody>(TokioIo::new(EarlyAnswer::around(stream)));
     let (sender, connection) = handshake.await.map_err(io::Error::other)?;
     tokio::spawn(async move {
         // Requests report its errors.

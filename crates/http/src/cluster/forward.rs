@@ -25,6 +25,7 @@ use super::classify::{Class, Repeat};
 use super::peer_body::{PeerBody, Source};
 use super::peer_head::{NOT_OWNER, PEER, PeerHead};
 use super::{Cluster, probe};
+use crate::gate::interim::Interims;
 use crate::gate::peer::{self, Peer};
 use crate::lb::request_head::remove_hop_by_hop;
 use crate::services::node_status::Passed;
@@ -57,6 +58,8 @@ struct Passage {
     may_repeat: bool,
     /// The client's side of an upgrade; `None` if the client asks for none.
     on_upgrade: Option<OnUpgrade>,
+    /// Whether the client knows interim responses, as those of HTTP/1.1 do.
+    takes_interims: bool,
 }
 
 /// The node that has to answer.
@@ -106,6 +109,7 @@ impl Cluster {
         let is_upgrade = request.headers().contains_key(UPGRADE);
         let on_upgrade = is_upgrade.then(|| hyper::upgrade::on(&mut request));
         let (mut head, body) = request.into_parts();
+        let takes_interims = head.version >= Version::HTTP_11;
         let job = match class.repeat {
             Repeat::Submit { sync } => mint_job(sync),
             _ => None,
@@ -126,7 +130,17 @@ impl Cluster {
             peer::hands_over();
         }
         clean(&mut head, is_upgrade, is_kept);
-        Ok(Passage { head, source, _permit: permit, class, surface, job, may_repeat, on_upgrade })
+        Ok(Passage {
+            head,
+            source,
+            _permit: permit,
+            class,
+            surface,
+            job,
+            may_repeat,
+            on_upgrade,
+            takes_interims,
+        })
     }
 
     async fn passed(&self, passage: Passage) -> Result<Response, ApiError> {
@@ -149,7 +163,7 @@ impl Cluster {
                     "the owner of the shards changed while the request was sent; the request changed nothing";
                 return Err(ApiError::unavailable("no_owner", text));
             };
-            match self.attempt(&owner, request).await {
+            match self.attempt(&owner, request, passage.takes_interims).await {
                 Attempt::Answered(response, link, links) => {
                     counts.count(Passed::Answered);
                     return Ok(self.response(*response, (link, links), owner.id, passage.on_upgrade));
@@ -211,7 +225,12 @@ impl Cluster {
         }
     }
 
-    async fn attempt(&self, owner: &Node, request: http::Request<RequestBody>) -> Attempt {
+    async fn attempt(
+        &self,
+        owner: &Node,
+        mut request: http::Request<RequestBody>,
+        takes_interims: bool,
+    ) -> Attempt {
         let Some(links) = self.links(owner).await else { return Attempt::Unsent };
         let mut link = tokio::select! {
             link = links.link() => match link {
@@ -220,8 +239,14 @@ impl Cluster {
             },
             () = self.superseded(owner.id) => return Attempt::Unsent,
         };
+        let interims = takes_interims.then(|| Interims::of(&mut request));
+        let sending = link.sender().try_send_request(request);
+        let sending = async {
+            let Some(interims) = interims else { return sending.await };
+            interims.relay(sending, |_| ()).await
+        };
         let sent = tokio::select! {
-            sent = link.sender().try_send_request(request) => sent,
+            sent = sending => sent,
             () = self.superseded(owner.id) => return Attempt::Lost,
         };
         match sent {

@@ -20,6 +20,7 @@ use crate::connection::half_close::{HalfClose, mark_end};
 use crate::connection::lingering_body::LingeringBody;
 use crate::connection::tls::Tls;
 use crate::connection::write_timeout::WriteTimeout;
+use crate::gate::interim::InterimStream;
 use crate::gate::peer;
 
 /// Largest request head, in bytes; above it the status is 431.
@@ -69,6 +70,7 @@ pub(crate) async fn serve_stream(
         has_request.store(true, Ordering::Relaxed);
         edge.answer(LingeringBody::body_of(request)).map(|answered| answered.map(mark_end))
     });
+    let stream = HalfClose::around(InterimStream::around(WriteTimeout::around(stream)));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // Runs from when a response has been written to the end of the next request's head.
@@ -78,7 +80,7 @@ pub(crate) async fn serve_stream(
         .max_buf_size(HEAD_BYTES_MAX)
         // [`HalfClose`] decides whether a client that has ended its sending is gone.
         .half_close(true)
-        .serve_connection(TokioIo::new(HalfClose::around(WriteTimeout::around(stream))), service)
+        .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);
     let mut first_head_timeout = pin!(sleep(FIRST_HEAD_TIMEOUT));

@@ -3,11 +3,13 @@
 //! A task-local of the connection's task, which handles all of the connection's requests. Carried in each request
 //! instead, it would cost three allocations per request.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::LazyLock;
+use std::task::Poll;
 
 use longshore_engine::ClientAddress;
 use longshore_model::JobId;
@@ -26,6 +28,8 @@ struct ConnectionContext {
     job: Cell<Option<JobId>>,
     /// What the connection does after it was upgraded.
     tunnel: Cell<Option<BoxTunnel>>,
+    /// An interim response that the connection has not begun to write; empty: none.
+    interim: RefCell<Vec<u8>>,
 }
 
 /// The life of an upgraded connection.
@@ -76,6 +80,7 @@ impl Peer {
                 request: Cell::default(),
                 job: Cell::default(),
                 tunnel: Cell::default(),
+                interim: RefCell::default(),
             }),
             connection,
         )
@@ -114,6 +119,32 @@ pub(crate) fn set_tunnel(tunnel: BoxTunnel) {
 /// Takes what the connection does after it was upgraded; `None` if it was not.
 pub(crate) fn take_tunnel() -> Option<BoxTunnel> {
     CONNECTION.try_with(|connection| connection.tunnel.take()).ok().flatten()
+}
+
+/// Has the connection write an interim response, and waits until it has begun to. It is not written after the future is dropped:
+/// then the final response comes. No effect outside of a connection.
+pub(crate) async fn write_interim(bytes: Vec<u8>) {
+    struct Withdrawal;
+    impl Drop for Withdrawal {
+        fn drop(&mut self) {
+            drop(take_interim());
+        }
+    }
+
+    let _withdrawal = Withdrawal;
+    let _elsewhere = CONNECTION.try_with(|connection| connection.interim.replace(bytes));
+    let is_waiting = || CONNECTION.try_with(|connection| !connection.interim.borrow().is_empty());
+    // The connection wakes its task when it takes the response.
+    poll_fn(|_| if is_waiting().unwrap_or_default() { Poll::Pending } else { Poll::Ready(()) }).await;
+}
+
+/// Takes the interim response that the connection is to write; `None` without one.
+pub(crate) fn take_interim() -> Option<Vec<u8>> {
+    let taken = CONNECTION.try_with(|connection| {
+        let is_waiting = !connection.interim.borrow().is_empty();
+        is_waiting.then(|| connection.interim.take())
+    });
+    taken.ok().flatten()
 }
 
 /// Marks the response of the current request as one that hands something over: a client that has ended its sending

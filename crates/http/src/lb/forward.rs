@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, StatusCode, Uri, Version};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
@@ -22,6 +22,7 @@ use super::request_head::Context;
 use super::streamed::{Progress, StreamedBody};
 use super::trace::RequestTrace;
 use super::{MadeByWorker, refused, response_head, tunnel, websocket};
+use crate::gate::interim::Interims;
 use crate::gate::rate_limits::RequestPermit;
 
 /// The pause before the only worker is tried again.
@@ -50,6 +51,8 @@ struct Prepared {
     on_upgrade: Option<OnUpgrade>,
     /// Whether the client offered the server's protocol for a WebSocket.
     offered: bool,
+    /// Whether the client knows interim responses, as those of HTTP/1.1 do.
+    takes_interims: bool,
 }
 
 /// A response of a worker, with the connection that it comes over.
@@ -106,8 +109,8 @@ impl Forwarding {
 
     /// Waits for a worker and sends the request.
     async fn answer(&self, prepared: &mut Prepared) -> Result<Answer, LbError> {
-        let Prepared { request, progress, .. } = prepared;
-        let progress = progress.as_deref();
+        let Prepared { request, progress, takes_interims, .. } = prepared;
+        let (progress, takes_interims) = (progress.as_deref(), *takes_interims);
         let repeatable = request.as_ref().filter(|_| progress.is_none()).and_then(Repeatable::of);
         let declared = request.as_ref().and_then(|request| declared_length(request.headers()));
         let mut slot = self.balancer.admit(declared).await.map_err(LbError::NotAdmitted)?;
@@ -134,7 +137,7 @@ impl Forwarding {
                 }
             };
             let Some(sending) = request.take() else { return Err(LbError::Closed) };
-            match self.send(&mut link, &slot, sending, progress).await {
+            match self.send(&mut link, &slot, sending, progress, takes_interims).await {
                 Sent::Answered(response) => {
                     return Ok(Answer { response: *response, link, slot, began });
                 }
@@ -174,10 +177,17 @@ impl Forwarding {
         slot: &RequestSlot,
         mut request: http::Request<RequestBody>,
         progress: Option<&Progress>,
+        takes_interims: bool,
     ) -> Sent {
-        request.headers_mut().insert(HOST, slot.worker().host().clone());
+        let host = slot.worker().host();
+        request.headers_mut().insert(HOST, host.clone());
         let limit = Duration::from_millis(self.settings.request_timeout_ms);
+        let interims = takes_interims.then(|| Interims::of(&mut request));
         let sending = link.sender().try_send_request(request);
+        let sending = async {
+            let Some(interims) = interims else { return sending.await };
+            interims.relay(sending, |headers| self.rewrite(headers, host)).await
+        };
         let answered = match progress {
             None => tokio::time::timeout(limit, sending).await.ok(),
             Some(progress) => progress.limit(limit, sending).await,
@@ -193,14 +203,18 @@ impl Forwarding {
         }
     }
 
+    /// Makes the headers of a worker's response those that the client gets.
+    fn rewrite(&self, headers: &mut HeaderMap, host: &HeaderValue) {
+        response_head::rewrite(headers, self.prefix.as_deref(), host, self.is_sandboxed);
+    }
+
     /// The response for the client.
     fn respond(self, answer: Answer, prepared: Prepared) -> Response {
         let Prepared { on_upgrade, offered, .. } = prepared;
         let Answer { mut response, link, slot, began } = answer;
         let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         let upgraded = is_switch.then(|| hyper::upgrade::on(&mut response));
-        let host = slot.worker().host();
-        response_head::rewrite(response.headers_mut(), self.prefix.as_deref(), host, self.is_sandboxed);
+        self.rewrite(response.headers_mut(), slot.worker().host());
         *response.version_mut() = Version::HTTP_11;
         response.extensions_mut().insert(MadeByWorker);
         let (mut parts, body) = response.into_parts();
@@ -223,6 +237,7 @@ impl Forwarding {
 impl Prepared {
     fn of(context: Context, settings: &LbSettings, path: PathAndQuery, mut request: Request) -> Self {
         let on_upgrade = context.is_websocket.then(|| hyper::upgrade::on(&mut request));
+        let takes_interims = request.version() >= Version::HTTP_11;
         let (parts, body) = request.into_parts();
         let mut headers = parts.headers;
         let offered = context.apply(&mut headers, settings.pass_authorization);
@@ -236,7 +251,7 @@ impl Prepared {
         *out.uri_mut() = Uri::from(path);
         *out.headers_mut() = headers;
         *out.version_mut() = Version::HTTP_11;
-        Self { request: Some(out), progress, on_upgrade, offered }
+        Self { request: Some(out), progress, on_upgrade, offered, takes_interims }
     }
 }
 
