@@ -1,6 +1,6 @@
 //! A running server: the engine behind the HTTP edge, and how both stop.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,6 +181,7 @@ impl Place {
             .local_addr()
             .map_err(|cause| StartupError::Listen { address: "there".into(), cause })?;
         let tls = tls(settings)?;
+        warn_of_unlikely_url(settings, address, tls.as_ref());
         let server_url = settings.server_url().unwrap_or_else(|| local_url(address, tls.is_some()));
         // Without an operators' address, workers use the address that the request came to.
         let workers_url = listeners.management.is_some().then(|| server_url.clone());
@@ -288,22 +289,32 @@ fn audit_log(settings: &Settings) -> Result<AuditLog, StartupError> {
 /// Loads the certificate and key for TLS, if configured.
 fn tls(settings: &Settings) -> Result<Option<Tls>, StartupError> {
     let Some((certificate, key)) = settings.tls_files() else { return Ok(None) };
-    if settings.server_url().is_none() {
+    Ok(Some(Tls::from_files(certificate, key)?))
+}
+
+/// Warns if managed workers get a URL whose host the certificate is not for.
+fn warn_of_unlikely_url(settings: &Settings, address: SocketAddr, tls: Option<&Tls>) {
+    let host = local_address(address).ip();
+    if settings.server_url().is_none() && tls.is_some_and(|tls| !tls.is_for(&host.to_string())) {
         tracing::warn!(
-            "workers of this machine are told an address that few certificates are for: set `server_url` to https:// \
-             and a name that this one is for"
+            %host,
+            "managed workers connect to an address that the certificate is not for: set `server_url` to https:// and a name \
+             that it is for"
         );
     }
-    Ok(Some(Tls::from_files(certificate, key)?))
+}
+
+/// Returns the address at which this computer reaches a server that listens on `address`.
+fn local_address(address: SocketAddr) -> SocketAddr {
+    match address {
+        _ if address.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, address.port()).into(),
+        _ => address,
+    }
 }
 
 /// Returns the URL at which this computer reaches a server that listens on `address`.
 pub(crate) fn local_url(address: SocketAddr, is_tls: bool) -> String {
-    let scheme = if is_tls { "https" } else { "http" };
-    match address {
-        _ if address.ip().is_unspecified() => format!("{scheme}://127.0.0.1:{}", address.port()),
-        _ => format!("{scheme}://{address}"),
-    }
+    format!("{}://{}", if is_tls { "https" } else { "http" }, local_address(address))
 }
 
 #[cfg(test)]

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use longshore_model::Millis;
 use tokio::net::TcpStream;
-use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier as _;
+use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{self, CertificateError, RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls::Error as RustlsError};
@@ -102,6 +103,13 @@ impl Tls {
     /// When the certificate in use ends. Follows replaced files.
     pub fn certificate_end(&self) -> CertificateEnd {
         self.certificate_end.clone()
+    }
+
+    /// Whether the certificate's file is for this host name or IP address. A file that cannot be read is for none.
+    pub fn is_for(&self, host: &str) -> bool {
+        let Ok(host) = ServerName::try_from(host) else { return false };
+        let Ok(leaf) = CertificateDer::from_pem_file(&self.files.certificate) else { return false };
+        ParsedCertificate::try_from(&leaf).is_ok_and(|leaf| verify_server_name(&leaf, &host).is_ok())
     }
 
     /// Does the TLS handshake with a client, within 10 s.

@@ -143,7 +143,7 @@ pub(super) const EVENTS: [(&str, &str); 199] = [
     ("server.stopping", "stopping, workers continue"),
     (
         "server.url_unlikely",
-        "workers of this machine are told an address that few certificates are for: set `server_url` to https:// and a name that this one is for",
+        "managed workers connect to an address that the certificate is not for: set `server_url` to https:// and a name that it is for",
     ),
     ("session.changed", "session of the console"),
     ("session.ended", "session ended"),

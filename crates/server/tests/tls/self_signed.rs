@@ -1,9 +1,15 @@
 //! `longshore tls self-signed`, and a server and clients that use its files.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use crate::list;
 use crate::program::{Server, client};
+
+/// Whether the server with the name `server` wrote that its workers cannot trust it at the address that they get.
+fn warns_of_server_url(dir: &Path) -> bool {
+    std::fs::read_to_string(dir.join("server.log")).unwrap().contains("set `server_url` to https://")
+}
 
 #[test]
 fn a_server_with_the_created_pair_is_trusted_with_its_authority() {
@@ -30,6 +36,7 @@ fn a_server_with_the_created_pair_is_trusted_with_its_authority() {
         assert_eq!(code, Some(6), "{said}");
         assert!(said.contains("is not signed by a known authority"), "{said}");
     }
+    assert!(!warns_of_server_url(dir), "the certificate is for the address that workers get");
     // The server's certificate is no authority.
     let url = format!("https://127.0.0.1:{}", server.port);
     assert_eq!(list(&url, &["--ca-file", "pair/server.pem"], &[], dir).0, Some(6));
@@ -49,6 +56,7 @@ fn the_given_names_replace_those_of_this_computer() {
     let (code, said) = list(&url, &["--ca-file", "longshore-tls/ca.pem"], &[], dir);
     assert_eq!(code, Some(6), "{said}");
     assert!(said.contains("certificate is not for 127.0.0.1, but for gpu.lan, 10.0.0.7"), "{said}");
+    assert!(warns_of_server_url(dir), "workers get 127.0.0.1, which the certificate is not for");
 
     let key = || std::fs::read_to_string(dir.join("longshore-tls/server.key")).unwrap();
     let first = key();
