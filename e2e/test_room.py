@@ -22,7 +22,7 @@ def test_a_worker_over_the_number_of_all_workers_waits_and_says_why(fresh_server
     full = lambda: [told for told in [cause(second, f"/explain/{job}")] if told["code"] == "machine_full"]
     (told,) = until(full, "the cause", 20)
     assert told["title"] == "There is no room for a worker"
-    assert told["text"] == "The server runs 1 of at most 1 workers (`workers_max_total`)."
+    assert told["text"] == "The server runs 1 worker, and `workers_max_total` is 1."
     health = second.health()
     assert health["workers"]["throttled"] == 1
     assert "workers_max_total" in health["reasons"]["throttled"]

@@ -65,7 +65,8 @@ impl CapacityUse {
     fn too_many(&self) -> Option<String> {
         let workers = self.workers.len();
         let max = self.capacity.workers_max.filter(|max| workers >= *max as usize)?;
-        Some(format!("the server runs {workers} of at most {max} workers (`workers_max_total`)"))
+        let noun = if workers == 1 { "worker" } else { "workers" };
+        Some(format!("the server runs {workers} {noun}, and `workers_max_total` is {max}"))
     }
 
     fn no_memory(&self, limits: &Limits) -> Option<String> {
@@ -88,7 +89,8 @@ impl CapacityUse {
         let (total, wanted) = (self.capacity.vcpus?, limits.vcpus?);
         let taken: f64 = self.workers.values().filter_map(|it| it.vcpus).sum();
         let free = (total - taken).max(0.0);
-        let need = format!("a worker needs {wanted} processors (`vcpus`)");
+        let noun = if wanted <= 1.0 { "processor" } else { "processors" };
+        let need = format!("a worker needs {wanted} {noun} (`vcpus`)");
         if wanted > total {
             return Some(format!("{need}; workers may have {total} together (`workers_vcpus_max`)"));
         }
@@ -131,12 +133,12 @@ mod tests {
         );
         assert_eq!(
             reserve(&mut used, "b", limits(None, Some(1.0))).unwrap_err(),
-            "a worker needs 1 processors (`vcpus`); 0.5 of 2 are not promised to other workers"
+            "a worker needs 1 processor (`vcpus`); 0.5 of 2 are not promised to other workers"
         );
         reserve(&mut used, "b", limits(Some(40), Some(0.5))).unwrap();
         reserve(&mut used, "c", Limits::default()).unwrap();
         let reason = reserve(&mut used, "d", Limits::default()).unwrap_err();
-        assert_eq!(reason, "the server runs 3 of at most 3 workers (`workers_max_total`)");
+        assert_eq!(reason, "the server runs 3 workers, and `workers_max_total` is 3");
         used.free(&worker("a"));
         reserve(&mut used, "d", limits(Some(60), Some(1.5))).unwrap();
     }

@@ -180,7 +180,7 @@ async fn a_worker_without_room_is_throttled_until_another_one_ends() {
     let needs_gpu = Harness::on(&room, needing(4, 1));
     needs_gpu.set_queued(1);
     needs_gpu.wait_ms(SOON).await;
-    let reason = "the server runs 2 of at most 2 workers (`workers_max_total`)".to_owned();
+    let reason = "the server runs 2 workers, and `workers_max_total` is 2".to_owned();
     assert_eq!(needs_gpu.throttled(), (1, Some(reason)));
     assert!(room.status().gpus[0].holder.is_none(), "a worker without room holds no GPU");
 

@@ -160,11 +160,11 @@ fn a_full_machine_is_told_with_what_is_missing() {
     let endpoint = an_endpoint();
     let mut facts = facts(&endpoint, a_queue());
     facts.fleet.throttled_since = Some(NOW - 4_000);
-    facts.no_room = Some("the server runs 2 of at most 2 workers (`workers_max_total`)".into());
+    facts.no_room = Some("the server runs 2 workers, and `workers_max_total` is 2".into());
     check(
         &facts,
         &expect![[r#"
-            machine_full (0) There is no room for a worker: The server runs 2 of at most 2 workers (`workers_max_total`).
+            machine_full (0) There is no room for a worker: The server runs 2 workers, and `workers_max_total` is 2.
         "#]],
     );
 }
