@@ -413,6 +413,8 @@ def test_workers_are_listed_and_their_logs_followed_beyond_their_end(cli, api):
         assert [json.loads(row)["status"] for row in rows] == ["EXITED"], rows
 
     until(lambda: ended() or True, "the worker has ended", 30)
+    shown = cli.ok("workers", endpoint.id, "-a").out
+    assert re.search(rf"^{worker['id'][:8]} +EXITED .* stopped: .*, after [\d.]+ m?s$", shown, re.M), shown
     assert "Finished" in cli.ok("logs", endpoint.id).out
     assert "Finished" in cli.ok("logs", endpoint.id, "--worker", worker["id"], "-f").out
     fails(cli.run("logs", endpoint.id, "--worker", "unknown"), NOT_FOUND)
@@ -564,6 +566,11 @@ def test_a_handler_that_does_not_start_is_shown_with_its_last_words(cli, tmp_pat
     (target / "worker.py").write_text('raise SystemExit("no model here")\n')
     done = cli.run("deploy", target)
     fails(done, 1, "keep exiting", "no model here", "--to VERSION")
+    shown = cli.ok("workers", target.name, "-a").out
+    assert re.search(r"^\w{8} +EXITED .* (now|\S+ m?s ago) .* code 1, after [\d.]+ m?s$", shown, re.M), shown
+
+    (target / "worker.py").write_text("def handler(job):\n    return 1\n")
+    fails(cli.run("deploy", target), 1, "exited with code 0", 'runpod.serverless.start({"handler": handler})')
 
 
 def test_what_is_no_archive_is_refused(api, server):

@@ -50,6 +50,8 @@ def test_any_node_answers_and_another_takes_over(database):
         through = Api(second)
         endpoint = through.external()
         job = endpoint.run({"large": "x" * 300_000})
+        why = endpoint.ok("GET", f"/explain/{job}")
+        assert (why["position"], why["cause"]["code"]) == (1, "no_external_worker"), why
         taken = FakeWorker(endpoint).take()
         assert taken["id"] == job and len(taken["input"]["large"]) == 300_000
         FakeWorker(endpoint).done(job, {"output": "done"})
