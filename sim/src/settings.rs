@@ -65,6 +65,7 @@ impl ServerSettings {
             kill_grace_ms: 5_000,
             gpus: Vec::new(),
             capacity: Capacity::default(),
+            ..WorkerSettings::default()
         };
         let http = HttpSettings {
             rate_limits: rate_limits(rng),

@@ -123,6 +123,10 @@ pub struct WorkerSettings {
     pub gpus: Vec<Gpu>,
     /// What all workers may have together.
     pub capacity: Capacity,
+    /// The name of this computer, which no other one has that runs workers of this installation.
+    pub machine: String,
+    /// How long workers go on without a server, in ms; `None` for no limit.
+    pub orphan_ms: Option<u64>,
 }
 
 impl Default for WorkerSettings {
@@ -134,6 +138,8 @@ impl Default for WorkerSettings {
             kill_grace_ms: 5_000,
             gpus: Vec::new(),
             capacity: Capacity::default(),
+            machine: "local".to_owned(),
+            orphan_ms: Some(600_000),
         }
     }
 }

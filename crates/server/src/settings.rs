@@ -331,6 +331,8 @@ impl Settings {
             kill_grace_ms: self.kill_grace_ms,
             gpus,
             capacity: self.capacity(),
+            machine: self.node_name(),
+            orphan_ms: Some(self.orphan_ms).filter(|ms| *ms > 0),
         }
     }
 

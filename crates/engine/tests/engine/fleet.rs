@@ -18,6 +18,11 @@ async fn start(disks: &Disks, launcher: &Arc<MemoryLauncher>) -> Engine {
 
 /// Starts an engine with these launchers and waits until it is ready.
 pub(crate) async fn start_with(disks: &Disks, launchers: Launchers) -> Engine {
+    start_on(disks, launchers, WorkerSettings::default()).await
+}
+
+/// As [`start_with`], with settings of workers.
+pub(crate) async fn start_on(disks: &Disks, launchers: Launchers, workers: WorkerSettings) -> Engine {
     let parts = EngineParts {
         store: disks.store.clone(),
         blobs: disks.blobs.clone(),
@@ -28,7 +33,7 @@ pub(crate) async fn start_with(disks: &Disks, launchers: Launchers) -> Engine {
         webhook_log: Arc::new(MemoryWebhookLog::default()),
         settings: EngineSettings::default(),
         webhooks: WebhookSettings::default(),
-        workers: WorkerSettings::default(),
+        workers,
         traces: None,
     };
     let engine = Engine::start(parts).await.unwrap();

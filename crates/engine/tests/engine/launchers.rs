@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use longshore_engine::{CatalogError, EndpointHandle, Engine};
+use longshore_engine::{CatalogError, EndpointHandle, Engine, WorkerSettings};
 use longshore_launch::{Launcher, Launchers, MemoryLauncher, RunningWorker};
 use longshore_model::{Endpoint, Millis, NetworkVolume, Placement, Provider, VolumeId, WorkerId};
 
-use crate::fleet::{first_worker, start_with};
+use crate::fleet::{first_worker, start_on, start_with};
 use crate::harness::{Disks, accept, endpoint, eventually, job, take, template};
 
 /// The two launchers of one server.
@@ -64,6 +64,38 @@ async fn each_launcher_runs_the_workers_of_its_provider() {
         launcher.started().iter().map(|spec| spec.endpoint).collect()
     };
     assert_eq!((endpoints(&launchers.process), endpoints(&launchers.docker)), (vec![one], vec![two]));
+}
+
+#[tokio::test]
+async fn a_token_of_another_machine_is_valid_while_its_worker_can_run_without_its_server() {
+    let disks = Disks::new();
+    let on = async |machine: &str, launcher: &Arc<MemoryLauncher>, orphan_ms: Option<u64>| {
+        let launcher: Arc<dyn Launcher> = launcher.clone();
+        let workers = WorkerSettings { machine: machine.to_owned(), orphan_ms, ..WorkerSettings::default() };
+        start_on(&disks, Launchers::from([(Provider::Process, launcher)]), workers).await
+    };
+    let (ours, theirs) = (Arc::<MemoryLauncher>::default(), Arc::default());
+    let engine = on("a", &ours, Some(0)).await;
+    let demo = with_one_worker(&engine, "demo", Provider::Process).await;
+    let worker = first_worker(&ours).await;
+    let token = ours.started()[0].env["RUNPOD_AI_API_KEY"].clone();
+    assert!(engine.is_worker_token(&demo, &token, Some(worker.as_str())));
+    assert!(!engine.is_worker_token(&demo, &token, Some("other")));
+    engine.close().await;
+
+    for (orphan_ms, is_valid) in [(None, true), (Some(600_000), true), (Some(0), false)] {
+        let engine = on("b", &theirs, orphan_ms).await;
+        let demo = engine.endpoint("demo").unwrap();
+        assert_eq!(engine.is_worker_token(&demo, &token, Some(worker.as_str())), is_valid, "{orphan_ms:?}");
+        assert!(!engine.is_worker_token(&demo, &token, Some("other")));
+        engine.close().await;
+    }
+    let ours = Arc::new(ours.successor());
+    let engine = on("renamed", &ours, Some(0)).await;
+    let demo = engine.endpoint("demo").unwrap();
+    assert!(engine.is_worker_token(&demo, &token, Some(worker.as_str())), "it was adopted");
+    ours.exit(&worker, Some(0), None, 1_000);
+    eventually(async || !engine.is_worker_token(&demo, &token, None)).await;
 }
 
 #[tokio::test]
