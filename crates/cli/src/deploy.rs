@@ -6,6 +6,7 @@
 
 mod archive;
 mod build;
+mod code_cache;
 mod dockerignore;
 mod env;
 mod fetch;

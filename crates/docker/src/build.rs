@@ -29,6 +29,11 @@ pub(crate) fn is_built(image: &str) -> bool {
     image.starts_with(BUILT)
 }
 
+/// The name that all images of one folder have, without the version; `None` for an image that was not built here.
+pub(crate) fn folder_of(image: &str) -> Option<&str> {
+    is_built(image).then(|| image.rsplit_once(':').map_or(image, |(folder, _)| folder))
+}
+
 /// Builds the image `name` of the files in `context`, a tar archive with a `Dockerfile`. Its steps have the `network` of the
 /// workers. The drop of the returned future ends the build.
 ///
@@ -95,5 +100,6 @@ mod tests {
         assert_eq!(text_of(&status("Downloading")), None);
         assert_eq!(text_of(&BuildInfo::default()), None);
         assert!(is_built(&name_of("chat:1")) && !is_built("chat:1"));
+        assert_eq!(folder_of(&name_of("chat:1")), Some("longshore-build/chat"));
     }
 }

@@ -53,7 +53,7 @@ pub(crate) async fn ensure(
     if was_here {
         record.note_used(image);
     } else {
-        record.note_pulled(image);
+        record.note_made(image);
     }
     find(daemon, image)
         .await?

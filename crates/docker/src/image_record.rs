@@ -1,4 +1,4 @@
-//! The images that this server has pulled, and when each was last used: the least recently used ones are removed first.
+//! The images that this server has pulled or built, and when each was last used: the least recently used ones are removed first.
 //!
 //! Only images in this record are removed, by the name under which they were pulled: those of other programs stay, and an
 //! image with another name loses this name alone.
@@ -12,9 +12,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bollard::query_parameters::RemoveImageOptions;
 
+use crate::build;
 use crate::daemon::{Daemon, reason, status};
 
-/// When each image was last used, in ms since the Unix epoch, by the name under which it was pulled.
+/// How many images of a folder stay that was built: no registry has them, and an endpoint may go back to the last one.
+const BUILT_KEPT: usize = 2;
+
+/// When each image was last used, in ms since the Unix epoch, by the name under which it was pulled or built.
 type LastUses = BTreeMap<String, u64>;
 
 /// The record, in memory and in a file.
@@ -51,14 +55,14 @@ impl ImageRecord {
         NeededImage { record: Arc::clone(self), name: name.to_owned() }
     }
 
-    /// Notes that an image was pulled and is used now.
-    pub(crate) fn note_pulled(&self, name: &str) {
+    /// Notes that an image was pulled or built, and is used now.
+    pub(crate) fn note_made(&self, name: &str) {
         self.change(|images| {
             images.insert(name.to_owned(), now_ms());
         });
     }
 
-    /// Notes that an image is used now. Does nothing for an image that this server has not pulled.
+    /// Notes that an image is used now. Does nothing for an image that this server has neither pulled nor built.
     pub(crate) fn note_used(&self, name: &str) {
         self.change(|images| {
             if let Some(used_at) = images.get_mut(name) {
@@ -110,13 +114,22 @@ impl ImageRecord {
         self.loaded(&mut self.state()).keys().cloned().collect()
     }
 
-    /// The images that no start needs, the least recently used one first.
+    /// The images that no start needs, the least recently used one first, without the last ones of each folder that was built.
     fn unneeded(&self) -> Vec<String> {
         let mut state = self.state();
         let mut images: Vec<(u64, String)> =
             self.loaded(&mut state).iter().map(|(name, used_at)| (*used_at, name.clone())).collect();
-        images.retain(|(_, name)| !state.needed.contains_key(name));
         images.sort();
+        let mut kept: HashMap<String, usize> = HashMap::new();
+        for at in (0..images.len()).rev() {
+            let Some(folder) = build::folder_of(&images[at].1).map(str::to_owned) else { continue };
+            let newer = kept.entry(folder).or_default();
+            *newer += 1;
+            if *newer <= BUILT_KEPT {
+                images.remove(at);
+            }
+        }
+        images.retain(|(_, name)| !state.needed.contains_key(name));
         images.into_iter().map(|(_, name)| name).collect()
     }
 
@@ -129,7 +142,7 @@ impl ImageRecord {
             return;
         }
         if let Err(error) = self.write(images) {
-            tracing::warn!(%error, path = %self.path.display(), "the record of pulled images was not written");
+            tracing::warn!(%error, path = %self.path.display(), "the record of images was not written");
         }
     }
 
@@ -172,6 +185,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_last_images_of_each_folder_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = Arc::new(ImageRecord::at(dir.path().join("images.json")));
+        let names = ["chat:1", "chat:2", "chat:3", "other:1"].map(build::name_of);
+        for (at, name) in names.iter().enumerate() {
+            record.note_made(name);
+            record.change(|images| *images.get_mut(name).unwrap() = at as u64);
+        }
+        record.note_made("pulled:1");
+        assert_eq!(record.unneeded(), [names[0].as_str(), "pulled:1"]);
+        record.note_used(&names[0]);
+        assert_eq!(
+            record.unneeded(),
+            [names[1].as_str(), "pulled:1"],
+            "an endpoint went back to the first one"
+        );
+    }
+
+    #[test]
     fn the_record_outlives_the_server_and_knows_only_what_was_pulled() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("images.json");
@@ -179,7 +211,7 @@ mod tests {
         record.note_used("theirs:1");
         assert_eq!(record.names(), [] as [&str; 0]);
         for name in ["b:1", "a:1"] {
-            record.note_pulled(name);
+            record.note_made(name);
         }
         record.change(|images| *images.get_mut("b:1").unwrap() -= 5);
         let next = Arc::new(ImageRecord::at(path.clone()));

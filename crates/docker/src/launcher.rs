@@ -354,6 +354,7 @@ impl Launcher for DockerLauncher {
             let (connection, name) = (self.shared.connection()?, build::name_of(image));
             let network = &self.shared.settings.network;
             build::run(&connection, &name, network, context, &print).await?;
+            self.shared.images.note_made(&name);
             Ok(name)
         })
     }

@@ -10,7 +10,7 @@ use longshore_client::Client;
 use longshore_model::CodeHash;
 use ring::digest::{SHA256, digest};
 
-use super::short;
+use super::{code_cache, short};
 use crate::dev::error::DevError;
 use crate::screen::Screen;
 
@@ -40,7 +40,8 @@ pub(super) async fn fetched(
         DevError::new("there is no home folder to keep the code in: name a folder with --cache")
     })?;
     let folder = cache.join(hash.as_str());
-    if folder.is_dir() {
+    let cannot = |error: io::Error| DevError::new(format!("cannot use {}: {error}", folder.display()));
+    if code_cache::keep(&folder).map_err(cannot)? {
         return Ok(folder);
     }
     let token = variable(TOKEN_ENV).ok_or_else(|| {
@@ -56,7 +57,13 @@ pub(super) async fn fetched(
             short(&found)
         )));
     }
-    let unpacked = tokio::task::spawn_blocking(move || unpack(&archive, &cache, &hash));
+    let unpacked = tokio::task::spawn_blocking(move || {
+        unpack(&archive, &cache, &hash)?;
+        // Other workers remove no folder that is kept.
+        code_cache::keep(&cache.join(hash.as_str()))?;
+        code_cache::prune(&cache);
+        Ok(())
+    });
     let unpacked = unpacked.await.map_err(io::Error::other).and_then(|unpacked| unpacked);
     unpacked
         .map_err(|error| DevError::new(format!("cannot unpack the code to {}: {error}", folder.display())))?;

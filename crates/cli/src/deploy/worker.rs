@@ -11,6 +11,7 @@ use clap::Args;
 use longshore_model::StartStage;
 use rustix::fs::{FlockOperation, flock};
 
+use super::code_cache;
 use super::fetch::fetched;
 use crate::dev::dev_dir::DevDir;
 use crate::dev::error::DevError;
@@ -73,7 +74,12 @@ async fn prepare(args: &CodeWorkerArgs, screen: &Screen) -> Result<(PathBuf, Vec
         None => fetched(args.from.as_deref(), args.cache.as_deref(), screen).await?,
     };
     let project = Project::load(&dir)?;
-    let home = DevDir::at(environment_dir(&project))?;
+    let environment = environment_dir(&project);
+    let home = DevDir::at(environment.clone())?;
+    if args.dir.is_none() {
+        let kept = code_cache::keep(&environment);
+        kept.map_err(|error| DevError::new(format!("cannot use {}: {error}", environment.display())))?;
+    }
     let lock_path = home.lock();
     let cannot =
         |error: std::io::Error| DevError::new(format!("cannot lock {}: {error}", lock_path.display()));
@@ -104,6 +110,6 @@ fn environment_dir(project: &Project) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     project.python.hash(&mut hasher);
     project.requirements().and_then(|path| std::fs::read(path).ok()).hash(&mut hasher);
-    let name = format!("env-{:016x}", hasher.finish());
+    let name = format!("{}{:016x}", code_cache::ENVIRONMENT, hasher.finish());
     project.dir.parent().unwrap_or(&project.dir).join(name)
 }

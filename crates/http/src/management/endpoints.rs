@@ -127,8 +127,7 @@ pub(super) fn check_webhook(state: &HttpState, members: &Map<String, Value>) -> 
 }
 
 /// Why a server starts no containers, after what it does not do.
-pub(super) const NO_DOCKER: &str =
-    ", because it has found no Docker daemon; set `socket` in [docker] of its settings";
+pub(super) const NO_DOCKER: &str = ", because it has found no Docker daemon; name its unix socket as `socket` in [docker] of the settings, or in DOCKER_HOST";
 
 /// Refuses a provider whose workers this server cannot start. An endpoint keeps the `present` provider that it has.
 pub(super) fn check_provider(

@@ -194,7 +194,7 @@ async fn refusals_name_the_field_and_change_nothing() {
         (
             json!({ "template": inline, "provider": "docker" }),
             "`provider` is \"docker\", and this server starts no containers, because it has found no Docker daemon; \
-             set `socket` in [docker] of its settings; use `external`",
+             name its unix socket as `socket` in [docker] of the settings, or in DOCKER_HOST; use `external`",
         ),
         (json!({ "template": inline, "provider": "kubernetes" }), "this server starts no containers"),
         (json!({ "template": inline, "id": "x" }), "`id` is set by the server"),

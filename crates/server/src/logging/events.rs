@@ -91,7 +91,7 @@ pub(super) const EVENTS: [(&str, &str); 199] = [
     ("image.building", "building an image"),
     ("image.not_built", "image not built"),
     ("image.not_removed", "image not removed"),
-    ("image.record_not_written", "the record of pulled images was not written"),
+    ("image.record_not_written", "the record of images was not written"),
     ("image.removed", "image removed, it was used least recently"),
     ("job.damaged", "stored job damaged"),
     ("job.follow_failed", "following a job failed"),
