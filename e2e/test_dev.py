@@ -4,11 +4,13 @@ The first run in a folder makes a virtual environment and installs the SDK into 
 pip's cache.
 """
 
+import itertools
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,12 @@ def copy_of(example: str, parent: Path) -> Path:
 
 
 def assert_nothing_runs_under(folder: Path) -> None:
+    def no_zygote() -> bool:
+        running = processes.started_under(folder)
+        return not any("longshore_runtime import zygote" in processes.arguments(pid) for pid in running)
+
+    # It ends when it sees that the server has ended. Workers end before the server.
+    until(no_zygote, "the zygote has ended", 10)
     left = {pid: processes.arguments(pid) for pid in processes.started_under(folder)}
     for pid in left:
         processes.send(pid, signal.SIGKILL)
@@ -165,3 +173,59 @@ def test_port_that_is_taken_and_ctrl_c(hello):
     finally:
         for holder in holders:
             holder.close()
+
+
+SLOW_IMPORT_S = 5
+SLOW = f"""
+import time
+
+# An import as long as that of large packages, without their use of the processor.
+time.sleep({SLOW_IMPORT_S})
+"""
+IMPORTS = """
+import sys
+
+import runpod
+import slow_package
+
+
+def handler(job):
+    return {{"edit": {edit}, "isFork": "longshore_runtime.zygote" in sys.modules}}
+
+
+runpod.serverless.start({{"handler": handler}})
+"""
+
+
+def test_a_saved_file_is_run_sooner_than_its_imports_take(hello):
+    """`dev` starts later workers as forks: the imports of packages in the folder's own environment happen once."""
+    (packages,) = (hello / ".longshore/venv/lib").glob("python3.*/site-packages")
+    (packages / "slow_package.py").write_text(SLOW)
+    (hello / "handler.py").write_text(IMPORTS.format(edit=0))
+    log = hello.parent / "slow.log"
+    env = environment() | {"XDG_CONFIG_HOME": str(hello.parent)}
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [binary(), "dev", "--port", "0", str(hello)], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env
+        )
+
+    def result_of(edit: int) -> str:
+        answer = until(lambda: log.read_text().partition(f'"edit": {edit}')[2] or process.poll() is not None, "the result", 100)
+        assert process.poll() is None, log.read_text()
+        return answer.partition("}")[0]
+
+    def saved(edits=itertools.count(1)) -> float | None:
+        edit = next(edits)
+        began = time.monotonic()
+        (hello / "handler.py").write_text(IMPORTS.format(edit=edit))
+        is_fork = '"isFork": true' in result_of(edit)
+        return time.monotonic() - began if is_fork else None
+
+    try:
+        assert '"isFork": false' in result_of(0)
+        seconds = until(saved, "the worker of a saved file is a fork", 100)
+        assert seconds < SLOW_IMPORT_S, log.read_text()
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) in (0, 130), log.read_text()
+        (packages / "slow_package.py").unlink()

@@ -118,6 +118,9 @@ async def check():
         await task
         return time.monotonic() - began
 
+    assert await seconds(pace.until_end(0.2), pace.job_ended) >= 0.2
+    assert await seconds(pace.until_end(60), pace.stopping) < 30
+    assert await seconds(pace.until_end(60), pace.job_ended) < 30, "it stops already"
     assert await seconds(pace.until_room(60), pace.job_ended) < 30
     assert await seconds(pace.until_room(60), pace.stopping) < 30
     assert await seconds(pace.until_work(), pace.job_taken) < 0.9

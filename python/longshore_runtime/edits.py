@@ -38,6 +38,11 @@ EDITS = {
         "self._shutdown_event.set()\n",
         "self._shutdown_event.set(); " + PACE + ".stopping()\n",
     ),
+    # `monitor_stop_signals` after an answer without jobs: a worker that is to end waits for it.
+    "floor": (
+        "instead of holding the poll open\n                    await asyncio.sleep(1)\n",
+        "instead of holding the poll open\n                    await " + PACE + ".until_end(1)\n",
+    ),
     # `run_jobs` with jobs in progress, from 1.9.1 on: looks for more jobs ten times a second.
     "progress": (
         "await asyncio.wait(\n                    tasks, return_when=asyncio.FIRST_COMPLETED, timeout=0.1\n",

@@ -62,7 +62,8 @@ def note():
 
 def imported():
     """Answers the names of the imported modules, in the order of their import, and the files of those that are no part of
-    Python. Modules of the worker's own folders are left out, because they can change with each start."""
+    Python. Modules of the worker's own folders are left out, because they can change with each start; packages that are installed
+    below them, as in a virtual environment there, are not."""
     own = {os.path.realpath(os.getcwd())}
     script = os.path.realpath(sys.argv[0]) if sys.argv else ""
     if os.path.isfile(script):
@@ -82,12 +83,17 @@ def imported():
             names.append(name)
         elif isinstance(origin, str) and os.path.isfile(origin):
             real = os.path.realpath(origin)
-            if any(_is_below(real, folder) for folder in own):
+            if any(_is_below(real, folder) and not _is_installed(real[len(folder) :]) for folder in own):
                 continue
             names.append(name)
-            if not _is_below(real, library) or "-packages" + os.sep in real:
+            if not _is_below(real, library) or _is_installed(real):
                 files.append(real)
     return names, files
+
+
+def _is_installed(path):
+    """Whether a path leads through a folder of installed packages, such as `site-packages`."""
+    return "-packages" + os.sep in path
 
 
 def _is_below(path, folder):

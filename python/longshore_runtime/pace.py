@@ -51,6 +51,13 @@ _work = Change()
 """A job was taken, or the worker stops: another job may be started."""
 
 
+_end = Change()
+"""The worker stops: a pause between two questions is over."""
+
+_is_ending = False
+"""Whether the worker stops, which can be before such a pause begins."""
+
+
 def job_taken():
     """Announces a job that was taken and waits to be started."""
     _work.announce()
@@ -64,13 +71,26 @@ def job_ended():
 
 def stopping():
     """Announces that the worker takes no further job."""
+    global _is_ending
+    _is_ending = True
     _room.announce()
     _work.announce()
+    _end.announce()
 
 
 async def until_room(seconds):
     """Waits until a job ends or the worker stops, `seconds` at most."""
     await _wait(_room, (), seconds)
+
+
+async def until_end(seconds):
+    """Waits until the worker stops, `seconds` at most."""
+    waiter = _end.enter()
+    try:
+        if not _is_ending:
+            await asyncio.wait({waiter}, timeout=seconds)
+    finally:
+        _end.leave(waiter)
 
 
 async def until_work():

@@ -12,6 +12,7 @@ from the launcher to the shim and from there to the worker; the zygote never rea
 
 import array
 import ctypes
+import fcntl
 import gc
 import importlib
 import json
@@ -45,7 +46,9 @@ def worker():
     if sys.path and sys.path[0] == "":
         del sys.path[0]
     order = _receive(control)
+    _end_with_the_launcher(control, True)
     why = _preload(order["modules"]) or _refusal(control.fileno())
+    _end_with_the_launcher(control, False)
     _send(control, {"why": why and why[:REASON_CHARS_MAX]})
     if why is not None:
         os._exit(0)
@@ -56,6 +59,15 @@ def worker():
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     channel = _serve(control)
     return _become(channel, order)
+
+
+def _end_with_the_launcher(control, is_wanted):
+    """Has the kernel end this process when the launcher closes the socket, also in the middle of an import. The launcher sends
+    nothing meanwhile."""
+    # The default of this signal ends a process.
+    fcntl.fcntl(control, fcntl.F_SETOWN, os.getpid())
+    flags = fcntl.fcntl(control, fcntl.F_GETFL)
+    fcntl.fcntl(control, fcntl.F_SETFL, flags | os.O_ASYNC if is_wanted else flags & ~os.O_ASYNC)
 
 
 def _preload(names):

@@ -93,8 +93,12 @@ async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Resu
     let command = python::prepare(&project, &home, screen, &|_| {}).await?;
     let key = home.key(host)?;
     let base_url = format!("http://127.0.0.1:{}", port.number);
-    let request =
-        ServerRequest { listener: port.listener, data_dir: home.data_dir(), admin_key: key.clone() };
+    let request = ServerRequest {
+        listener: port.listener,
+        data_dir: home.data_dir(),
+        admin_key: key.clone(),
+        is_repeated: !args.once,
+    };
     let server = host.start(request).await.map_err(DevError::new)?;
     match port.instead_of {
         Some(taken) => screen.note(&format!("port {taken} is in use: serving on {}", screen.bold(&base_url))),

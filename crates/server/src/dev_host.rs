@@ -46,7 +46,7 @@ impl ServerHost for DevHost {
 
 async fn start(request: ServerRequest) -> Result<DevServer, StartupError> {
     let level = std::env::var(LOG_LEVEL_VARIABLE).unwrap_or_else(|_| LOG_LEVEL.to_owned());
-    let settings = Settings::for_dev(request.data_dir, &level)?;
+    let settings = Settings::for_dev(request.data_dir, &level, request.is_repeated)?;
     logging::start(&settings)?;
     let cannot = |cause| StartupError::Listen { address: "the chosen port".to_owned(), cause };
     request.listener.set_nonblocking(true).map_err(cannot)?;

@@ -171,7 +171,13 @@ impl Settings {
     }
 
     /// Settings of `dev`: the defaults, without rate limits, with webhooks to any address.
-    pub(crate) fn for_dev(data_dir: PathBuf, log_level: &str) -> Result<Self, SettingsError> {
+    ///
+    /// `is_repeated`: files are saved and run again, so that a zygote saves the later imports.
+    pub(crate) fn for_dev(
+        data_dir: PathBuf,
+        log_level: &str,
+        is_repeated: bool,
+    ) -> Result<Self, SettingsError> {
         let mut settings = Layers::defaults()?.finish()?;
         settings.data_dir = data_dir;
         log_level.clone_into(&mut settings.log_level);
@@ -182,6 +188,7 @@ impl Settings {
         settings.metrics_public = true;
         // With sharing, a second worker of a tried handler would get no GPU.
         settings.gpu_sharing = GpuSharing::Off;
+        settings.zygotes_max = usize::from(is_repeated);
         Ok(settings)
     }
 

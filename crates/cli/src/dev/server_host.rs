@@ -17,6 +17,8 @@ pub struct ServerRequest {
     pub data_dir: PathBuf,
     /// Text of the key with all permissions.
     pub admin_key: String,
+    /// Whether changed files are run again, in place of one run.
+    pub is_repeated: bool,
 }
 
 /// The log of one worker.

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::project::MANIFEST;
 
-/// Interval between two scans of the directory.
-const PERIOD: Duration = Duration::from_millis(500);
+/// Shortest interval between two scans of the directory.
+const PERIOD: Duration = Duration::from_millis(200);
+/// How much longer the interval is than a scan of many files.
+const SCANS_PER_PERIOD: u32 = 20;
 /// Most files that are watched; changes of further ones are not noticed.
 const FILES_MAX: usize = 5_000;
 
@@ -67,9 +69,12 @@ impl FileTimes {
 /// Waits until the directory differs from `seen` and is unchanged for one interval. Updates `seen`.
 pub(crate) async fn changed(dir: &Path, seen: &mut FileTimes) -> Changes {
     let mut last = seen.clone();
+    let mut pause = PERIOD;
     loop {
-        tokio::time::sleep(PERIOD).await;
+        tokio::time::sleep(pause).await;
+        let began = Instant::now();
         let now = FileTimes::look(dir);
+        pause = PERIOD.max(began.elapsed() * SCANS_PER_PERIOD);
         // Editors save in several steps, so the files must be unchanged for one interval.
         let rested = now == last;
         if rested && now != *seen {
