@@ -72,6 +72,16 @@ def test_requests_wait_for_a_start_for_room_and_for_health(lb_api, tmp_path):
     assert (lb["requests"], lb["retries"]) == ({"1xx": 0, "2xx": 2, "3xx": 0, "4xx": 0, "5xx": 0, "refused": 0}, 0)
     assert lb["queueWaitMs"]["count"] == 2 and lb["firstByteMs"]["count"] == 2
     assert lb["workers"] == {"starting": 0, "initializing": 0, "healthy": 1, "unhealthy": 0, "draining": 0}
+    shown = cli.ok("endpoint", "get", "shown").out
+    for name, part in [
+        ("requestsPerSecond", "."), ("answers", "2xx 2"), ("outstanding", "0"), ("waiting", "0"), ("queueWait", "p50 ≤ "),
+        ("firstByte", "of 2"), ("workerHealth", "healthy 1"),
+    ]:
+        (line,) = [line for line in shown.splitlines() if line.startswith(f"{name} ")]
+        assert part in line, shown
+    traffic = cli.ok("endpoint", "get", "shown", "-o", "json").json["traffic"]
+    assert (traffic["requests"]["2xx"], traffic["outstanding"], traffic["workers"]["healthy"]) == (2, 0, 1), traffic
+    until(lambda: endpoint.health()["lb"]["requestsPerSecond"] > 0, "a whole second has requests")
     seen, numbers = set(), []
     for event in events:
         if event.name == "worker":

@@ -437,46 +437,6 @@ def test_a_worker_is_found_again_after_a_restart(fresh_server):
     assert call(endpoint, "GET", "/fine").headers["X-Pid"] == pid
 
 
-def test_no_request_is_lost_while_workers_are_replaced(lb_api):
-    endpoint = make(lb_api, "raw_web.py", workersMin=2, workersMax=3)
-    call(endpoint, "GET", "/fine")
-    template = endpoint.record["templateId"]
-    stop, lost, done, pids = threading.Event(), [], [0], set()
-
-    def ask():
-        session = requests.Session()
-        session.trust_env = False
-        while not stop.is_set():
-            answer = session.post(f"{lb_api.server.url}/lb/{endpoint.id}/fine", headers=KEY, data=b"x", timeout=60)
-            if answer.status_code != 200:
-                lost.append((answer.status_code, answer.text))
-            else:
-                pids.add(answer.headers["X-Pid"])
-            done[0] += 1
-
-    askers = [threading.Thread(target=ask) for _ in range(4)]
-    for asker in askers:
-        asker.start()
-    try:
-        for round in range(2):
-            before, answered = set(pids), done[0]
-            lb_api.ok("PATCH", f"/v1/templates/{template}", json={"env": {"APP_VERSION": str(round)}})
-
-            def replaced():
-                workers = lb_api.ok("GET", f"/v1/endpoints/{endpoint.id}?includeWorkers=true")
-                versions = {worker.get("version") for worker in workers["workers"]}
-                assert len(versions) == 1 and pids - before, (versions, len(before), len(pids))
-                assert done[0] - answered > 50, "requests during the replacement"
-                return True
-
-            until(replaced, "the workers are replaced", 60)
-    finally:
-        stop.set()
-        for asker in askers:
-            asker.join()
-    assert not lost, (len(lost), done[0], lost[:3])
-
-
 # Request smuggling: what the edge reads is what the worker reads
 
 

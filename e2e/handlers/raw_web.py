@@ -124,6 +124,12 @@ def serve(connection):
             hint = HINTS % (b"X-Long: " + b"h" * 10_000 + b"\r\n")
             while True:
                 connection.sendall(hint)
+        elif target == b"/swallow":
+            length = int(head.split(b"ontent-length: ")[-1].split(b"\r\n")[0])
+            left = length - len(rest)
+            while left > 0:
+                left -= len(connection.recv(1 << 20))
+            connection.sendall(answer(b"200 OK", b"swallowed %d" % length))
         elif target == b"/pause":
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
             time.sleep(3600)

@@ -53,6 +53,11 @@ impl Members {
         Ok(())
     }
 
+    /// Returns the object as JSON text.
+    pub(crate) fn record(&self) -> CommandResult<Box<RawValue>> {
+        to_raw_value(self).map_err(|error| cannot("write the record", error))
+    }
+
     /// Returns the object as a request's body.
     pub(crate) fn body(&self) -> CommandResult<Bytes> {
         serde_json::to_vec(self).map(Bytes::from).map_err(|error| cannot("write the request", error))

@@ -4,6 +4,7 @@ mod endpoint;
 mod key;
 mod secret;
 mod template;
+mod traffic;
 
 use clap::Args;
 use longshore_client::Collection;

@@ -8,6 +8,7 @@ mod checks;
 mod early_answer;
 mod links;
 mod metrics;
+mod rate;
 mod slot;
 mod view;
 mod worker;

@@ -43,6 +43,7 @@ impl Tools {
             ("docker-registry", "docker-registry"),
             ("prometheus", "prometheus"),
             ("promtool", "prometheus"),
+            ("h2load", "nghttp2-client"),
         ])?;
         setup.postgresql()?;
         let venv = setup.root.join(".tools/venv");

@@ -4,12 +4,13 @@ use clap::{Args, Subcommand};
 use longshore_client::{Client, Collection};
 use longshore_model::TemplateId;
 
-use super::{DeleteArgs, ListArgs, create, delete, get, list, named, updated};
+use super::{DeleteArgs, ListArgs, create, delete, list, named, traffic, updated};
 use crate::exit::{CommandExit, CommandResult};
 use crate::human::count;
 use crate::input::whole;
 use crate::jobs::endpoint_name;
 use crate::members::Members;
+use crate::output::OutputFormat;
 use crate::remote::ServerArgs;
 use crate::table::Column;
 
@@ -311,13 +312,14 @@ async fn update_endpoint(args: &UpdateEndpointArgs) -> CommandResult {
 
 async fn get_endpoint(args: &GetEndpointArgs) -> CommandResult {
     let query = format!("includeWorkers={}&includeTemplate={}", args.workers, args.template);
-    if args.all {
-        return get(&args.remote, Collection::Endpoints, &args.id, &query).await;
-    }
     let session = args.remote.connect()?;
     let record = session.client.get(Collection::Endpoints, &args.id, &query).await;
     let record = record.map_err(|error| named(error.into(), Collection::Endpoints))?;
-    let left_out = session.output.part(&record, |name| MAIN_FIELDS.contains(&name))?;
+    let mut members = Members::of(&record)?;
+    let for_people = session.output.format == OutputFormat::Table;
+    traffic::add(&mut members, &session.client, &args.id, for_people).await?;
+    let is_shown = |name: &str| args.all || MAIN_FIELDS.contains(&name) || traffic::NAMES.contains(&name);
+    let left_out = session.output.part(&members.record()?, is_shown)?;
     if left_out > 0 {
         let line = format!("{} more: add --all", count(left_out as u64, "field"));
         session.screen.line(&session.screen.dim(&line));

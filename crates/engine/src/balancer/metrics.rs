@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::StatusCode;
 use longshore_fleet::WorkerHealth;
 
+use super::rate::Rate;
 use crate::Histogram;
 
 /// Bounds of the histograms, in ms.
@@ -26,6 +27,7 @@ pub struct BalancerMetrics {
     /// Answered requests by the first digit of their status, from 1 to 5.
     answered: [AtomicU64; 5],
     refused: AtomicU64,
+    rate: Rate,
     retries: AtomicU64,
     became_healthy: AtomicU64,
     became_unhealthy: AtomicU64,
@@ -42,6 +44,7 @@ impl Default for BalancerMetrics {
         Self {
             answered: Default::default(),
             refused: AtomicU64::default(),
+            rate: Rate::default(),
             retries: AtomicU64::default(),
             became_healthy: AtomicU64::default(),
             became_unhealthy: AtomicU64::default(),
@@ -63,6 +66,12 @@ impl BalancerMetrics {
             }
         };
         counter.fetch_add(1, Ordering::Relaxed);
+        self.rate.count();
+    }
+
+    /// The requests of a second, answered or refused: the average of the last 10 s.
+    pub fn per_second(&self) -> f64 {
+        self.rate.per_second()
     }
 
     /// Counts a request that was sent to another worker, or over another connection.

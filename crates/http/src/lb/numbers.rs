@@ -22,6 +22,7 @@ fn written(balancer: &Balancer) -> Value {
         .collect();
     json!({
         "requests": requests,
+        "requestsPerSecond": (metrics.per_second() * 10.0).round() / 10.0,
         "retries": metrics.retries(),
         "queueWaitMs": times(&metrics.queue_wait_ms),
         "firstByteMs": times(&metrics.first_byte_ms),
@@ -45,6 +46,7 @@ pub(crate) fn schema() -> Value {
     let bound = json!({ "type": "integer", "nullable": true, "description": "an upper bound, in ms" });
     let times =
         object(&[("count", count()), ("p50", bound.clone()), ("p95", bound)], &["count", "p50", "p95"]);
+    let rate = json!({ "type": "number", "minimum": 0, "description": "the average of the last 10 s" });
     let requests = ["1xx", "2xx", "3xx", "4xx", "5xx", "refused"];
     let workers = ["starting", "initializing", "healthy", "unhealthy", "draining"];
     let counts = |names: &[&'static str]| {
@@ -52,6 +54,7 @@ pub(crate) fn schema() -> Value {
     };
     let members = [
         ("requests", counts(&requests)),
+        ("requestsPerSecond", rate),
         ("retries", count()),
         ("queueWaitMs", times.clone()),
         ("firstByteMs", times.clone()),
