@@ -1,8 +1,11 @@
 """Workers in containers: a private daemon, a private registry, and an image that is made of this machine's files."""
 
+import hashlib
+import io
 import json
 import os
 import subprocess
+import tarfile
 
 from harness.client import Api, unique
 from harness.docker import PASSWORD, StallingProxy
@@ -60,6 +63,24 @@ def test_a_container_outlives_a_killed_server(daemon):
         daemon.docker("rm", foreign)
 
 
+def load_image_of(daemon, architecture: str, name: str) -> None:
+    """An image with an empty layer that says which processors it is for."""
+    layer = io.BytesIO()
+    tarfile.open(fileobj=layer, mode="w").close()
+    layers = [f"sha256:{hashlib.sha256(layer.getvalue()).hexdigest()}"]
+    image = {"architecture": architecture, "os": "linux", "rootfs": {"type": "layers", "diff_ids": layers}, "config": {}}
+    manifest = [{"Config": "image.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
+    files = {"image.json": json.dumps(image), "manifest.json": json.dumps(manifest), "layer.tar": layer.getvalue()}
+    saved = io.BytesIO()
+    with tarfile.open(fileobj=saved, mode="w") as archive:
+        for path, content in files.items():
+            data = content if isinstance(content, bytes) else content.encode()
+            entry = tarfile.TarInfo(path)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    daemon.docker("load", input=saved.getvalue())
+
+
 def test_what_cannot_start_is_told(api, registry, daemon):
     image = registry.push(daemon, IMAGE)
     cases = [
@@ -76,6 +97,11 @@ def test_what_cannot_start_is_told(api, registry, daemon):
         mine.run({})
         assert words in cause(mine, "start_failed")["text"], name
         end(mine)
+    load_image_of(daemon, "arm64", "longshore-test-arm:1")
+    foreign = endpoint(api, "longshore-test-arm:1")
+    foreign.run({})
+    assert "is for arm64 processors, and this computer has amd64" in cause(foreign, "start_failed")["text"]
+    end(foreign)
     broken = endpoint(api, template={"dockerEntrypoint": ["/no/such/program"]})
     broken.run({})
     assert "command not found in the image" in cause(broken, "start_failed")["text"]

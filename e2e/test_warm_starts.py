@@ -20,6 +20,12 @@ def server():
     server.close()
 
 
+def own_kib(pid: int) -> int:
+    """The memory of a process that it shares with no other, in KiB."""
+    with open(f"/proc/{pid}/smaps_rollup") as rollup:
+        return sum(int(line.split()[1]) for line in rollup if line.startswith(("Private_Clean:", "Private_Dirty:")))
+
+
 def stop_worker(endpoint: Endpoint) -> None:
     (worker,) = endpoint.workers()
     endpoint.api.ok("POST", f"/v1/endpoints/{endpoint.id}/workers/{worker.worker}/stop")
@@ -48,8 +54,10 @@ def test_a_fork_does_what_a_plain_start_does(server):
     endpoint = warm_endpoint(server)
     plain = endpoint.runsync(wait_ms=60_000)["output"]
     assert plain["fork"] is False
+    plain_kib = own_kib(plain["pid"])
     stop_worker(endpoint)
     fork = output_of_fork(endpoint)
+    assert own_kib(fork["pid"]) < plain_kib / 2, (own_kib(fork["pid"]), plain_kib)
     own = {"fork", "pid", "worker", "worker_of_sdk", "random", "job"}
     assert {name: fork[name] for name in fork.keys() - own} == {name: plain[name] for name in plain.keys() - own}
     assert fork["worker"] == fork["worker_of_sdk"] and fork["worker"] != plain["worker"]

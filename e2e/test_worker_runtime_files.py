@@ -1,6 +1,10 @@
 """The files of the worker runtime by themselves: what is edited, what is left alone, and how Python gets it."""
 
+import json
 import os
+import signal
+import socket
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness import sdk
+from harness.wait import until
 
 sys.path.insert(0, str(sdk.ROOT / "python"))
 
@@ -152,6 +157,26 @@ asyncio.run(check())
 pace.stopping()
 """
     run(checks)
+
+
+def test_a_zygote_ends_with_its_launcher_in_the_middle_of_an_import(tmp_path):
+    begun = tmp_path / "begun"
+    (tmp_path / "never_ends.py").write_text(f"import signal\nopen({str(begun)!r}, 'w').close()\nsignal.pause()\n")
+    ours, theirs = socket.socketpair()
+    program = "from longshore_runtime import zygote; exec(*zygote.worker())"
+    path = f"{RUNTIME}:{tmp_path}"
+    zygote = subprocess.Popen([sys.executable, "-c", program], stdin=theirs, env={**os.environ, "PYTHONPATH": path})
+    theirs.close()
+    try:
+        order = json.dumps({"modules": ["never_ends"], "command": ["p", "h.py"], "argv": ["h.py"]}).encode()
+        ours.sendall(struct.pack("!I", len(order)) + order)
+        until(begun.exists, "the import has begun", 30)
+        assert zygote.poll() is None
+        ours.close()
+        assert zygote.wait(30) == -signal.SIGIO
+    finally:
+        zygote.kill()
+        zygote.wait()
 
 
 def test_the_package_has_the_version_of_the_program():
