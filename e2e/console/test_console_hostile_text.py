@@ -106,7 +106,7 @@ def test_inputs_outputs_and_progress(tab, endpoint, worker):
     assert not missing, missing
     assert page.evaluate(ALIEN) == [] and not DISGUISES.search(content)
     for region in ("Input", "Output"):
-        page.get_by_role("region", name=region).get_by_role("button", name="Text").click()
+        page.get_by_role("region", name=region).get_by_role("button", name="Text", exact=True).click()
     assert page.evaluate(ALIEN) == []
     check(tab, f"/endpoints/{endpoint.id}/playground?job={job}", wait="h1")
     check(tab, f"/endpoints/{endpoint.id}/playground?from={job}", wait="h1")

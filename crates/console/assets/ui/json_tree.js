@@ -1,24 +1,28 @@
-// JSON as a tree that folds. Large arrays and objects show their first members, and more when asked.
-import { html, useState } from "../dom.js";
+// JSON as a tree that folds. Large arrays and objects show their first members, and more when asked; a name copies its path.
+import { html, useEffect, useRef, useState } from "../dom.js";
 import { count, visible } from "../format.js";
 import { Icon } from "../icons.js";
+import { pathText } from "../json_find.js";
+import { copy } from "./copy.js";
+import { NumberRow, isNumberRow } from "./number_row.js";
 
 /** @typedef {import("../json_text.js").Node} Node */
+/** @typedef {import("../json_find.js").Path} Path */
 
 const SHOWN = 100;
 const STRING_SHOWN = 2000;
 /** Deeper values are folded at first. */
 const OPEN_DEPTH = 3;
 
-/** @param {{node: Node}} props */
-export const JsonTree = ({ node }) => html`<div class="json mono json-top"><${Value} node=${node} depth=${0} /></div>`;
+/** @param {{node: Node, found?: Path | null}} props `found` is marked, and unfolded */
+export const JsonTree = ({ node, found = null }) => html`<div class="json mono json-top"><${Value} node=${node} path=${[]} found=${found} /></div>`;
 
-/** @param {{node: Node, depth: number}} props */
-function Value({ node, depth }) {
+/** @param {{node: Node, path: Path, found: Path | null}} props `found` only if it is this value or below it */
+function Value({ node, path, found }) {
   if (node.kind === "string") return html`<${Text} text=${node.text} />`;
   if (node.kind === "number") return html`<span class="n">${node.text}</span>`;
   if (node.kind === "literal") return html`<span class="z">${node.text}</span>`;
-  return html`<${Branch} node=${node} depth=${depth} />`;
+  return html`<${Branch} node=${node} path=${path} found=${found} />`;
 }
 
 /** @param {{text: string}} props */
@@ -31,21 +35,41 @@ function Text({ text }) {
 /** A text that is an address, as a link; it is never fetched. @param {{text: string}} props */
 const Linked = ({ text }) => (/^https?:\/\/[^\s"'<>]+$/.test(text) ? html`<a href=${text} target="_blank" rel="noopener noreferrer">${text}</a>` : text);
 
-/** @param {{node: import("../json_text.js").ObjectNode | import("../json_text.js").ArrayNode, depth: number}} props */
-function Branch({ node, depth }) {
+/** @param {{node: import("../json_text.js").ObjectNode | import("../json_text.js").ArrayNode, path: Path, found: Path | null}} props */
+function Branch({ node, path, found }) {
   const isObject = node.kind === "object";
   const size = isObject ? node.entries.length : node.items.length;
-  const [isOpen, setOpen] = useState(depth < OPEN_DEPTH && size <= SHOWN * 5);
+  const below = found && found.length > path.length ? found[path.length] : null;
+  const [isOpen, setOpen] = useState(path.length < OPEN_DEPTH && size <= SHOWN * 5 && !isNumberRow(node));
   const [shown, setShown] = useState(SHOWN);
+  const foundAt = below === null ? -1 : isObject ? node.entries.findIndex(([name]) => name === below) : Number(below);
+  useEffect(() => {
+    if (foundAt < 0) return;
+    setOpen(true);
+    setShown((now) => Math.max(now, foundAt + 1));
+  }, [found, foundAt]);
   const [left, right] = isObject ? ["{", "}"] : ["[", "]"];
   if (size === 0) return html`${left}${right}`;
   const words = isObject ? (size === 1 ? "member" : "members") : size === 1 ? "item" : "items";
   const fold = html`<button type="button" class="fold" aria-expanded=${isOpen} aria-label=${isOpen ? "Fold" : "Unfold"} onClick=${() => setOpen(!isOpen)}><${Icon} name="chevron" /></button>`;
-  if (!isOpen) return html`${fold}${left} <span class="dim">${count(size)} ${words}</span> ${right}`;
-  /** @type {[string | null, Node][]} */
-  const members = isObject ? node.entries.slice(0, shown) : node.items.slice(0, shown).map((item) => [null, item]);
+  if (!isOpen) return html`${fold}${left} ${isNumberRow(node) ? html`<${NumberRow} node=${node} />` : html`<span class="dim">${count(size)} ${words}</span>`} ${right}`;
+  /** @type {[string | number, Node][]} */
+  const members = isObject ? node.entries.slice(0, shown) : node.items.slice(0, shown).map((item, at) => [at, item]);
   return html`${fold}${left}<ul>
-    ${members.map(([name, value], at) => html`<li key=${at}>${name !== null && html`<span class="k">"${visible(name)}"</span>: `}<${Value} node=${value} depth=${depth + 1} />${at < size - 1 ? "," : ""}</li>`)}
+    ${members.map(([step, value], at) => html`<${Member} key=${at} step=${step} node=${value} path=${[...path, step]} found=${at === foundAt ? found : null} isLast=${at === size - 1} />`)}
     ${shown < size && html`<li><button type="button" class="more" onClick=${() => setShown(shown + 10 * SHOWN)}>${count(size - shown)} more</button></li>`}
   </ul>${right}`;
+}
+
+/** @param {{step: string | number, node: Node, path: Path, found: Path | null, isLast: boolean}} props */
+function Member({ step, node, path, found, isLast }) {
+  const row = useRef(/** @type {HTMLElement | null} */ (null));
+  const isFound = found?.length === path.length;
+  useEffect(() => {
+    if (isFound) row.current?.scrollIntoView({ block: "nearest" });
+  }, [found, isFound]);
+  // The search names the path too, and is reached with the keyboard: a large tree has thousands of names.
+  const press = { type: "button", tabindex: -1, title: "Copy the path", "aria-label": `Copy the path ${pathText(path)}`, onClick: () => copy(pathText(path)) };
+  const name = typeof step === "string" ? html`<button class="k" ...${press}>"${visible(step)}"</button>: ` : html`<button class="at" data-at=${step} ...${press}></button>`;
+  return html`<li ref=${row} class=${isFound ? "found" : ""}>${name}<${Value} node=${node} path=${path} found=${found} />${isLast ? "" : ","}</li>`;
 }

@@ -6,6 +6,7 @@ import { parse } from "../json_text.js";
 import { Button } from "./button.js";
 import { Card } from "./card.js";
 import { CopyButton } from "./copy.js";
+import { JsonSearch } from "./json_search.js";
 import { JsonTree } from "./json_tree.js";
 import { MediaGrid, mediaIn } from "./media.js";
 
@@ -18,6 +19,7 @@ const RAW_SHOWN = 200000;
 export function Viewer({ title, text, name }) {
   const [isRaw, setRaw] = useState(false);
   const [isAsked, setAsked] = useState(false);
+  const [found, setFound] = useState(/** @type {import("../json_find.js").Path | null} */ (null));
   const isShown = text.length <= SHOWN_BYTES_MAX || isAsked;
   const node = useMemo(() => (isShown ? parse(text) : null), [text, isShown]);
   const media = useMemo(() => (node ? mediaIn(node) : []), [node]);
@@ -29,6 +31,6 @@ export function Viewer({ title, text, name }) {
       ? html`<p>This is ${size(text.length)}. <${Button} onClick=${() => setAsked(true)}>Show it<//></p>`
       : isRaw || !node
         ? html`<pre class="raw" tabindex="0">${visible(text.slice(0, RAW_SHOWN))}${text.length > RAW_SHOWN ? "\n… cut; the download has all of it" : ""}</pre>`
-        : html`<${MediaGrid} media=${media} /><${JsonTree} node=${node} />`}
+        : html`<${MediaGrid} media=${media} />${"text" in node ? "" : html`<${JsonSearch} title=${title} node=${node} onFound=${setFound} />`}<${JsonTree} node=${node} found=${found} />`}
   <//>`;
 }
