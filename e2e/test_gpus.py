@@ -136,6 +136,6 @@ def test_two_workers_have_the_shares_of_one_gpu(fresh_server):
     assert narrow.wait_for(waiting)["output"]["CUDA_VISIBLE_DEVICES"] == "GPU-cccc"
 
 
-def test_an_inventory_that_makes_no_sense_is_refused(fresh_server):
+def test_an_invalid_inventory_is_refused(fresh_server):
     with pytest.raises(RuntimeError, match=r"needs either `count`, from 1 to 1024, or `devices`"):
         fresh_server(config=QUICK + '[[gpus]]\ntype = "L4"\n')

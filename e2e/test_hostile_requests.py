@@ -448,7 +448,7 @@ def test_a_client_that_goes_is_noticed_long_before_its_wait_is_over(server, endp
     endpoint.ok("POST", "/purge-queue")
 
 
-def test_chunks_are_not_taken_out_for_a_reader_who_has_gone(server, endpoint, worker):
+def test_a_reader_that_disconnected_consumes_no_chunks(server, endpoint, worker):
     job = endpoint.run()
     worker.take()
     with Wire(server.port) as wire:

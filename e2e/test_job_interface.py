@@ -33,7 +33,7 @@ def assert_error(answer, status: int) -> dict:
 # Operations and records
 
 
-def test_run_answers_id_and_status_at_once(endpoint):
+def test_run_answers_id_and_status_immediately(endpoint):
     answer = endpoint.call("POST", "/run", json={"input": {"a": 1}})
     assert answer.status_code == 200
     assert answer.headers["Content-Type"].split(";")[0] == "application/json"
@@ -268,7 +268,7 @@ def test_text_survives_in_every_script(endpoint, worker):
     assert endpoint.status(job)["output"] == input
 
 
-def test_a_caller_who_hangs_up_leaves_the_job(endpoint, worker):
+def test_a_client_that_disconnects_leaves_the_job(endpoint, worker):
     body = b'{"input": {"n": 1}}'
     with socket.create_connection(("127.0.0.1", endpoint.api.server.port), timeout=60) as connection:
         connection.sendall(
@@ -280,7 +280,7 @@ def test_a_caller_who_hangs_up_leaves_the_job(endpoint, worker):
     assert endpoint.status(job)["output"] == 1
 
 
-def test_deleting_an_endpoint_answers_who_waits(api):
+def test_deleting_an_endpoint_answers_waiting_clients(api):
     endpoint = api.external()
     worker = FakeWorker(endpoint)
     # Both polls are open long before the job has made its way to the worker.

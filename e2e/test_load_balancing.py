@@ -419,7 +419,7 @@ def test_max_concurrency_is_kept_and_requests_wait_for_their_turn(lb_api):
     assert len(with_answers) == 8 and max(answer["running"] for answer in with_answers) <= 2
 
 
-def test_a_paused_endpoint_refuses_at_once(lb_api):
+def test_a_paused_endpoint_refuses_immediately(lb_api):
     endpoint = make(lb_api, "raw_web.py", workersMax=0)
     answer = call(endpoint, "GET", "/fine")
     assert (answer.status_code, answer.headers["X-Longshore-Error"]) == (503, "paused")

@@ -82,7 +82,7 @@ def test_models_and_one_of_them(client):
     assert missing.value.code == "model_not_found"
 
 
-def test_a_request_that_makes_no_sense(client):
+def test_an_invalid_request_is_refused(client):
     with pytest.raises(openai.BadRequestError) as refused:
         client.chat.completions.create(model="parrot-1", messages=[])
     assert refused.value.type == "invalid_request_error" and "at least one message" in refused.value.message
@@ -280,7 +280,7 @@ def test_a_cold_start_is_waited_for(endpoint):
     assert len(endpoint.ok("GET", "/requests")["requests"]) == 1
 
 
-def test_a_caller_who_leaves_stops_the_job_and_one_who_has_it_all_does_not(endpoint):
+def test_a_client_that_disconnects_before_the_end_stops_the_job_and_one_after_it_does_not(endpoint):
     worker = FakeWorker(endpoint)
     for chunks, state in (([event_of("one")], "CANCELLED"), (BATCHES, "IN_PROGRESS")):
         stops = worker.park_stops() if state == "CANCELLED" else None

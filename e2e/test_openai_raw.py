@@ -192,7 +192,7 @@ def test_what_ends_otherwise_ends_the_answer(api, begun, what):
         assert 400 <= status < 500 and json.loads(body)["error"]["message"], (status, body)
 
 
-def test_a_thousand_at_once_each_get_their_own_answer(besieged):
+def test_a_thousand_concurrent_requests_each_get_their_own_answer(besieged):
     endpoint = Api(besieged).external()
     worker = FakeWorker(endpoint)
     callers = [Caller(endpoint).ask({**(STREAMED if n % 2 else WHOLE), "n": n}) for n in range(1000)]

@@ -84,7 +84,7 @@ def test_every_path_of_the_document_exists(api, document):
         assert api.call("PUT", made_up).status_code == 405, path
 
 
-def test_the_page_needs_no_key_and_nothing_from_elsewhere(api):
+def test_the_page_needs_no_key_and_no_other_host(api):
     page = api.call("GET", "/v1/docs", headers={"Authorization": None})
     assert page.status_code == 200 and page.headers["Content-Type"] == "text/html; charset=utf-8"
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]

@@ -48,7 +48,7 @@ def test_limits_are_per_endpoint(api, endpoint):
     assert statuses(api.external(), "POST", "/purge-queue", 2) == [200, 200]
 
 
-def test_runsync_allows_400_at_once(endpoint):
+def test_runsync_allows_400_concurrent_requests(endpoint):
     """The 401st waiting `/runsync` is refused; the waiting ones go on."""
     body = b'{"input":{}}'
     head = (

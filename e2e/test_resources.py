@@ -274,7 +274,7 @@ def test_of_two_changes_of_the_same_record_one_is_refused(api):
     assert api.call("PATCH", path, json={"readme": "any"}, headers={"If-Match": "*"}).status_code == 200
 
 
-def test_of_many_changes_at_once_exactly_one_is_made(api, server):
+def test_of_many_concurrent_changes_exactly_one_is_made(api, server):
     path = f"{VOLUMES}/{api.ok('POST', VOLUMES, json={'name': unique('raced'), 'size': 0})['id']}"
     tag = api.call("GET", path).headers["ETag"]
 

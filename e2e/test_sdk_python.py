@@ -283,7 +283,7 @@ def test_workers_do_not_share_a_folder(api):
     assert len(set(folders.values())) == 2, folders
 
 
-def test_many_clients_and_workers_at_once(api):
+def test_many_concurrent_clients_and_workers(api):
     endpoint = api.endpoint("eight_at_once.py", workersMin=2, workersMax=2, maxConcurrency=8)
     client = runpod.Endpoint(endpoint.id)
     ended: list[str] = []

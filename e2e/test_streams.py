@@ -165,7 +165,7 @@ def test_the_server_sets_the_shape_and_an_endpoint_has_its_own(fresh_server):
     assert api.call("PATCH", f"/v1/endpoints/{endpoint.id}", json={"streamShape": "list"}).status_code == 400
 
 
-def test_several_readers_at_once_during_and_after_the_job(endpoint, worker):
+def test_several_concurrent_readers_during_and_after_the_job(endpoint, worker):
     job = endpoint.run()
     worker.take()
 

@@ -13,7 +13,7 @@ def set_flavour(api, endpoint, flavour: str):
     api.ok("PATCH", f"/v1/templates/{endpoint.record['templateId']}", json={"env": {"FLAVOUR": flavour}})
 
 
-def test_a_busy_worker_finishes_and_an_idle_one_goes_at_once(api):
+def test_a_busy_worker_finishes_and_an_idle_one_ends_immediately(api):
     endpoint = api.endpoint("environment.py", env={"FLAVOUR": "old"}, workersMin=2, workersMax=3)
     endpoint.wait_health("workers", "idle", 2, 40)
     before = set(versions(api, endpoint))

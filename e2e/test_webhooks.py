@@ -97,7 +97,7 @@ NEVER = [
 
 
 @pytest.mark.parametrize("host", NEVER)
-def test_an_address_that_is_never_called_is_refused_at_once(strict, host):
+def test_an_address_that_is_never_called_is_refused_immediately(strict, host):
     endpoint = strict.external()
     for url in (f"http://{host}/hook", f"HTTPS://{host}"):
         for operation in ("/run", "/runsync"):

@@ -492,7 +492,7 @@ def test_chunks_of_a_lost_attempt_are_dropped_and_offsets_go_on(endpoint, worker
 
 
 @pytest.mark.parametrize("route", ["job-take", "job-take-batch", "job-stop"])
-def test_a_worker_that_hung_up_is_given_nothing(endpoint, worker, route):
+def test_a_worker_that_disconnected_gets_no_job(endpoint, worker, route):
     """The end of what it sends is all that is seen of a worker that has gone: a job that it got would be lost until it is
     missed."""
     with socket.create_connection(("127.0.0.1", endpoint.api.server.port), timeout=60) as connection:

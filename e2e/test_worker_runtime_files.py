@@ -188,7 +188,7 @@ def test_the_package_has_the_version_of_the_program():
 
 
 @pytest.mark.skipif(not sdk.IS_LONG, reason="long form only: the wheel is built with a package from PyPI")
-def test_the_wheel_installs_the_runtime_for_a_worker_from_elsewhere(tmp_path):
+def test_the_wheel_installs_the_runtime_for_an_external_worker(tmp_path):
     python = tmp_path / "venv/bin/python"
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
     pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check"]

@@ -26,7 +26,7 @@ DEBOUNCE_S = 5
 """How long the SDK waits after a response 429."""
 
 
-def test_eight_jobs_run_at_once(variant):
+def test_eight_jobs_run_concurrently(variant):
     endpoint = variant.endpoint("eight_at_once.py", maxConcurrency=8)
     jobs = [endpoint.run({"seconds": 2}) for _ in range(8)]
     records = [endpoint.wait_for(job, timeout_s=60) for job in jobs]

@@ -84,7 +84,7 @@ def test_crash_loop_backs_off_and_says_why(fresh_server):
     holds(lambda: server.log().count("no model file") - before <= 8, "starts back off", 5, 0.2)
 
 
-def test_workers_run_where_the_session_is_led_from_outside_of_the_pid_namespace(fresh_server):
+def test_workers_run_where_the_session_leader_is_in_another_pid_namespace(fresh_server):
     """As in a container that did not begin a session: `getsid` answers 0 there."""
     isolated = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
     tried = subprocess.run([*isolated, "ps", "-o", "sid=", "-p", "1"], capture_output=True, text=True, check=False)

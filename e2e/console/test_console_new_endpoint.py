@@ -136,7 +136,7 @@ def test_a_worker_that_crashes_says_why_and_is_repaired(console, api):
     expect(page.get_by_role("region", name="First job", exact=True)).to_contain_text("Completed", timeout=60_000)
 
 
-def test_gpus_that_no_machine_has_are_refused_at_once(fresh_server, console):
+def test_gpus_that_no_machine_has_are_refused_immediately(fresh_server, console):
     server = fresh_server(config=MACHINE)
     api = Api(server)
     tab = console(server).sign_in(path="/new-endpoint")

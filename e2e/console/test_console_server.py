@@ -49,7 +49,7 @@ def test_metrics_show_every_chart_and_compare_with_the_range_before(console, wor
     expect(figures.get_by_role("columnheader", name="Change")).to_be_visible()
 
 
-def test_machines_show_who_has_a_gpu_and_who_waits(console, api, worked):
+def test_machines_show_the_worker_of_a_gpu_and_the_waiting_endpoint(console, api, worked):
     waiting = api.endpoint("echo.py", name="Too large", gpuCount=2, gpuTypeIds=["NVIDIA L4"])
     job = waiting.run({})
     page = console().sign_in(path="/machines").page

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_worker_wakes_who_waits() {
+    fn the_end_of_a_worker_wakes_the_waiting_endpoints() {
         let mut used = CapacityUse::new(Capacity { workers_max: Some(1), ..Capacity::default() });
         reserve(&mut used, "a", Limits::default()).unwrap();
         let (stays, left) = (Arc::new(Notify::new()), Arc::new(Notify::new()));

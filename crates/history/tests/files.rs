@@ -89,7 +89,7 @@ fn minutes_outlive_a_restart_and_the_time_without_a_server_is_unknown() {
 }
 
 #[test]
-fn a_server_without_a_past_has_fine_steps_at_once() {
+fn a_server_without_a_past_has_fine_steps_immediately() {
     let dir = tempfile::tempdir().unwrap();
     let history = open(dir.path(), BEGIN + 20_000);
     run(&history, BEGIN + 20_000, 3, &one(), 5);
@@ -247,7 +247,7 @@ fn the_oldest_days_go_when_the_budget_is_used() {
 }
 
 #[test]
-fn a_disk_that_fails_for_a_while_loses_no_minute() {
+fn a_disk_that_fails_and_recovers_loses_no_minute() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("minutes");
     let history = open(dir.path(), BEGIN);

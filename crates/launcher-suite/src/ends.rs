@@ -24,7 +24,7 @@ pub(crate) async fn an_exit_code_and_the_last_lines_are_reported(rig: &dyn Rig) 
     assert!(server.log(&worker).contains("out"), "the log stays");
 }
 
-pub(crate) async fn a_worker_that_is_killed_from_outside_is_reported_with_the_signal(rig: &dyn Rig) {
+pub(crate) async fn a_worker_that_another_process_kills_is_reported_with_the_signal(rig: &dyn Rig) {
     let mut server = Server::fresh(rig).await;
     let worker = server.start(rig.spec(&new_id(), "echo ready; exec sleep 600")).await;
     server.prints(&worker, "ready").await;

@@ -99,7 +99,7 @@ const CASES: &[Case] = cases! {
         starts::a_worker_runs_until_it_is_stopped,
         starts::events_are_given_once,
         starts::what_cannot_start_says_why_and_leaves_nothing,
-        starts::twenty_workers_start_and_stop_at_once,
+        starts::twenty_workers_start_and_stop_concurrently,
         starts::no_secret_is_in_a_spec_as_text,
         stops::a_stop_of_no_worker_returns,
         stops::after_a_stop_during_a_start_nothing_runs,
@@ -107,7 +107,7 @@ const CASES: &[Case] = cases! {
         adoption::the_workers_of_another_installation_are_left_alone;
     |can| can.scripts =>
         ends::an_exit_code_and_the_last_lines_are_reported,
-        ends::a_worker_that_is_killed_from_outside_is_reported_with_the_signal,
+        ends::a_worker_that_another_process_kills_is_reported_with_the_signal,
         stops::a_worker_that_handles_sigterm_ends_by_itself,
         stops::a_worker_that_ignores_sigterm_is_killed_after_its_grace,
         adoption::an_exit_without_a_server_is_reported_by_the_next,

@@ -43,7 +43,7 @@ pub(crate) async fn what_cannot_start_says_why_and_leaves_nothing(rig: &dyn Rig)
     assert!(server.exits().is_empty(), "a worker that was not started does not exit");
 }
 
-pub(crate) async fn twenty_workers_start_and_stop_at_once(rig: &dyn Rig) {
+pub(crate) async fn twenty_workers_start_and_stop_concurrently(rig: &dyn Rig) {
     let mut server = Server::fresh(rig).await;
     let starts: Vec<_> = (0..CROWD)
         .map(|_| {

@@ -80,7 +80,7 @@ fn hang(machine: &WorkerMachine, worker: &WorkerId) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_server_finds_the_living_and_hears_of_the_dead() {
+async fn the_next_server_finds_running_workers_and_ends_of_others() {
     let (world, machine, server, first) = machine().await;
     for worker in ["w1", "w2"] {
         first.start(spec(worker)).await.unwrap();

@@ -28,7 +28,7 @@ async fn healthy_receivers_accept_and_others_do_not_exist() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_hangs_up_breaks_the_call() {
+async fn a_client_that_disconnects_breaks_the_call() {
     // In some of these worlds the receiver is slow.
     let mut broken = 0;
     for seed in 0..20 {

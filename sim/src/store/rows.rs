@@ -65,11 +65,9 @@ impl Change {
 
     fn apply(&self, rows: &MemoryStore) -> ClaimReply {
         match self.clone() {
-            Self::Claim(shards) => at_once(rows.claim_shards(shards)),
-            Self::Release(shards) => at_once(rows.release_shards(shards)).map(|()| Vec::new()),
-            Self::Commit(shard, epoch, batch) => {
-                at_once(rows.commit(shard, epoch, batch)).map(|()| Vec::new())
-            }
+            Self::Claim(shards) => ready(rows.claim_shards(shards)),
+            Self::Release(shards) => ready(rows.release_shards(shards)).map(|()| Vec::new()),
+            Self::Commit(shard, epoch, batch) => ready(rows.commit(shard, epoch, batch)).map(|()| Vec::new()),
         }
     }
 }
@@ -105,7 +103,7 @@ impl Rows {
 
     /// Returns the job's row, as readers see it.
     pub(super) fn job(&self, job: JobKey) -> Option<JobRow> {
-        let rows = at_once(self.seen().jobs(job.endpoint, job.seq.saturating_sub(1), 1)).ok()?;
+        let rows = ready(self.seen().jobs(job.endpoint, job.seq.saturating_sub(1), 1)).ok()?;
         rows.into_iter().find(|row| row.key == job)
     }
 
@@ -114,9 +112,9 @@ impl Rows {
         let (folder, name) = file.split_once('/')?;
         let (id, _) = name.split_once(".output")?;
         let seen = self.seen();
-        let rows = at_once(seen.jobs(EndpointNo(folder.parse().ok()?), 0, usize::MAX)).ok()?;
+        let rows = ready(seen.jobs(EndpointNo(folder.parse().ok()?), 0, usize::MAX)).ok()?;
         let row = rows.into_iter().find(|row| row.id.to_string() == id)?;
-        let outcome = at_once(seen.outcome(row.key)).ok()??;
+        let outcome = ready(seen.outcome(row.key)).ok()??;
         matches!(outcome.output, Some(Payload::Blob(reference)) if *reference.name == *file).then_some(row)
     }
 
@@ -229,7 +227,7 @@ impl StoreState {
 }
 
 /// Returns the result of a future that is ready at its first poll, as all futures of a memory store are.
-fn at_once<T>(future: impl Future<Output = T>) -> T {
+fn ready<T>(future: impl Future<Output = T>) -> T {
     match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
         Poll::Pending => unreachable!("a memory store waits for nothing"),

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_names_no_word_of_a_client() {
+    fn a_span_has_no_text_of_a_client() {
         let span = |method: Method, status, worker: Option<&str>| {
             ForwardedSpan {
                 endpoint: Arc::new(an_endpoint()),

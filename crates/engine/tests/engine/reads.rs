@@ -224,7 +224,7 @@ async fn chunks_can_be_appended_after_a_damaged_one() {
 }
 
 #[tokio::test]
-async fn a_job_whose_worker_hangs_up_before_its_input_is_read_goes_to_the_next_worker() {
+async fn a_job_whose_worker_disconnects_before_its_input_is_read_goes_to_the_next_worker() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let expected = demo.jobs().submit(job(&engine, &large())).await.unwrap().id;
@@ -247,7 +247,7 @@ async fn a_job_whose_worker_hangs_up_before_its_input_is_read_goes_to_the_next_w
 }
 
 #[tokio::test]
-async fn a_job_whose_worker_hangs_up_before_it_reads_the_reply_goes_to_the_next_worker() {
+async fn a_job_whose_worker_disconnects_before_it_reads_the_reply_goes_to_the_next_worker() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let gone = demo

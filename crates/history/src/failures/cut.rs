@@ -11,7 +11,7 @@ const UUID_BYTES: usize = 36;
 pub(super) fn without_ids(text: &str, worker: Option<&str>) -> String {
     let (mut rest, mut out) = (text, String::with_capacity(text.len()));
     while let Some(next) = rest.chars().next() {
-        let word = word_of(rest);
+        let word = word_bytes(rest);
         if word == 0 {
             out.push(next);
             rest = &rest[next.len_utf8()..];
@@ -34,7 +34,7 @@ pub(super) fn without_ids(text: &str, worker: Option<&str>) -> String {
 }
 
 /// The length of the word at the start, in bytes.
-fn word_of(text: &str) -> usize {
+fn word_bytes(text: &str) -> usize {
     text.bytes().position(|byte| !byte.is_ascii_alphanumeric() && byte != b'_').unwrap_or(text.len())
 }
 
@@ -55,7 +55,7 @@ fn uuid_of(text: &str) -> Option<usize> {
 fn fraction_of(text: &str) -> usize {
     let mut len = 0;
     while let Some(rest) = text[len..].strip_prefix(['.', ',', ':', '-', '/']) {
-        let word = word_of(rest);
+        let word = word_bytes(rest);
         if word == 0 || !has_digit(&rest[..word]) {
             break;
         }

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn every_element_is_closed_and_nothing_comes_from_elsewhere() {
+    fn every_element_is_closed_and_nothing_comes_from_other_hosts() {
         let page = made();
         for element in
             ["details", "summary", "table", "tr", "td", "ul", "li", "section", "pre", "code", "p", "nav"]

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_survived() {
+    fn parts_with_impossible_places_are_survived() {
         let mut parts = Parts::default();
         assert_eq!(parts.push(part("1", true, true, u32::MAX, u32::MAX)), None);
         assert_eq!(parts.push(part("2", true, false, 0, 9)), None);

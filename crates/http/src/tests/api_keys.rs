@@ -83,7 +83,7 @@ async fn a_key_over_its_rate_is_told_when_to_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_makes_no_sense_is_refused_by_name() {
+async fn invalid_fields_of_a_key_are_refused_by_name() {
     let server = Direct::start().await;
     for (body, part) in [
         (r#"{"scopes":[{"scope":"jobs"}]}"#, "`name` is required"),

@@ -224,7 +224,7 @@ async fn chunks_of_a_lost_attempt_end_and_offsets_go_on() {
 }
 
 #[tokio::test]
-async fn a_reader_who_hangs_up_leaves_nothing_behind() {
+async fn a_reader_that_disconnects_leaves_nothing_behind() {
     let fixture = Fixture::start().await;
     let job = fixture.running().await;
     let mut follower = fixture.endpoint.jobs().follow(job, 0).await.unwrap();

@@ -145,7 +145,7 @@ async fn the_shape_of_streams_is_set_for_an_endpoint_and_shown() {
 }
 
 #[tokio::test]
-async fn a_draining_deletion_goes_on_when_its_client_hangs_up() {
+async fn a_draining_deletion_goes_on_when_its_client_disconnects() {
     let server = Server::start().await;
     let job = server.running("w1").await;
     let mut wire = server.served().connect().await;

@@ -247,7 +247,7 @@ async fn an_attempt_that_takes_over_is_not_mixed_in() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_cancels_and_one_who_has_it_all_does_not() {
+async fn a_client_that_disconnects_before_the_end_cancels_and_one_after_it_does_not() {
     let fixture = Fixture::start().await;
     for (chunk, state) in [("\"data: 1\\n\\n\"", "CANCELLED"), ("\"data: [DONE]\\n\\n\"", "IN_PROGRESS")] {
         let mut wire = fixture.server.connect().await;
@@ -272,7 +272,7 @@ async fn a_caller_who_leaves_cancels_and_one_who_has_it_all_does_not() {
 }
 
 #[tokio::test]
-async fn refusals_of_ours_have_their_shape() {
+async fn errors_of_the_server_have_the_shape_of_openai() {
     let fixture = Fixture::start().await;
     for (head, body, status, kind, code) in [
         (CHAT, "no json", 400, "invalid_request_error", "bad_json"),

@@ -107,7 +107,7 @@ async fn limits_can_be_off() {
 }
 
 #[tokio::test]
-async fn a_caller_who_hangs_up_does_not_count_any_more() {
+async fn a_client_that_disconnected_does_not_count() {
     let fixture = Fixture::with(&settings(|table| table.runsync = limit(1_000, 1)), "").await;
     let mut gone = fixture.server.connect().await;
     gone.send(&with_key("POST /v2/demo/runsync?wait=300000"), Some(br#"{"input":{}}"#)).await;

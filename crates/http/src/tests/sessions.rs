@@ -193,7 +193,7 @@ async fn no_other_origin_may_send_the_header_or_call_the_console() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sign_out_ends_the_session_at_once() {
+async fn sign_out_ends_the_session_immediately() {
     let server = Direct::start().await;
     let browser = Browser::with_key(&server, ADMIN).await;
     let cookie = ("cookie", browser.cookie.as_str());

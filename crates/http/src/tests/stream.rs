@@ -138,7 +138,7 @@ async fn a_terminal_state_shows_with_the_last_chunk_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_reader_that_hangs_up_finds_its_chunks_again() {
+async fn a_reader_that_disconnects_finds_its_chunks_again() {
     let fixture = Fixture::start().await;
     let job = fixture.running().await;
     let chunk = Bytes::from(format!("\"{}\"", "x".repeat(999_990)));

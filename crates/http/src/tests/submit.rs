@@ -197,7 +197,7 @@ async fn a_second_idempotency_key_is_ambiguous() {
 }
 
 #[tokio::test]
-async fn a_caller_who_hangs_up_leaves_the_job() {
+async fn a_client_that_disconnects_leaves_the_job() {
     let fixture = Fixture::start().await;
     let mut wire = fixture.server.connect().await;
     wire.send(&with_key("POST /v2/demo/runsync"), Some(br#"{"input":{}}"#)).await;

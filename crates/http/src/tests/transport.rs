@@ -355,7 +355,7 @@ async fn connections_over_the_limit_wait_until_others_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_takes_nothing_is_hung_up_on() {
+async fn a_reader_that_takes_nothing_is_disconnected() {
     let (server, taken) = answering(20_000_000).await;
     let mut wire = server.connect().await;
     wire.send("GET /", None).await;

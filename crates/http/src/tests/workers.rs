@@ -68,7 +68,7 @@ async fn trap_2_a_result_of_thirty_megabytes_fails_the_job_and_tells_why() {
 }
 
 #[tokio::test]
-async fn a_report_over_the_limit_of_the_door_fails_the_job_too() {
+async fn a_report_over_the_limit_of_request_bodies_fails_the_job_too() {
     let server = Server::start().await;
     let job = server.running("w1").await;
     let mut wire = server.served().connect().await;
@@ -275,7 +275,7 @@ async fn progress_is_seen_until_the_result_comes() {
 }
 
 #[tokio::test]
-async fn trap_18_a_worker_from_outside_that_asks_to_be_replaced_and_is_not_goes_on() {
+async fn trap_18_an_external_worker_that_asks_to_be_replaced_and_is_not_goes_on() {
     let server = Server::start().await;
     let job = server.running("w1").await;
     server.report(&format!("job-done/w1/{job}"), r#"{"output": 1, "stopPod": true}"#).await;

@@ -43,7 +43,7 @@ const SHARES_MAX: u32 = 64;
 pub(super) fn inventory(settings: &[GpuSettings]) -> Result<Vec<Gpu>, SettingsError> {
     let refused = |text: String| Err(SettingsError::Value(text));
     let mut gpus: Vec<Gpu> = Vec::new();
-    // Numbers of devices go on after the previous table, whatever its shares.
+    // Numbers of devices go on after the previous table, with any number of shares.
     let mut numbered = 0;
     for GpuSettings { type_id, count, devices, memory_gib, shares } in settings {
         if type_id.trim().is_empty() {

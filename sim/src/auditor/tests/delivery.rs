@@ -45,7 +45,7 @@ fn a_job_has_one_holder() {
 }
 
 #[test]
-fn a_ping_under_way_lists_nothing_of_what_is_handed_out_meanwhile() {
+fn a_ping_in_flight_lists_no_job_that_is_delivered_meanwhile() {
     let given = r#"{"id":"a","delayTime":1,"status":"IN_PROGRESS","input":{}}"#;
     for is_under_way in [true, false] {
         let mut script = Script::default();

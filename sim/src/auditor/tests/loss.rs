@@ -41,7 +41,7 @@ fn a_request_that_broke_off_may_not_have_arrived() {
 }
 
 #[test]
-fn an_answer_that_may_have_crossed_others_tells_of_no_loss_before_it() {
+fn a_response_that_may_have_crossed_others_proves_no_loss_before_it() {
     for may_have_lost_it in [true, false] {
         let mut script = with_retries(Rules::default());
         script.submit("a", "{}");
@@ -82,7 +82,7 @@ fn an_old_answer_tells_nothing_of_the_life_after_a_retry() {
 }
 
 #[test]
-fn an_error_of_an_earlier_run_ends_the_one_that_is_on_its_way_to_the_same_worker() {
+fn an_error_of_an_earlier_attempt_ends_the_one_in_flight_to_the_same_worker() {
     let mut script = with_retries(Rules::default());
     script.submit("a", "{}").take("v", "a", "{}").wait(16_000);
     let take = script.arrive("GET", "/v2/e/job-take/v?gpu=x&job_in_progress=0", "");

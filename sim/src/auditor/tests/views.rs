@@ -58,7 +58,7 @@ fn a_result_of_a_job_that_waits_again_is_in_time() {
 }
 
 #[test]
-fn chunks_of_a_job_that_was_taken_back_on_its_way_to_the_worker_are_not_kept() {
+fn chunks_of_a_job_that_was_requeued_before_its_delivery_are_not_kept() {
     for pings in [2, 1] {
         let mut script = Script::default();
         script.submit("a", "{}");
@@ -105,7 +105,7 @@ fn a_chunk_is_drained_once() {
 }
 
 #[test]
-fn readers_who_ask_at_once_may_get_the_same_chunk() {
+fn concurrent_readers_may_get_the_same_chunk() {
     for at_once in [true, false] {
         let mut script = Script::default();
         script.submit("a", "{}").take("w", "a", "{}").ping("w", "a").chunk("w", "a", "1").wait(61_000);
@@ -202,7 +202,7 @@ fn a_worker_from_which_nothing_came_may_not_ping() {
 }
 
 #[test]
-fn a_job_leaves_a_worker_that_the_next_server_never_hears_of() {
+fn a_job_leaves_a_worker_that_never_calls_the_next_server() {
     for speaks in [false, true] {
         let mut script = Script::default();
         script

@@ -108,7 +108,7 @@ fn completed_after_a_retry() -> Script {
 }
 
 #[test]
-fn a_call_that_was_under_way_when_its_job_was_retried_may_still_come() {
+fn a_call_that_was_in_flight_when_its_job_was_retried_may_still_come() {
     let mut script = completed_after_a_retry();
     script.call(1, FAILED, 200).call(2, BODY, 500).wait(10_000).call(3, BODY, 200).is_fine();
     let mut script = completed_after_a_retry();

@@ -1,23 +1,22 @@
-//! Names of functions and tests: sentences in them name the component or the party, too.
+//! Names of functions and tests: sentences in them follow the same rules as prose.
 
 use std::path::Path;
 
 use super::super::Finding;
+use super::phrases;
 
-/// Words of a name that hide the subject.
-const PRONOUNS: [&str; 7] = ["anybody", "everybody", "nobody", "somebody", "whatever", "whoever", "whomever"];
-
-/// Finds these words in the names of functions of a Rust or Python file. `code` is the file without comments and texts,
-/// as far as the language is parsed.
+/// Finds phrases in the names of functions of a Rust or Python file. `code` is the file without comments and texts, as far
+/// as the language is parsed.
 pub fn find(path: &Path, code: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in (1..).zip(code.lines()) {
         let Some(name) = function_name(line) else { continue };
-        if let Some(pronoun) = name.split('_').find(|word| PRONOUNS.contains(word)) {
-            let text =
-                format!("`{name}`: instead of \"{pronoun}\", name the component, the party or the value");
-            findings.push(Finding::new(path, number, text));
-        }
+        let found = phrases::find(path, &name.replace('_', " "));
+        findings.extend(
+            found
+                .into_iter()
+                .map(|finding| Finding::new(path, number, format!("`{name}`: {}", finding.text))),
+        );
     }
     findings
 }
@@ -39,9 +38,9 @@ mod tests {
     }
 
     #[test]
-    fn pronouns_are_found_as_whole_words_of_a_name() {
+    fn phrases_are_found_as_whole_words_of_a_name() {
         assert_eq!(lines("fn a() {}\n    pub async fn it_delays_nobody(x: u8) {\n"), [2]);
-        assert_eq!(lines("def test_whatever_comes_is_read(server):\n    nobody = 1\n"), [1]);
+        assert_eq!(lines("def test_a_client_hangs_up(server):\n    nobody = 1\n"), [1]);
         assert_eq!(lines("fn nobodys_job() {}\nlet fn_nobody = 1;\n"), [] as [usize; 0]);
     }
 }

@@ -33,7 +33,7 @@ const GLOSSARY: &str = "use the term of the field, no figure of speech";
 const HISTORY: &str = "state what is; history belongs in the ADR";
 
 const PHRASES: &[Phrase] = &[
-    phrase("nobody|somebody|everybody|anybody|whoever|whomever", NAME_THE_COMPONENT, Always),
+    phrase("nobody|somebody|everybody|anybody|whatever|whoever|whomever", NAME_THE_COMPONENT, Always),
     phrase("who is|has|wants|waits|gets|asks|needs", NAME_THE_COMPONENT, Always),
     phrase("so many|much|long|often", "the name of the number and its unit", Always),
     phrase("see the module", "a sentence with shape and unit", Always),

@@ -113,7 +113,7 @@ pub async fn an_empty_batch_is_checked_too(store: &impl Store) {
     assert!(commit(store, stale, Vec::new()).await.is_err());
 }
 
-pub async fn many_tasks_commit_at_once(store: &impl Store) {
+pub async fn many_tasks_commit_concurrently(store: &impl Store) {
     const TASKS: u32 = 16;
     const COMMITS: u64 = 40;
     let shards: Vec<_> = (0..TASKS as u8).map(ShardId).collect();

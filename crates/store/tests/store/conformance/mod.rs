@@ -19,7 +19,7 @@ macro_rules! store_conformance {
             commits::a_released_shard_takes_no_commits,
             commits::a_stale_release_changes_nothing,
             commits::an_empty_batch_is_checked_too,
-            commits::many_tasks_commit_at_once,
+            commits::many_tasks_commit_concurrently,
             commits::buffered_commits_are_visible_too,
             jobs::every_field_survives,
             jobs::every_state_survives,
