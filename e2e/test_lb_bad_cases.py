@@ -21,7 +21,7 @@ BYTES = int(os.environ.get("LONGSHORE_LB_BYTES", str(64 << 20)))
 STREAM_MB = 2.1
 """What the server may take for a transfer: 2 MiB. Buffers of sockets are the kernel's."""
 MEMORY_MB = 24
-"""What the server may take for a worker that sends whatever it can."""
+"""What the server may take for a worker that sends without end."""
 
 
 @pytest.fixture(scope="module")
