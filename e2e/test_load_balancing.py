@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import openai
 import pytest
@@ -128,11 +129,18 @@ def test_job_routes_and_requests_name_the_other_address(lb_api, app):
 
 def test_openai_clients_reach_the_worker_by_the_name_of_its_model(app):
     client = openai.OpenAI(base_url=f"{app.api.server.url}/openai/v1", api_key=ADMIN_KEY, max_retries=0)
-    assert "tiny" in [model.id for model in client.models.list()]
+    # A queue endpoint is beside it: the model decides.
+    queue = app.api.external(models=["queued"])
+    assert {"tiny", "queued"} <= {model.id for model in client.models.list()}
     asked = {"model": "tiny", "messages": [{"role": "user", "content": "hello from afar"}]}
     assert client.chat.completions.create(**asked).choices[0].message.content == "HELLO FROM AFAR"
     pieces = [chunk.choices[0].delta.content for chunk in client.chat.completions.create(**asked, stream=True)]
     assert pieces == ["HELLO", "FROM", "AFAR"]
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(client.chat.completions.create, **{**asked, "model": "queued"})
+        queue.wait_health("jobs", "inQueue", 1)
+        queue.call("POST", "/purge-queue")
+        assert isinstance(job.exception(60), openai.APIStatusError)
     direct = openai.OpenAI(base_url=f"{app.api.server.url}/lb/{app.id}/v1", api_key=ADMIN_KEY, max_retries=0)
     assert direct.chat.completions.create(**asked).choices[0].message.content == "HELLO FROM AFAR"
 
@@ -168,6 +176,12 @@ def test_a_preflight_needs_no_key_and_its_answer_is_the_workers(app):
     answer = call(app, "OPTIONS", "/echo", headers=headers)
     assert answer.status_code == 200 and answer.json()["method"] == "OPTIONS"
     assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_the_workers_cors_headers_stay(raw):
+    answer = call(raw, "GET", "/cors", headers={"Origin": "https://app.example"})
+    assert answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
+    assert answer.headers["Access-Control-Expose-Headers"] == "X-Cost"
 
 
 def test_a_public_endpoint_needs_no_key(lb_api):
@@ -440,27 +454,101 @@ def test_a_worker_is_found_again_after_a_restart(fresh_server):
 # Request smuggling: what the edge reads is what the worker reads
 
 
+def send_raw(raw, head: bytes, body: bytes = b"", path: bytes = b"/raw") -> bytes:
+    """A request with these lines and this body; the worker answers with what it got."""
+    start = b"POST /lb/%s%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer %s\r\n"
+    return exchange(raw.api.server, start % (raw.id.encode(), path, ADMIN_KEY.encode()) + head + b"\r\n" + body)
+
+
+def worker_log(raw) -> str:
+    (worker,) = raw.api.ok("GET", f"/v1/endpoints/{raw.id}/workers")
+    return raw.api.call("GET", f"/v1/endpoints/{raw.id}/workers/{worker['id']}/logs").text
+
+
+SMUGGLED = b"0\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n"
+
+
 @pytest.mark.parametrize(
     "head, body",
     [
-        (b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", b"0\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n"),
-        (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", b"0\r\n\r\n"),
-        (b"Transfer-Encoding: xchunked\r\n", b"0\r\n\r\n"),
-        (b"Transfer-Encoding : chunked\r\n", b"0\r\n\r\n"),
+        (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", SMUGGLED),
+        (b"Transfer-Encoding: identity, chunked\r\n", SMUGGLED),
+        (b"Transfer-Encoding: xchunked\r\n", SMUGGLED),
+        (b"Transfer-Encoding : chunked\r\n", SMUGGLED),
+        (b"Transfer-Encoding:\x0bchunked\r\n", SMUGGLED),
         (b"Content-Length: 1\r\nContent-Length: 2\r\n", b"ab"),
+        (b"Content-Length: 1, 2\r\n", b"ab"),
         (b"Content-Length: +1\r\n", b"a"),
-        (b"X-A: 1\r\n Transfer-Encoding: chunked\r\n", b"0\r\n\r\n"),
-        (b"X-A: 1\n\nGET /smuggled HTTP/1.1\r\n", b""),
+        (b"Content-Length: 0x1\r\n", b"a"),
+        (b"X-A: 1\r\n Transfer-Encoding: chunked\r\n", SMUGGLED),
         (b"X-A: a\rb\r\n", b""),
         (b"X-A: a\0b\r\n", b""),
+        (b"Transfer-Encoding: chunked\r\n", b"1\nZ\n0\n\n"),
+        (b"Transfer-Encoding: chunked\r\n", b"1\r\nZ\n0\r\n\r\n"),
+        (b"Transfer-Encoding: chunked\r\n", b"1;a\nb\r\nZ\r\n0\r\n\r\n"),
+        (b"Transfer-Encoding: chunked\r\n", b"-1\r\nZ\r\n0\r\n\r\n"),
+        (b"Transfer-Encoding: chunked\r\n", b"0x1\r\nZ\r\n0\r\n\r\n"),
+        (b"Transfer-Encoding: chunked\r\n", b"fffffffffffffffff\r\nZ\r\n0\r\n\r\n"),
     ],
 )
-def test_a_smuggled_request_reaches_no_worker(raw, head, body):
-    start = b"POST /lb/%s/fine HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer %s\r\n"
-    exchange(raw.api.server, start % (raw.id.encode(), ADMIN_KEY.encode()) + head + b"\r\n" + body)
-    (worker,) = raw.api.ok("GET", f"/v1/endpoints/{raw.id}/workers")
-    log = raw.api.call("GET", f"/v1/endpoints/{raw.id}/workers/{worker['id']}/logs").text
-    assert "/smuggled" not in log
+def test_an_ambiguous_request_is_refused(raw, head, body):
+    assert send_raw(raw, head, body).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert "/smuggled" not in worker_log(raw)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_request_with_both_lengths_has_the_chunks_alone(raw, order):
+    head = b"".join([b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n"][::order])
+    answer = send_raw(raw, head, SMUGGLED)
+    got = answer.partition(b"\r\n\r\n")[2].lower()
+    assert got.endswith(b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n") and b"content-length" not in got, got
+    assert "/smuggled" not in worker_log(raw)
+
+
+def test_a_bare_line_feed_ends_a_line_for_the_worker_too(raw):
+    answer = send_raw(raw, b"X-A: 1\nX-B: 2\n\nGET /smuggled HTTP/1.1\r\n")
+    got = answer.partition(b"\r\n\r\n")[2]
+    assert b"\r\nx-a: 1\r\n" in got and b"\r\nx-b: 2\r\n" in got and b"smuggled" not in got, got
+    assert "/smuggled" not in worker_log(raw)
+
+
+def test_trailers_of_a_request_reach_the_worker(raw):
+    head = b"Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n"
+    got = send_raw(raw, head, b"1\r\nZ\r\n0\r\nX-Sum: 5\r\nContent-Length: 9\r\n\r\n").partition(b"\r\n\r\n")[2].lower()
+    assert got.endswith(b"1\r\nz\r\n0\r\nx-sum: 5\r\n\r\n"), got
+
+
+def test_no_other_upgrade_is_forwarded(raw):
+    settings = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+    answer = send_raw(raw, settings)
+    got = answer.partition(b"\r\n\r\n")[2].lower()
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n") and b"upgrade" not in got and b"http2-settings" not in got, answer
+
+
+def test_what_follows_a_refused_upgrade_is_a_request_to_the_server(raw):
+    """A tunnel would lead past the keys."""
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    first = b"GET /lb/%s/fine HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n" % (raw.id.encode(), ADMIN_KEY.encode(), upgrade)
+    answer = exchange(raw.api.server, first + b"GET /smuggled HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n") and b"HTTP/1.1 404 Not Found\r\n" in answer, answer
+    assert "/smuggled" not in worker_log(raw)
+
+
+@pytest.mark.parametrize("target", [b"CONNECT 127.0.0.1:22", b"GET http://169.254.169.254/raw", b"GET /lb/@169.254.169.254/raw"])
+def test_no_request_chooses_its_host(raw, target):
+    request = b"%s HTTP/1.1\r\nHost: 169.254.169.254\r\nConnection: close\r\nAuthorization: Bearer %s\r\n\r\n"
+    answer = exchange(raw.api.server, request % (target, ADMIN_KEY.encode()))
+    assert answer.startswith(b"HTTP/1.1 404 Not Found\r\n"), answer
+
+
+def test_redirects_are_the_clients_to_follow(raw):
+    """The server follows none, whether a request or a health check is redirected."""
+    answer = call(raw, "GET", "/away", allow_redirects=False)
+    assert (answer.status_code, answer.headers["Location"]) == (302, "http://169.254.169.254/latest/meta-data")
+    endpoint = make(raw.api, "raw_web.py", {"PING": "away"}, lb={"queueTimeoutMs": 2000})
+    assert call(endpoint, "GET", "/fine").headers["X-Longshore-Error"] == "no_worker"
+    (worker,) = raw.api.ok("GET", f"/v1/endpoints/{endpoint.id}?includeWorkers=true")["workers"]
+    assert worker["lastCheck"] == "GET /ping: 302 Found"
 
 
 def test_chunks_reach_the_worker_without_extensions(raw):

@@ -8,6 +8,7 @@ import time
 
 STARTED = time.monotonic()
 HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n%s\r\n"
+AWAY = b"Location: http://169.254.169.254/latest/meta-data"
 released = threading.Event()
 
 
@@ -37,6 +38,8 @@ def ping():
         time.sleep(3600)
     if mode == "late" and time.monotonic() - STARTED < 1.5:
         return answer(b"204 No Content")
+    if mode == "away":
+        return answer(b"302 Found", b"", AWAY)
     return answer({"healthy": b"200 OK", "late": b"200 OK", "initializing": b"204 No Content"}.get(mode, b"500 Sick"))
 
 
@@ -130,6 +133,11 @@ def serve(connection):
             while left > 0:
                 left -= len(connection.recv(1 << 20))
             connection.sendall(answer(b"200 OK", b"swallowed %d" % length))
+        elif target == b"/away":
+            connection.sendall(answer(b"302 Found", b"", AWAY))
+        elif target == b"/cors":
+            allowed = b"Access-Control-Allow-Origin: https://app.example", b"Access-Control-Expose-Headers: X-Cost"
+            connection.sendall(answer(b"200 OK", b"", *allowed))
         elif target == b"/pause":
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
             time.sleep(3600)
@@ -149,7 +157,8 @@ def serve(connection):
                     length = int(value)
             while b"transfer-encoding: chunked" not in head.lower() and len(rest) < length:
                 rest += connection.recv(65536)
-            while b"transfer-encoding: chunked" in head.lower() and not rest.endswith(b"0\r\n\r\n"):
+            end = b"\r\n\r\n" if b"trailer: " in head.lower() else b"0\r\n\r\n"
+            while b"transfer-encoding: chunked" in head.lower() and not rest.endswith(end):
                 rest += connection.recv(65536)
             connection.sendall(answer(b"200 OK", head + b"\r\n\r\n" + rest))
         else:

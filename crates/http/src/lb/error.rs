@@ -24,6 +24,8 @@ pub(super) enum LbError {
     NotAdmitted(NotAdmitted),
     /// No worker accepted a connection.
     Unreachable,
+    /// The client's body is malformed, or ended early.
+    BadBody,
     /// The worker closed the connection before it had answered.
     Closed,
     /// The worker answered what is no HTTP/1.1 response.
@@ -55,6 +57,10 @@ impl LbError {
             ),
             Self::NotAdmitted(reason) => not_admitted(reason),
             Self::Unreachable => bad_gateway("upstream_connect", "no worker accepted a connection"),
+            Self::BadBody => ApiError::bad_request(
+                "bad_body",
+                "the request's body is malformed, or ended before it was complete",
+            ),
             Self::Closed => {
                 bad_gateway("upstream_closed", "the worker closed the connection before it answered")
             }

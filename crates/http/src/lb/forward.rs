@@ -197,6 +197,8 @@ impl Forwarding {
             Some(Ok(response)) => Sent::Answered(Box::new(response)),
             Some(Err(mut error)) => match error.take_message() {
                 Some(request) => Sent::Unsent(Box::new(request)),
+                // The body is the client's.
+                None if error.error().is_user() => Sent::Lost(LbError::BadBody),
                 None if error.error().is_parse() => Sent::Lost(LbError::BadAnswer),
                 None => Sent::Lost(LbError::Closed),
             },

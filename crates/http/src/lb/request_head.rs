@@ -111,9 +111,12 @@ impl Context {
 
 /// Removes the headers that concern one connection.
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    if let Some(first) = headers.get(CONNECTION) {
-        // Nearly always one word that names no header.
-        if !matches!(first.as_bytes(), b"keep-alive" | b"close" | b"Upgrade" | b"upgrade") {
+    if headers.contains_key(CONNECTION) {
+        // Nearly always one word that names no header. There may be several lines.
+        let is_word = |line: &HeaderValue| {
+            matches!(line.as_bytes(), b"keep-alive" | b"close" | b"Upgrade" | b"upgrade")
+        };
+        if !headers.get_all(CONNECTION).iter().all(is_word) {
             for name in named_by_connection(headers) {
                 headers.remove(name);
             }
@@ -142,5 +145,23 @@ pub(super) fn remove_own(headers: &mut HeaderMap) {
     let own: Vec<HeaderName> = headers.keys().filter(|name| is_own(name)).cloned().collect();
     for name in own {
         headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_connection_names_headers_to_remove() {
+        let mut headers = HeaderMap::new();
+        for line in ["close", "X-Hop, keep-alive", "Upgrade, HTTP2-Settings"] {
+            headers.append(CONNECTION, HeaderValue::from_static(line));
+        }
+        for name in ["x-hop", "http2-settings", "upgrade", "te", "x-end-to-end"] {
+            headers.insert(name, HeaderValue::from_static("1"));
+        }
+        remove_hop_by_hop(&mut headers);
+        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-end-to-end"]);
     }
 }
