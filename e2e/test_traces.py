@@ -213,6 +213,8 @@ def test_a_collector_that_refuses_costs_nothing_but_its_spans(traced, collector,
     until(lambda: dropped() > 0, "spans are dropped", 40)
     shown = endpoint.api.ok("GET", "/v1/server")["traces"]
     assert shown["collector"] == f"{collector.url}/v1/traces" and shown["dropped"] > 0
+    # Spans are also dropped while the first request to the collector has no answer yet.
+    until(lambda: "does not accept spans" in server.log(), "the log names the collector's answer", 40)
     assert server.log().count("does not accept spans") == 1
 
 
