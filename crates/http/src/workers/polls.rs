@@ -21,11 +21,8 @@ use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
 use crate::wire::route_path::RoutePath;
 
-/// Least time from a request to an error.
+/// Least time from a request to an error, or to an empty response unless the hold is shorter.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Least time from a request to an empty response, unless the hold is shorter. A worker that is told to end does so after the
-/// response, and another one waits for its place.
-const EMPTY_PAUSE: Duration = Duration::from_millis(250);
 /// The pause of a worker after 429, in s: fixed in the SDK, sent for other workers.
 const WORKER_BACKOFF_S: u64 = 5;
 
@@ -144,7 +141,7 @@ fn poll<Q: Poll>(
         match result {
             Ok(Some(body)) => return body.into_response(),
             // An early empty result means that the worker is drained: it gets no job, however often it polls.
-            Ok(None) => sleep_until(began + EMPTY_PAUSE.min(hold)).await,
+            Ok(None) => sleep_until(began + PAUSE.min(hold)).await,
             Err(_) => sleep_until(began + PAUSE).await,
         }
         result.map(|_| StatusCode::NO_CONTENT).into_response()
