@@ -26,7 +26,7 @@ CHUNKS = int(os.environ.get("LONGSHORE_LISTED_CHUNKS", "500"))
 SOAK_S = float(os.environ.get("LONGSHORE_SOAK_S", "6"))
 NODES_MAX = 1500
 ROWS_MAX = 60
-# Jobs that are submitted at once where none may be left out of a message.
+# Jobs of one batch: fewer than the 100 that a message names.
 BATCH = 50
 CLIENTS = 4
 

@@ -47,6 +47,8 @@ def walk(tab, api, endpoint) -> None:
     expect(page.get_by_role("region", name="Output")).to_contain_text("goodbye")
     page.reload()
     expect(page.get_by_role("region", name="Output")).to_contain_text("goodbye")
+    # All reads have a response: one after the sign-out is refused.
+    expect(page.get_by_role("region", name="Input")).to_contain_text('"n"')
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     assert tab.context.cookies() == []
