@@ -2,13 +2,11 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import requests
 import websockets
 from test_cli import Cli
@@ -68,7 +66,6 @@ def test_the_websocket_example_is_deployed(tmp_path, server):
     assert asyncio.run(talk()) == "HELLO"
 
 
-@pytest.mark.skipif(shutil.which("python3") is None, reason="dev looks for a Python")
 def test_dev_runs_the_fastapi_example_and_prints_its_address(tmp_path):
     target = example("fastapi", tmp_path)
     log = tmp_path / "log"
