@@ -1,5 +1,6 @@
 // The pages of a list of jobs, of one endpoint or of all.
 import * as api from "./api.js";
+import { newer } from "./request_news.js";
 
 /** The jobs of one page. */
 export const PAGE = 200;
@@ -17,6 +18,8 @@ export class JobSource {
     this.buffer = [];
     /** @type {string | null} */
     this.cursor = "";
+    /** How often it was begun anew. */
+    this.starts = 0;
     /** The number of jobs that the server compared with the search, and of all that it has. */
     this.searched = 0;
     this.of = 0;
@@ -36,10 +39,20 @@ export class JobSource {
   /** @param {number} limit @param {string} cursor @param {AbortSignal} stop @param {boolean} isFiltered */
   page = (limit, cursor, stop, isFiltered = true) => api.json("GET", this.address(limit, cursor, isFiltered), { signal: stop });
 
+  /** Goes on from another place. @param {string} cursor */
+  restart(cursor) {
+    this.buffer = [];
+    this.cursor = cursor;
+    this.starts += 1;
+  }
+
   /** Fills an empty buffer. @param {AbortSignal} stop @param {() => void} onProgress called after each page */
   async fill(stop, onProgress) {
     while (this.buffer.length === 0 && this.cursor !== null) {
+      const { starts } = this;
       const { requests, cursor, searched, of, unanswered = 0 } = await this.page(PAGE, this.cursor, stop);
+      // The page is of a place that is no longer wanted.
+      if (starts !== this.starts) continue;
       this.buffer.push(...requests);
       this.cursor = cursor;
       this.searched += searched;
@@ -63,6 +76,21 @@ export function jobSources(endpoints, query, isOneList) {
   }
   const asked = endpoints.slice(0, SEARCHED_MAX);
   return asked.map((endpoint) => new JobSource(`/v2/${encodeURIComponent(endpoint.id)}/requests`, query, () => endpoint));
+}
+
+/**
+ * The newest job of all sources that was not answered yet; null if there is none.
+ * @param {JobSource[]} sources
+ * @param {AbortSignal} stop
+ * @param {() => void} onProgress called after each page
+ */
+export async function nextJob(sources, stop, onProgress) {
+  await Promise.all(sources.map((source) => source.fill(stop, onProgress)));
+  const filled = sources.filter(({ buffer }) => buffer.length > 0);
+  if (filled.length === 0) return null;
+  const best = filled.reduce((a, b) => (newer(b.buffer[0], a.buffer[0]) ? b : a));
+  const job = best.buffer.shift();
+  return { job, endpoint: best.endpointOf(job) };
 }
 
 /** A number of each source, in total. @param {JobSource[]} sources @param {(source: JobSource) => number} of */

@@ -1,24 +1,22 @@
 // The rows of the list of requests, newest first, over one endpoint or all: loaded as one scrolls, changed in place.
 import { signal } from "./dom.js";
 import { conditions, isForServer, matches } from "./filter.js";
-import { ENDED } from "./icons.js";
-import { PAGE, jobSources, sumOf } from "./job_source.js";
+import { PAGE, jobSources, nextJob, sumOf } from "./job_source.js";
 import { connection, whenTold } from "./live.js";
 import { Selection } from "./selection.js";
+import { areUnsure, readSeen } from "./request_check.js";
+import { newer, ordered, placeBelow, placeOf, readNews } from "./request_news.js";
 import { changedJob } from "./told.js";
 
 /** @typedef {{job: any, endpoint: any, isFresh: boolean, at: number, hasLeft?: boolean}} Row `at`: when the job was read or told of, in ms · `hasLeft`: it no longer matches the filter */
 
 /** A load ends when it has found this number of rows. */
 const FIRST = 50;
-const NEWS = 100;
 /** More news are read from the beginning when one wants them. */
 const NEWS_MAX = 10000;
 /** At the top, rows beyond are dropped, and read again when one scrolls down. */
 const ROWS_AT_TOP_MAX = 120000;
 const ROWS_AT_TOP_KEPT = 100000;
-/** The largest page that the server gives. */
-const PAGE_MAX = 1000;
 /** The shortest time between two reads of news that the events do not say. */
 const NEWS_MS = 2000;
 /** Without events, news is read this often. */
@@ -62,10 +60,14 @@ export class RequestList {
     this.stop = new AbortController();
     this.timer = 0;
     this.newsAt = 0;
+    /** When the last read of news began that did not fail, in ms. */
+    this.readAt = 0;
     /** News are to be read. */
     this.wantsNews = false;
-    /** There are more news than `NEWS_MAX`. */
+    /** There are more news than were read: the list begins anew when one wants them. */
     this.hasTooManyNews = false;
+    /** Where jobs may be missing: from this place on, up to the newest. Null if none is. @type {string | null} */
+    this.missingFrom = null;
     /** When something changed of which the events did not say what, in ms. */
     this.unsureAt = 0;
     /** The rows that are seen. */
@@ -105,27 +107,18 @@ export class RequestList {
       if (!this.stop.signal.aborted) this.error = /** @type {import("./api.js").ApiError} */ (error);
     }
     this.isLoading = false;
+    if (this.wantsNews) this.miss(false);
     this.changed();
   }
 
   /** Compares one page of jobs with the search. */
   async examine() {
     for (let count = 0; count < PAGE && !this.isComplete; count += 1) {
-      const next = await this.oldest();
-      if (!next) this.isComplete = true;
-      else this.add(next);
+      const next = await nextJob(this.sources, this.stop.signal, () => this.changed());
+      if (next) this.add(next);
+      else this.isComplete = this.sources.every(({ cursor }) => cursor === null);
     }
     this.changed();
-  }
-
-  /** The newest job that no row shows yet, of all endpoints. */
-  async oldest() {
-    await Promise.all(this.sources.map((source) => source.fill(this.stop.signal, () => this.changed())));
-    const filled = this.sources.filter(({ buffer }) => buffer.length > 0);
-    if (filled.length === 0) return null;
-    const best = filled.reduce((a, b) => (a.buffer[0].createdAt >= b.buffer[0].createdAt ? a : b));
-    const job = best.buffer.shift();
-    return { job, endpoint: best.endpointOf(job) };
   }
 
   /** @param {{job: any, endpoint: any}} found */
@@ -144,27 +137,22 @@ export class RequestList {
       this.readSoon();
       return;
     }
-    this.timer = window.setTimeout(async () => {
-      if (!document.hidden && connection.peek().state !== "live") await this.readNews();
-      this.follow();
+    this.timer = window.setTimeout(() => {
+      if (!document.hidden && connection.peek().state !== "live") this.miss();
+      else this.follow();
     }, WITHOUT_EVENTS_MS);
   }
 
   /** @param {string} name @param {any} told */
   onTold(name, told) {
     if (name === "again") {
-      this.unsureAt = Date.now();
-      this.readSoon();
+      this.miss();
       return;
     }
     const endpoint = name === "jobs" && this.endpoints.find(({ id }) => told.endpoint === id || told.slug === id);
     if (!endpoint) return;
-    if (told.more > 0) {
-      this.unsureAt = Date.now();
-      this.readSoon();
-    }
     // Inputs, outputs, errors, versions and sizes are not in events.
-    else if (this.isForServer && told.changed.some((/** @type {any} */ job) => !job.deleted)) this.readSoon();
+    if (told.more > 0 || (this.isForServer && told.changed.some((/** @type {any} */ job) => !job.deleted))) this.miss(told.more > 0);
     this.merge(told.changed.filter((/** @type {any} */ job) => !job.deleted).map((/** @type {any} */ job) => changedJob(this.byId.get(job.id)?.job, job)), () => endpoint, false);
     for (const { id, deleted } of told.changed) {
       const row = deleted && this.byId.get(id);
@@ -175,6 +163,13 @@ export class RequestList {
       this.frame = 0;
       this.settle();
     });
+  }
+
+  /** Jobs may be missing above the known ones: reads them soon. @param {boolean} [isUnsure] whether known jobs may have changed, too */
+  miss(isUnsure = true) {
+    if (isUnsure) this.unsureAt = Date.now();
+    this.missingFrom ??= placeBelow([...this.news, ...this.rows.slice(0, 1)]) ?? (this.isComplete ? "" : null);
+    this.readSoon();
   }
 
   /** Reads the news, but not more often than every 2 s. */
@@ -190,15 +185,33 @@ export class RequestList {
   async readNews() {
     this.newsAt = Date.now();
     this.wantsNews = false;
+    const from = this.missingFrom;
+    // An event that comes meanwhile may be about jobs that these pages do not have.
+    this.missingFrom = null;
+    // A job that no event named can have begun to match the filter, and be older than these pages.
+    const isSure = this.unsureAt <= this.readAt || isForServer(this.tokens) || (this.tokens.length === 0 && !this.status);
     try {
-      const pages = await Promise.all(this.sources.map((source) => source.page(NEWS, "", this.stop.signal)));
-      pages.forEach(({ requests }, at) => this.merge(requests, this.sources[at].endpointOf, true));
+      const reads = await Promise.all(this.hasTooManyNews ? [] : this.sources.map((source) => readNews(source, from, isSure, this.stop.signal)));
+      reads.forEach(({ jobs }, at) => this.merge(jobs, this.sources[at].endpointOf, true));
       this.error = null;
+      this.readAt = this.newsAt;
+      this.dropBelow(reads.map(({ end }) => end).reduce((a, b) => (a > b ? a : b), ""));
     } catch (error) {
-      if (!this.stop.signal.aborted) this.error = /** @type {import("./api.js").ApiError} */ (error);
+      if (this.stop.signal.aborted) return;
+      this.error = /** @type {import("./api.js").ApiError} */ (error);
+      [this.missingFrom, this.wantsNews] = [from ?? this.missingFrom, true];
     }
     this.settle();
     await this.check();
+  }
+
+  /** Jobs may be missing below this place, if it is not empty: what is there is read again. @param {string} end */
+  dropBelow(end) {
+    if (end && !this.isAtTop) this.hasTooManyNews = true;
+    if (!end || !this.isAtTop) return;
+    if (this.news.length > 0) this.showNews();
+    const kept = this.rows.findIndex(({ job }) => placeOf(job) < end);
+    if (kept >= 0) this.readFrom(kept);
   }
 
   /** Notes which rows are seen. @param {number} first @param {number} end */
@@ -209,21 +222,9 @@ export class RequestList {
 
   /** Reads the rows again that are seen, and that may have changed without an event. */
   async check() {
-    const { first, end } = this.seen;
-    const isUnsure = (/** @type {Row} */ { job, at }) => at < this.unsureAt && !ENDED.includes(job.status);
-    if (this.isChecking || this.stop.signal.aborted || !this.rows.slice(first, end).some(isUnsure)) return;
+    if (this.isChecking || this.stop.signal.aborted || !areUnsure(this)) return;
     this.isChecking = true;
-    const before = first > 0 ? this.rows[first - 1].job.id : "";
-    try {
-      for (const source of this.sources) {
-        const { requests } = await source.page(Math.min(PAGE_MAX, end - first + PAGE), before, this.stop.signal, false);
-        for (const job of requests) this.update(job);
-      }
-      // What the pages did not reach is not asked for again and again.
-      for (const row of this.rows.slice(first, end)) row.at = Math.max(row.at, this.unsureAt);
-    } catch (error) {
-      if (!this.stop.signal.aborted) this.error = /** @type {import("./api.js").ApiError} */ (error);
-    }
+    await readSeen(this);
     this.isChecking = false;
     this.changed();
   }
@@ -253,7 +254,7 @@ export class RequestList {
   /** @param {any[]} jobs the newest ones @param {(job: any) => any} endpointOf @param {boolean} isFound whether the server decided about them */
   merge(jobs, endpointOf, isFound) {
     for (const job of jobs) {
-      if (!this.update(job) && endpointOf(job) && (isFound || !isForServer(this.tokens)) && matches(job, this.tokens, this.status, Date.now()) && this.isNewer(job)) {
+      if (!this.update(job) && endpointOf(job) && (isFound || !isForServer(this.tokens)) && matches(job, this.tokens, this.status, Date.now()) && this.isWithin(job)) {
         if (this.news.length >= NEWS_MAX) {
           this.hasTooManyNews = true;
           return;
@@ -265,16 +266,18 @@ export class RequestList {
     }
   }
 
-  /** Whether a job belongs above the rows, and not between those that older pages bring. @param {any} job */
-  isNewer(job) {
-    const first = this.rows[0]?.job;
-    return !first || job.createdAt >= first.createdAt;
+  /** Whether a job belongs above the rows or between them, and not to those that older pages bring. @param {any} job */
+  isWithin(job) {
+    if (this.isComplete) return true;
+    const last = this.rows.at(-1)?.job;
+    // What the first pages have is read when they are there.
+    if (!last && this.isLoading) this.wantsNews = true;
+    return last ? newer(job, last) : !this.isLoading;
   }
 
-  /** Puts the news above the rows. */
+  /** Puts the news among the rows, most of them above. */
   showNews() {
-    this.news.sort((a, b) => (a.job.createdAt < b.job.createdAt ? 1 : -1));
-    this.rows = this.news.concat(this.rows);
+    this.rows = ordered(this.news, this.rows);
     this.news = [];
     if (this.hasTooManyNews) this.readFrom(0);
     else if (this.rows.length > ROWS_AT_TOP_MAX) this.readFrom(ROWS_AT_TOP_KEPT);
@@ -287,10 +290,7 @@ export class RequestList {
     this.rows = this.rows.slice(0, kept);
     this.hasTooManyNews = false;
     this.isComplete = false;
-    for (const source of this.sources) {
-      source.buffer = [];
-      source.cursor = this.rows.at(-1)?.job.id ?? "";
-    }
+    for (const source of this.sources) source.restart(this.rows.at(-1)?.job.id ?? "");
     void this.more();
   }
 
