@@ -1,4 +1,8 @@
-//! Packs the files of `assets` with gzip, and writes the table of them.
+//! Packs the files of `assets` with gzip, and writes the table of them. Comments of scripts and styles are left out, and a
+//! style that imports others has their text.
+
+#[path = "src/comments.rs"]
+mod comments;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,8 +14,16 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use twox_hash::XxHash3_64;
 
+use comments::without_comments;
+
 /// The one page. It is no asset, because it is served with the base path in it.
 const SHELL: &str = "index.html";
+
+/// Files of other projects are served as they are.
+const VENDOR: &str = "vendor/";
+
+/// What stands around the address of an imported style, a line each.
+const IMPORT: (&str, &str) = ("@import url(\"", "\");");
 
 /// Files that are for readers of the source only.
 const UNSERVED: [&str; 2] = ["md", "ts"];
@@ -35,6 +47,7 @@ fn main() -> io::Result<()> {
         if name == SHELL {
             continue;
         }
+        let bytes = served(folder, &name, bytes)?;
         let packed = gzip(&bytes)?;
         // A font is packed already.
         let is_packed = packed.len() < bytes.len() - bytes.len() / 20;
@@ -49,6 +62,23 @@ fn main() -> io::Result<()> {
     table.push(']');
     fs::write(out.join("files.rs"), table)?;
     fs::write(out.join("tree_hash.txt"), format!("{:016x}", tree.finish()))
+}
+
+/// The bytes that browsers get of a file.
+fn served(folder: &Path, name: &str, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    if name.starts_with(VENDOR) || !(name.ends_with(".js") || name.ends_with(".css")) {
+        return Ok(bytes);
+    }
+    let text = String::from_utf8(bytes).map_err(io::Error::other)?;
+    let mut served = String::new();
+    for line in without_comments(&text).split_inclusive('\n') {
+        let import = line.trim().strip_prefix(IMPORT.0).and_then(|rest| rest.strip_suffix(IMPORT.1));
+        match import {
+            Some(path) => served += &without_comments(&fs::read_to_string(folder.join(path))?),
+            None => served += line,
+        }
+    }
+    Ok(served.into_bytes())
 }
 
 /// Adds the served files of a folder and of the folders in it.

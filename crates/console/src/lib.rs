@@ -1,9 +1,12 @@
 //! The pages of the console: files for browsers, embedded in the program.
 //!
-//! `assets` has the files. The build packs each with gzip and hashes the tree of them; no other tool is needed. The HTTP
+//! `assets` has the files. The build leaves out their comments, packs each with gzip and hashes the tree of them; no other
+//! tool is needed. The HTTP
 //! crate serves the one page ([`shell`]) at every address of the console, and the other files ([`asset`]) at addresses
 //! that contain the tree's hash, so that browsers may keep them for ever.
 
+#[cfg(test)]
+mod comments;
 mod content_type;
 mod folder;
 
@@ -85,12 +88,30 @@ mod tests {
         assert!(!FILES.is_empty());
         for file in FILES {
             let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets").join(file.path);
-            let found = asset(file.path).unwrap();
-            assert!(found.plain() == std::fs::read(source).unwrap(), "{}", file.path);
+            let (found, source) = (asset(file.path).unwrap(), std::fs::read(source).unwrap());
             assert_ne!(found.content_type, "application/octet-stream", "{}: name its type", file.path);
+            let is_own = !file.path.starts_with("vendor/")
+                && [".js", ".css"].iter().any(|extension| file.path.ends_with(extension));
+            if !is_own {
+                assert!(found.plain() == source, "{}", file.path);
+            } else if file.path != "console.css" {
+                let source = String::from_utf8(source).unwrap();
+                assert!(found.plain() == comments::without_comments(&source).as_bytes(), "{}", file.path);
+            }
         }
         assert_eq!(asset("index.html"), None, "the page is served with its base path only");
         assert_eq!(asset("../Cargo.toml"), None);
+    }
+
+    #[test]
+    fn the_style_has_the_text_of_all_styles() {
+        let plain = |path: &str| String::from_utf8(asset(path).unwrap().plain().into_owned()).unwrap();
+        let whole = plain("console.css");
+        assert!(!whole.contains("@import"), "{whole}");
+        let parts = FILES.iter().filter(|file| file.path.starts_with("styles/") || file.path == "tokens.css");
+        for part in parts {
+            assert!(whole.contains(plain(part.path).trim()), "{} is not in the style", part.path);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod accepts_gzip;
 mod assets;
 mod headers;
+pub(crate) mod packed;
 mod session;
 pub(crate) mod settings;
 mod shell;

@@ -30,7 +30,7 @@ mod wire;
 mod workers;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 
 pub use audit::AuditLog;
 pub use cluster::{Cluster, NodeEdge, PeerEdge, PeerSecret, is_gone, serve_node, serve_peers};
@@ -59,6 +59,7 @@ pub fn router(state: HttpState) -> Edge {
         .method_not_allowed_fallback(gate::fallback::unknown_method)
         .layer(from_fn_with_state(state.clone(), management::full_disk::refuse))
         .layer(from_fn_with_state(state.clone(), management::audit_trail::watch))
+        .layer(from_fn(console::packed::pack))
         .layer(from_fn_with_state(state.clone(), metrics::count))
         .with_state(state.clone());
     Edge::around(routes).with_fast_path(state)

@@ -9,8 +9,8 @@ import { announcement, now, useRead } from "../store.js";
 import { coarse, shortId } from "../format.js";
 import { useEndpointList } from "../fleet.js";
 import { IconButton } from "./button.js";
-import { KeyHelp, useKeyboard } from "./keys.js";
-import { Palette, paletteOpen } from "./palette.js";
+import { helpOpen, paletteOpen, useKeyboard } from "./keys.js";
+import { Later } from "./later.js";
 import { Toast, attempt } from "./toast.js";
 
 const drawerOpen = signal(false);
@@ -157,6 +157,6 @@ export function Frame({ children }) {
     <${SideBar} />
     ${drawerOpen.value && html`<div class="scrim" onClick=${() => (drawerOpen.value = false)}></div>`}
     <div class="main-column"><${TopBar} /><main id="content" tabindex="-1">${children}</main></div>
-    <${Palette} /><${KeyHelp} /><${Toast} /><${Announcer} />
+    ${paletteOpen.value && html`<${Later} address="./ui/palette.js" />`}${helpOpen.value && html`<${Later} address="./ui/key_help.js" />`}<${Toast} /><${Announcer} />
   </div>`;
 }

@@ -36,7 +36,7 @@ function rowsOf(cells) {
 }
 
 /** @param {{title: string, t: number[], cells: (Cells | null)[]}} props `t` in seconds */
-export function HeatMap({ title, t, cells }) {
+export default function HeatMap({ title, t, cells }) {
   const [isTable, setTable] = useState(false);
   const steps = cells.map(rowsOf);
   const isEmpty = steps.every((rows) => !rows || rows.every((/** @type {number} */ jobs) => jobs === 0));

@@ -5,7 +5,7 @@ import { utc } from "../prefs.js";
 import { perSecond, zoom } from "../timeline.js";
 import { Failed } from "./card.js";
 import { Chart } from "./chart.js";
-import { HeatMap } from "./heat_map.js";
+import { Later } from "./later.js";
 import { RangePicker } from "./range_picker.js";
 import { refresh } from "../store.js";
 
@@ -131,5 +131,5 @@ export function HistoryCharts({ history, kinds, hasMap = false }) {
   const isAll = data.missingBefore === data.to;
   return html`<${RangePicker} note=${isAll ? "No data in this time range." : missing ? `No data before ${missing}.` : `Each point is ${duration(data.stepMs)}.`} />
     <div class="two">${kinds.map((kind) => html`<${Chart} key=${kind} title=${KINDS[kind].title} t=${t} lines=${KINDS[kind].lines(data)} unit=${KINDS[kind].unit} span=${span} marks=${marks}
-      onZoom=${(/** @type {number} */ from, /** @type {number} */ to) => zoom(from * 1000, to * 1000)} empty=${isAll ? "No data in this time range." : "Nothing of this kind in this time range."} />`)}${hasMap && html`<${HeatMap} title="How long jobs waited" t=${t} cells=${data.series.delayCells ?? []} />`}</div>`;
+      onZoom=${(/** @type {number} */ from, /** @type {number} */ to) => zoom(from * 1000, to * 1000)} empty=${isAll ? "No data in this time range." : "Nothing of this kind in this time range."} />`)}${hasMap && html`<${Later} address="./ui/heat_map.js" props=${{ title: "How long jobs waited", t, cells: data.series.delayCells ?? [] }} />`}</div>`;
 }

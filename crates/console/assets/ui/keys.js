@@ -1,8 +1,7 @@
 // The keys of the console: pages add theirs while they are shown. None fires while one types.
-import { html, signal, useLayoutEffect } from "../dom.js";
+import { signal, useLayoutEffect } from "../dom.js";
 import { go } from "../router.js";
 import { switchTheme } from "../prefs.js";
-import { Dialog } from "./dialog.js";
 
 /** @typedef {{key: string, does: string, act: () => void}} Binding `key` is one key or two in a row, such as "g o" */
 
@@ -11,6 +10,8 @@ const layers = [];
 
 /** Whether the list of keys is open. */
 export const helpOpen = signal(false);
+/** Whether the palette is open. */
+export const paletteOpen = signal(false);
 
 const AROUND = /** @type {Binding[]} */ ([
   { key: "g o", does: "Go to the overview", act: () => go("/") },
@@ -42,7 +43,13 @@ let firstAt = 0;
 function press(event) {
   const target = event.target instanceof Element ? event.target : null;
   const isTyping = target?.closest("input, textarea, select, [contenteditable]");
-  const isAside = event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]");
+  if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    paletteOpen.value = !paletteOpen.value;
+    return;
+  }
+  // What is typed next belongs to the palette, also while it is loaded.
+  const isAside = event.ctrlKey || event.metaKey || event.altKey || paletteOpen.value || document.querySelector("dialog[open]");
   if (isTyping || isAside || event.defaultPrevented) return;
   const pair = event.timeStamp - firstAt < 1000 ? `${first} ${event.key}` : "";
   const all = [...AROUND, ...layers.flat()].reverse();
@@ -65,13 +72,5 @@ export function useKeyboard() {
   }, []);
 }
 
-/** The list of the keys that work here. */
-export function KeyHelp() {
-  if (!helpOpen.value) return null;
-  const shown = [{ key: "Ctrl K", does: "Find anything" }, ...AROUND, ...layers.flat()];
-  return html`<${Dialog} title="Keys" onClose=${() => (helpOpen.value = false)}>
-    <dl class="keys">
-      ${shown.map(({ key, does }) => html`<div key=${key}><dt>${key.split(" ").map((one) => html`<kbd>${one}</kbd>`)}</dt><dd>${does}</dd></div>`)}
-    </dl>
-  <//>`;
-}
+/** The keys that work here. @returns {{key: string, does: string}[]} */
+export const keysHere = () => [{ key: "Ctrl K", does: "Find anything" }, ...AROUND, ...layers.flat()];

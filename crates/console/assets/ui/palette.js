@@ -1,5 +1,5 @@
 // Ctrl K: pages, endpoints, jobs by their ids, and a few actions, found by typing.
-import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../dom.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../dom.js";
 import { Icon } from "../icons.js";
 import { endpointPath, go } from "../router.js";
 import { switchTheme, switchZone } from "../prefs.js";
@@ -7,11 +7,9 @@ import { useEndpointList } from "../fleet.js";
 import { may, signOut } from "../session.js";
 import { JOB_STATES } from "../icons.js";
 import * as api from "../api.js";
-import { helpOpen } from "./keys.js";
+import { helpOpen, paletteOpen } from "./keys.js";
 
 /** @typedef {{name: string, hint: string, icon: string, act: () => unknown}} Choice */
-
-export const paletteOpen = signal(false);
 
 const CHOICES_MAX = 12;
 
@@ -63,7 +61,8 @@ function found(choices, text) {
   return choices.filter(has).sort((a, b) => rank(a) - rank(b)).slice(0, CHOICES_MAX);
 }
 
-function Open() {
+/** The palette while it is open. */
+export default function Palette() {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const [hits, setHits] = useState(/** @type {Choice[]} */ ([]));
@@ -122,19 +121,4 @@ function Open() {
       ${choices.length === 0 && html`<p class="palette-none">Nothing has this name. A job is found by the beginning or the end of its id.</p>`}
     </div>
   </dialog>`;
-}
-
-/** The palette, and the key that opens it. */
-export function Palette() {
-  // With the layout: the key works from the moment that the page is seen.
-  useLayoutEffect(() => {
-    const press = (/** @type {KeyboardEvent} */ event) => {
-      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey)) return;
-      event.preventDefault();
-      paletteOpen.value = !paletteOpen.value;
-    };
-    document.addEventListener("keydown", press);
-    return () => document.removeEventListener("keydown", press);
-  }, []);
-  return paletteOpen.value ? html`<${Open} />` : null;
 }

@@ -39,7 +39,7 @@ pub(super) async fn asset(
         (asset.content_type, response)
     };
     let control = if settings.folder.is_some() { NEVER } else { FOR_EVER };
-    guard_asset(response.headers_mut());
+    guard_asset(&path, response.headers_mut());
     cached(response.headers_mut(), control);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     Ok(response)

@@ -12,8 +12,9 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
      form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
      trusted-types longshore-worker";
 
-/// A worker's script has the policy of its own response.
-const ASSET_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'";
+/// A worker has the policy of its script's response. All other files have that of the page.
+const WORKER: &str = "events_worker.js";
+const WORKER_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'";
 
 /// Everything that the console does not use. Writing to the clipboard is left on, for its copy buttons.
 const PERMISSIONS: &str = "accelerometer=(), autoplay=(), camera=(), clipboard-read=(), \
@@ -36,12 +37,8 @@ const PAGE: [(HeaderName, &str); 7] = [
     (PERMISSIONS_POLICY, PERMISSIONS),
 ];
 
-const ASSET: [(HeaderName, &str); 4] = [
-    (CONTENT_SECURITY_POLICY, ASSET_POLICY),
-    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (REFERRER_POLICY, "no-referrer"),
-    (RESOURCE_POLICY, "same-origin"),
-];
+const ASSET: [(HeaderName, &str); 3] =
+    [(X_CONTENT_TYPE_OPTIONS, "nosniff"), (REFERRER_POLICY, "no-referrer"), (RESOURCE_POLICY, "same-origin")];
 
 /// Adds the headers that guard the page against other origins.
 pub(super) fn guard_page(headers: &mut HeaderMap) {
@@ -49,8 +46,11 @@ pub(super) fn guard_page(headers: &mut HeaderMap) {
 }
 
 /// Guards a file of the page.
-pub(super) fn guard_asset(headers: &mut HeaderMap) {
+pub(super) fn guard_asset(path: &str, headers: &mut HeaderMap) {
     insert(headers, ASSET);
+    if path == WORKER {
+        insert(headers, [(CONTENT_SECURITY_POLICY, WORKER_POLICY)]);
+    }
 }
 
 /// What a response may be cached as, and by which request headers it varies.

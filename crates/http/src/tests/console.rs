@@ -74,6 +74,9 @@ async fn files_are_kept_for_ever_and_come_packed_or_not() {
     assert_eq!(plain.header("content-type"), Some("text/javascript; charset=utf-8"));
     assert_eq!(plain.header("cache-control"), Some("public, max-age=31536000, immutable"));
     assert_eq!(plain.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(plain.header("content-security-policy"), None);
+    let worker = get(&server, &asset("events_worker.js"), &[]).await;
+    assert!(worker.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
     let page = get(&server, "/console", &[("accept-encoding", "gzip, br")]).await;
     assert_eq!(page.header("content-encoding"), Some("gzip"));
     assert_eq!(unpacked(&page.body), longshore_console::shell("").as_bytes());
@@ -121,4 +124,23 @@ async fn a_console_that_is_off_is_not_there() {
     for path in ["/console", "/console/keys", &asset("main.js")] {
         assert_eq!(fixture.ask(&format!("GET {path}"), "").await.status, 404, "{path}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_to_the_page_are_packed_and_those_to_others_are_not() {
+    let server = Direct::start().await;
+    let gzip = ("accept-encoding", "gzip");
+    let plain = get(&server, "/v1/openapi.json", &[gzip]).await;
+    assert_eq!(plain.header("content-encoding"), None);
+    let own = ("x-longshore-console", "new");
+    let packed = get(&server, "/v1/openapi.json", &[gzip, own]).await;
+    assert_eq!(
+        (packed.header("content-encoding"), packed.header("vary")),
+        (Some("gzip"), Some("accept-encoding"))
+    );
+    assert!(packed.body.len() * 3 < plain.body.len());
+    assert_eq!(unpacked(&packed.body), plain.body);
+    assert_eq!(get(&server, "/v1/openapi.json", &[own]).await.body, plain.body);
+    let short = get(&server, "/readyz", &[gzip, own]).await;
+    assert_eq!(short.header("content-encoding"), None);
 }
