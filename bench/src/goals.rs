@@ -278,6 +278,41 @@ pub const GOALS: &[Goal] = &[
         AtMost(0.0),
         Reading("lb.replacement.lost"),
     ),
+    goal("console, first visit", "KB", AtMost(95.0), Reading("console.first_visit.kb")),
+    goal(
+        "console, first visit with its fonts",
+        "KB",
+        AtMost(185.0),
+        Reading("console.first_visit.with_fonts.kb"),
+    ),
+    goal("console, second visit", "KB", AtMost(15.0), Reading("console.second_visit.kb")),
+    goal("console, first contentful paint", "ms", AtMost(150.0), Reading("console.first_visit.painted_ms")),
+    goal("console, usable after", "ms", AtMost(300.0), Reading("console.first_visit.usable_ms")),
+    goal("console, change of the page", "ms", AtMost(100.0), Reading("console.page_change_ms")),
+    goal(
+        "console, script of a frame while 100 000 rows scroll",
+        "ms",
+        AtMost(3.0),
+        Reading("console.list.scroll.script_ms"),
+    ),
+    goal("console, a jump that replaces all rows", "ms", AtMost(10.0), Reading("console.list.jump.cpu_ms")),
+    goal("console, rows in the document", "", AtMost(60.0), Reading("console.list.rows")),
+    goal("console, nodes in the document", "", AtMost(1500.0), Reading("console.list.nodes")),
+    goal("console, heap with 100 000 rows", "MB", AtMost(60.0), Reading("console.list.heap_mb")),
+    goal("console, a job is shown after", "ms", AtMost(400.0), Reading("console.news.shown_ms")),
+    goal(
+        "console, processor time of a tab in a flood of jobs",
+        "% of one",
+        AtMost(10.0),
+        Reading("console.flood.cpu_percent"),
+    ),
+    goal("console, memory of the server for a tab", "KiB", AtMost(64.0), Reading("console.tab.server.kib")),
+    goal(
+        "console, processor time of the server for a tab",
+        "% of one",
+        AtMost(0.1),
+        Reading("console.tab.server.cpu_percent"),
+    ),
 ];
 
 /// Goals relative to other queues, in the order of the table.

@@ -4,6 +4,7 @@
 mod all_processors;
 mod baseline;
 mod cold_start;
+mod console;
 mod end_to_end;
 mod half_load;
 mod lb;
@@ -58,6 +59,7 @@ pub const SCENARIOS: &[Scenario] = &[
     worker_pace::SCENARIO,
     cold_start::SCENARIO,
     lb::SCENARIO,
+    console::SCENARIO,
 ];
 
 /// What every scenario needs.

@@ -27,6 +27,9 @@ const COLD_START: &str = "cold-start";
 /// The scenario beside proxies of Debian.
 const LB: &str = "lb";
 
+/// The scenario in a browser.
+const CONSOLE: &str = "console";
+
 /// Runs the bench with these options.
 pub fn run(options: &[&str]) -> Result<(), String> {
     let target = Metadata::read()?.target_directory;
@@ -53,8 +56,14 @@ pub fn run(options: &[&str]) -> Result<(), String> {
     {
         bench.arg(HEAVY_PYTHON).arg(Tools::ensure_heavy_python()?);
     }
-    if measures && (runs_all || options.iter().any(|only| only.split(['=', ',']).any(|name| name == LB))) {
+    let runs = |scenario: &str| {
+        runs_all || options.iter().any(|only| only.split(['=', ',']).any(|name| name == scenario))
+    };
+    if measures && runs(LB) {
         Tools::ensure_proxies()?;
+    }
+    if measures && runs(CONSOLE) {
+        Tools::ensure_browser()?;
     }
     if options.contains(&PEERS) {
         let folder = target.join("peers");
@@ -73,6 +82,7 @@ pub fn run(options: &[&str]) -> Result<(), String> {
 pub fn smoke(server: &Path) -> Result<(), String> {
     let folder = Metadata::read()?.target_directory.join("bench-smoke");
     Tools::ensure_proxies()?;
+    Tools::ensure_browser()?;
     // Left over from the run before.
     let _ = fs::remove_dir_all(&folder);
     let mut bench = workspace::cargo();

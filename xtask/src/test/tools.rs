@@ -85,6 +85,11 @@ impl Tools {
         setup.apt(&["nginx-light", "haproxy"])
     }
 
+    /// Installs the browser in which the bench measures the console.
+    pub fn ensure_browser() -> Result<(), String> {
+        Setup { skip_install: false, root: workspace::root() }.programs(&[("chromium", "chromium")])
+    }
+
     /// Installs what the bench compares the server with; what comes from pip and npm goes into `folder`.
     pub fn ensure_peers(folder: &Path) -> Result<(), String> {
         let setup = Setup { skip_install: false, root: workspace::root() };

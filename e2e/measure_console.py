@@ -1,0 +1,346 @@
+"""Measures what the console promises to stay under, in Debian's Chromium. Run it as `cargo xtask bench --only console`.
+
+    LONGSHORE_BIN=target/release/longshore .tools/venv/bin/python e2e/measure_console.py [--quick] [--data FOLDER]
+
+Prints the figures as one JSON object. A name ends with its unit.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import statistics
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.browser import WIDE, Browser
+from harness.client import ADMIN_KEY, Api, Endpoint
+from harness.fake_worker import FakeWorker
+from harness.server import Server
+from harness.wait import until
+
+HEIGHT = 900
+ENDPOINTS = 3
+SIDE = ("Endpoints", "Requests", "API keys", "Health")
+SILENT_S = 0.5
+BATCH = 500
+
+# Notes when the table of endpoints has a row, in ms since the page was asked for.
+USABLE = """new MutationObserver(() => {
+  if (window.usable_ms === undefined && document.querySelector("main tbody td")) window.usable_ms = performance.now();
+}).observe(document, {childList: true, subtree: true});"""
+
+PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+
+FONTS = """performance.getEntriesByType("resource").filter(({name}) => name.endsWith(".woff2"))
+  .reduce((sum, {encodedBodySize}) => sum + encodedBodySize, 0)"""
+
+# Follows a link of the side bar; answers after how many ms the page has its final layout.
+CHANGE = """(name) => new Promise((resolve) => {
+  const began = performance.now();
+  const is_there = () => document.querySelector("main h1")?.textContent === name && !document.querySelector(".loading, .loading-page");
+  const look = () => (is_there() ? resolve(performance.now() - began) : requestAnimationFrame(look));
+  [...document.querySelectorAll("#side a.nav")].find((link) => link.textContent.trim().startsWith(name)).click();
+  look();
+})"""
+
+TWO_FRAMES = "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
+
+# Notes when each job is shown first, by the clock of the computer.
+SHOWN = """() => {
+  window.shown = {};
+  const look = () => document.querySelectorAll(".c-job").forEach(({title}) => (window.shown[title] ??= Date.now()));
+  new MutationObserver(look).observe(document.querySelector("main"), {childList: true, subtree: true, attributes: true});
+}"""
+
+
+class Sizes:
+    """How much is measured."""
+
+    def __init__(self, quick: bool):
+        self.visits = 1 if quick else 9
+        self.rounds = 1 if quick else 5
+        self.jobs = 600 if quick else 100_000
+        self.frames = 10 if quick else 120
+        self.jumps = 5 if quick else 60
+        self.news = 2 if quick else 20
+        self.flood_s = 0.5 if quick else 10
+        self.tabs = 10 if quick else 200
+        self.tabs_s = 0.5 if quick else 10
+
+
+class Relay:
+    """Passes the bytes of connections on, and counts those that come from the server."""
+
+    def __init__(self, port: int):
+        self.received = 0
+        self.at = time.monotonic()
+        self._target = port
+        # A loop of its own: Playwright's runs in this thread.
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+        started = asyncio.run_coroutine_threadsafe(asyncio.start_server(self._accept, "127.0.0.1", 0), loop)
+        self._server = started.result(10)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def _accept(self, reader, writer) -> None:
+        from_server, to_server = await asyncio.open_connection("127.0.0.1", self._target)
+        await asyncio.gather(self._pass(reader, to_server, False), self._pass(from_server, writer, True))
+
+    async def _pass(self, reader, writer, is_counted: bool) -> None:
+        try:
+            while data := await reader.read(65536):
+                if is_counted:
+                    self.received += len(data)
+                    self.at = time.monotonic()
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        writer.close()
+
+    def wait_silent(self) -> None:
+        until(lambda: time.monotonic() - self.at > SILENT_S, "the server sends nothing for a while", 20, 0.05)
+
+
+@contextmanager
+def profile(browser: Browser, url: str):
+    """A profile of the browser that is signed in and has loaded nothing."""
+    context = browser.chromium.new_context(viewport={"width": WIDE, "height": HEIGHT}, locale="en-GB")
+    answer = context.request.post(f"{url}/console/session", data={"key": ADMIN_KEY})
+    assert answer.ok, answer.text()
+    yield context
+    context.close()
+
+
+def wait_for(page, condition: str, argument=None) -> None:
+    """Waits in this process: the page's policy forbids what Playwright would evaluate there."""
+    until(lambda: page.evaluate(condition, argument), condition, 20, 0.01)
+
+
+def visit(context, url: str, path: str = "/"):
+    page = context.new_page()
+    page.add_init_script(USABLE)
+    page.goto(f"{url}/console{path}")
+    wait_for(page, "window.usable_ms !== undefined")
+    return page
+
+
+def visits(browser: Browser, server: Server, sizes: Sizes) -> dict[str, float]:
+    """Bytes and times of the overview's first visit, and bytes of the second."""
+    relay = Relay(server.port)
+    with profile(browser, relay.url) as context:
+        relay.wait_silent()
+        sent = []
+        for _ in range(2):
+            before = relay.received
+            page = visit(context, relay.url)
+            page.locator(".plot canvas").first.wait_for()
+            relay.wait_silent()
+            sent.append(relay.received - before)
+            fonts = page.evaluate(FONTS) if len(sent) == 1 else fonts
+            page.close()
+    painted, usable = [], []
+    for _ in range(sizes.visits):
+        with profile(browser, server.url) as context:
+            page = visit(context, server.url)
+            wait_for(page, f"{PAINTED} !== undefined")
+            painted.append(page.evaluate(PAINTED))
+            usable.append(page.evaluate("window.usable_ms"))
+    return {
+        "first_visit.kb": (sent[0] - fonts) / 1000,
+        "first_visit.with_fonts.kb": sent[0] / 1000,
+        "second_visit.kb": sent[1] / 1000,
+        "first_visit.painted_ms": statistics.median(painted),
+        "first_visit.usable_ms": statistics.median(usable),
+    }
+
+
+def changes(browser: Browser, server: Server, sizes: Sizes) -> dict[str, float]:
+    """The slowest page, by the median of its visits."""
+    times: dict[str, list[float]] = {name: [] for name in SIDE}
+    with profile(browser, server.url) as context:
+        page = visit(context, server.url)
+        for _ in range(sizes.rounds):
+            for name in SIDE:
+                times[name].append(page.evaluate(CHANGE, name))
+    return {"page_change_ms": max(statistics.median(values) for values in times.values())}
+
+
+def submit(server: Server, endpoint: Endpoint, count: int = 0, seconds: float = 0.0) -> int:
+    """Hands in jobs over one connection, many before the first answer: a number of them, or for a time."""
+    body = b'{"input":{"prompt":"a harbour at dawn"}}'
+    head = f"POST /v2/{endpoint.id}/run HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN_KEY}\r\nContent-Length: {len(body)}\r\n\r\n"
+    request = head.encode() + body
+    sent, end = 0, time.monotonic() + seconds
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        while sent < count or time.monotonic() < end:
+            batch = min(BATCH, count - sent) if count else BATCH
+            connection.sendall(request * batch)
+            answered = 0
+            rest = b""
+            while answered < batch:
+                data = rest + connection.recv(1 << 20)
+                answered += data.count(b"HTTP/1.1 200")
+                rest = data[-11:] if not data.endswith(b"}") else b""
+            sent += batch
+    return sent
+
+
+class Metrics:
+    """Processor time of the page's main thread, in s."""
+
+    def __init__(self, page):
+        self._devtools = page.context.new_cdp_session(page)
+        self._devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+        self.before = self.now()
+
+    def now(self) -> dict[str, float]:
+        return {one["name"]: one["value"] for one in self._devtools.send("Performance.getMetrics")["metrics"]}
+
+    def since(self, *names: str) -> float:
+        """The seconds of these kinds of work since the last call."""
+        before, self.before = self.before, self.now()
+        return sum(self.before[name] - before[name] for name in names)
+
+    def heap_bytes(self) -> int:
+        self._devtools.send("HeapProfiler.collectGarbage")
+        return self._devtools.send("Runtime.getHeapUsage")["usedSize"]
+
+
+def long_list(browser: Browser, server: Server, endpoint: Endpoint, sizes: Sizes) -> dict[str, float]:
+    """A list of many jobs, scrolled to its end."""
+    submit(server, endpoint, sizes.jobs)
+    with profile(browser, server.url) as context:
+        page = context.new_page()
+        page.goto(f"{server.url}/console/endpoints/{endpoint.id}/requests")
+        grid = page.get_by_role("grid", name="Requests")
+        page.locator(".vrow").first.wait_for()
+
+        def at_the_end() -> bool:
+            grid.evaluate("node => (node.scrollTop = node.scrollHeight)")
+            return int(grid.get_attribute("aria-rowcount")) == sizes.jobs + 1
+
+        until(at_the_end, f"all {sizes.jobs} jobs are loaded", 60 + sizes.jobs / 100, 0.05)
+        metrics = Metrics(page)
+        for step in range(sizes.frames):
+            grid.evaluate("(node, step) => (node.scrollTop = 1000 + step * 120)", step)
+            page.evaluate(TWO_FRAMES)
+        scrolled_s = metrics.since("ScriptDuration")
+        for step in range(sizes.jumps):
+            grid.evaluate("(node, part) => (node.scrollTop = node.scrollHeight * part)", step * 0.618 % 1)
+            page.evaluate(TWO_FRAMES)
+        jumped_s = metrics.since("ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
+        return {
+            "list.scroll.script_ms": scrolled_s / sizes.frames * 1000,
+            "list.jump.cpu_ms": jumped_s / sizes.jumps * 1000,
+            "list.rows": page.locator(".vrow").count(),
+            "list.nodes": page.evaluate("document.getElementsByTagName('*').length"),
+            "list.heap_mb": metrics.heap_bytes() / 1e6,
+        }
+
+
+def news(browser: Browser, server: Server, endpoint: Endpoint, sizes: Sizes) -> dict[str, float]:
+    """From the answer of a submit to its row, and the processor time of a tab while as many jobs come as the server takes."""
+    late = []
+    with profile(browser, server.url) as context:
+        page = context.new_page()
+        page.goto(f"{server.url}/console/endpoints/{endpoint.id}/requests")
+        page.get_by_text("Live", exact=True).wait_for()
+        endpoint.run({})
+        page.locator(".vrow").first.wait_for()
+        page.evaluate(SHOWN)
+        for number in range(sizes.news):
+            job = endpoint.run({"n": number})
+            answered_ms = time.time() * 1000
+            wait_for(page, "job => window.shown[job] !== undefined", job)
+            late.append(page.evaluate("job => window.shown[job]", job) - answered_ms)
+        metrics = Metrics(page)
+        began = time.monotonic()
+        sent = submit(server, endpoint, seconds=sizes.flood_s)
+        took_s = time.monotonic() - began
+        return {
+            "news.shown_ms": max(late),
+            "flood.jobs_per_s": sent / took_s,
+            "flood.cpu_percent": metrics.since("TaskDuration") / took_s * 100,
+        }
+
+
+def usage(pid: int) -> tuple[float, float]:
+    """Processor time in s and resident memory in KiB of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    ticks, pages = int(fields[11]) + int(fields[12]), int(fields[21])
+    return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE") / 1024
+
+
+def open_tabs(server: Server, sizes: Sizes) -> dict[str, float]:
+    """What the server needs for the stream of events of a browser's tabs, while nothing happens."""
+    request = f"GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN_KEY}\r\nAccept: text/event-stream\r\n\r\n"
+    streams = []
+
+    def open_one() -> None:
+        stream = socket.create_connection(("127.0.0.1", server.port))
+        stream.sendall(request.encode())
+        assert b"200 OK" in stream.recv(4096)
+        streams.append(stream)
+
+    # What the first one needs, all share.
+    open_one()
+    _, memory_before = usage(server.process.pid)
+    for _ in range(sizes.tabs):
+        open_one()
+    cpu_before, _ = usage(server.process.pid)
+    end = time.monotonic() + sizes.tabs_s
+    until(lambda: time.monotonic() > end, "the time of the measurement is over", sizes.tabs_s + 5)
+    cpu_after, memory_after = usage(server.process.pid)
+    for stream in streams:
+        stream.close()
+    return {
+        "tab.server.kib": max(0.0, memory_after - memory_before) / sizes.tabs,
+        "tab.server.cpu_percent": (cpu_after - cpu_before) / sizes.tabs_s / sizes.tabs * 100,
+    }
+
+
+def usual(api: Api) -> Endpoint:
+    """A few endpoints with a few jobs, as on a new server; answers one of them."""
+    made = [api.external(name=f"Endpoint {number}") for number in range(ENDPOINTS)]
+    worker = FakeWorker(made[0])
+    for number in range(5):
+        made[0].run({"n": number})
+        worker.done(worker.take()["id"], {"output": {"n": number}})
+    path = f"/v1/endpoints/{made[0].id}/history?last=900000&series=completed"
+    until(lambda: api.ok("GET", path)["total"]["completed"] == 5, "the charts have something to show", 30)
+    return made[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--data", default=None)
+    arguments = parser.parse_args()
+    sizes = Sizes(arguments.quick)
+    # The bench keeps itself on one processor. A browser and its server have all of them.
+    os.sched_setaffinity(0, range(os.cpu_count()))
+    with tempfile.TemporaryDirectory(prefix="console-", dir=arguments.data) as folder:
+        server = Server(folder=Path(folder), flags=("--rate-limits", "off")).start()
+        browser = Browser()
+        try:
+            api = Api(server)
+            first = usual(api)
+            figures = visits(browser, server, sizes)
+            figures |= changes(browser, server, sizes)
+            figures |= open_tabs(server, sizes)
+            figures |= long_list(browser, server, api.external(name="Deep"), sizes)
+            figures |= news(browser, server, first, sizes)
+        finally:
+            browser.close()
+            server.close()
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
