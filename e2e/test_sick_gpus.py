@@ -35,7 +35,7 @@ class Driver:
 
 
 def row(number: int, temperature: str = "40", errors: int = 0, mig: str = "Disabled") -> str:
-    return f"GPU-{number}, NVIDIA L4, 23034, {mig}, 00000000:0{number}:00.0, 570.1, {temperature}, {errors}, 8.9"
+    return f"GPU-{number}, NVIDIA L4, 23034, {mig}, 00000000:0{number}:00.0, 570.1, {temperature}, {errors}, 8.9, 87, 11500"
 
 
 @pytest.fixture
@@ -62,6 +62,7 @@ def test_a_gpu_that_breaks_gets_no_worker_and_its_worker_is_replaced(server, dri
     api = Api(server)
     first = until(lambda: gpus(api)["GPU-1"]["driverVersion"] and gpus(api)["GPU-1"], "the driver is asked", 20)
     assert (first["busId"], first["computeCapability"], first["temperatureC"]) == ("00000000:01:00.0", "8.9", 40)
+    assert (first["useRatio"], first["memoryUsedBytes"]) == (0.87, 11500 << 20)
     assert (first["eccErrors"], first["fault"]) == (0, None)
     mine = api.endpoint("environment.py", gpuTypeIds=["NVIDIA L4"], workersMin=1, workersMax=1)
     held = mine.runsync({})["output"]["CUDA_VISIBLE_DEVICES"]

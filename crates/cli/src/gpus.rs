@@ -13,6 +13,8 @@ use crate::table::Column;
 const COLUMNS: &[Column] = &[
     Column::new("GPU", "typeId"),
     Column::new("MEMORY", "memoryBytes").shown_as(size_cell),
+    Column::new("USED", "memoryUsedBytes").shown_as(size_cell),
+    Column::new("BUSY", "useRatio").shown_as(percent_cell),
     Column::new("STATE", "state"),
     Column::new("TEMP", "temperatureC").shown_as(celsius_cell),
     Column::new("WORKER", "worker"),
@@ -52,6 +54,10 @@ fn with_state(mut gpu: Value) -> CommandResult<Box<RawValue>> {
     };
     gpu["state"] = Value::from(state);
     to_raw_value(&gpu).map_err(|error| cannot("show a GPU", error))
+}
+
+fn percent_cell(value: &Value) -> String {
+    value.as_f64().map_or_else(|| cell(value), |ratio| format!("{:.0} %", ratio * 100.0))
 }
 
 fn celsius_cell(value: &Value) -> String {

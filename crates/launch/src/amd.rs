@@ -74,7 +74,14 @@ fn reading(folder: &Path) -> Option<GpuReading> {
     let memory: Option<u64> = number(folder, "mem_info_vram_total");
     let gpu = Gpu { device, type_id, memory_mib: memory.unwrap_or_default() >> 20 };
     let bus_id = fs::canonicalize(folder).ok()?.file_name()?.to_str().map(str::to_owned);
-    Some(GpuReading { bus_id, temperature_c: temperature_c(folder), ..GpuReading::of(gpu) })
+    let used: Option<u64> = number(folder, "mem_info_vram_used");
+    Some(GpuReading {
+        bus_id,
+        temperature_c: temperature_c(folder),
+        use_percent: number(folder, "gpu_busy_percent"),
+        memory_used_mib: used.map(|bytes| bytes >> 20),
+        ..GpuReading::of(gpu)
+    })
 }
 
 /// The first temperature that a sensor of the card tells, in degrees Celsius.
@@ -124,6 +131,8 @@ mod tests {
         ("device", "0x740f"),
         ("unique_id", "18f68e602b8a790f"),
         ("mem_info_vram_total", "68702699520"),
+        ("mem_info_vram_used", "10485760"),
+        ("gpu_busy_percent", "12"),
         ("hwmon/hwmon3/temp1_input", "43000"),
         ("drm/renderD129/dev", "226:129"),
         ("drm/card1/dev", "226:1"),
@@ -150,6 +159,7 @@ mod tests {
         let mi210 = &found[1];
         assert_eq!((mi210.gpu.type_id.as_str(), mi210.gpu.memory_mib), ("AMD Instinct MI210", 65_520));
         assert_eq!((mi210.bus_id.as_deref(), mi210.temperature_c), (Some("0000:83:00.0"), Some(43)));
+        assert_eq!((mi210.use_percent, mi210.memory_used_mib), (Some(12), Some(10)));
         assert_eq!(amd_unique_id(&mi210.gpu.device), Some("18f68e602b8a790f"));
         let node = render_node(&dir.path().join("drm"), &mi210.gpu.device);
         assert_eq!(node.as_deref(), Some("/dev/dri/renderD129"));

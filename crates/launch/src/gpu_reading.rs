@@ -24,6 +24,10 @@ pub struct GpuReading {
     pub driver_version: Option<String>,
     /// Its temperature in degrees Celsius; `None` if unknown.
     pub temperature_c: Option<i32>,
+    /// The share of the last moments in which it computed, in percent; `None` if unknown, as for a part of a GPU.
+    pub use_percent: Option<u8>,
+    /// Its memory that programs use, in MiB; `None` if unknown, as for a part of a GPU.
+    pub memory_used_mib: Option<u64>,
     /// The number of memory errors since the driver was loaded that could not be corrected; `None` if it counts none.
     pub ecc_errors: Option<u64>,
     /// Why no worker should get the GPU; `None` while it works.
@@ -39,6 +43,8 @@ impl GpuReading {
             compute_capability: None,
             driver_version: None,
             temperature_c: None,
+            use_percent: None,
+            memory_used_mib: None,
             ecc_errors: None,
             fault: None,
         }

@@ -18,7 +18,7 @@ const TOOL: &str = "nvidia-smi";
 const FORMAT: &str = "--format=csv,noheader,nounits";
 /// What is asked about each GPU, and what older tools know of it.
 const QUESTION: &str = "--query-gpu=uuid,name,memory.total,mig.mode.current,pci.bus_id,driver_version,temperature.gpu,\
-                        ecc.errors.uncorrected.volatile.total,compute_cap";
+                        ecc.errors.uncorrected.volatile.total,compute_cap,utilization.gpu,memory.used";
 const OLD_QUESTION: &str = "--query-gpu=uuid,name,memory.total,mig.mode.current";
 /// What the tool prints in place of a value of a GPU that does not work.
 const FAULTS: [&str; 4] = ["GPU is lost", "requires reset", "Unknown Error", "ERR!"];
@@ -106,6 +106,8 @@ fn row(line: &str) -> Option<Result<Row, String>> {
         reading.temperature_c = value().and_then(|value| value.parse().ok());
         reading.ecc_errors = value().and_then(|value| value.parse().ok());
         reading.compute_capability = value();
+        reading.use_percent = value().and_then(|value| value.parse().ok());
+        reading.memory_used_mib = value().and_then(|value| value.parse().ok());
         let told = FAULTS.iter().find(|fault| line.contains(*fault));
         reading.fault = match (told, reading.ecc_errors) {
             (Some(fault), _) => Some(format!("the driver says \"{fault}\"")),
@@ -139,7 +141,7 @@ impl MigPart {
             type_id: format!("{} MIG {}", whole.gpu.type_id, self.profile),
             memory_mib: memory_gb.unwrap_or(0_u64).saturating_mul(MIB_PER_GIB),
         };
-        GpuReading { gpu, ..whole.clone() }
+        GpuReading { gpu, use_percent: None, memory_used_mib: None, ..whole.clone() }
     }
 }
 
@@ -168,7 +170,7 @@ mod tests {
     use super::*;
 
     const LINE: &str = "GPU-8a2b5a1c-0000-1111-2222-333344445555, NVIDIA H200, 143771, Disabled, 00000000:3B:00.0, \
-                        570.86.15, 41, 0, 9.0";
+                        570.86.15, 41, 0, 9.0, 87, 71884";
 
     async fn asked(script: &str) -> Result<Vec<GpuReading>, String> {
         let dir = tempfile::tempdir().unwrap();
@@ -198,6 +200,8 @@ mod tests {
             compute_capability: text("9.0"),
             driver_version: text("570.86.15"),
             temperature_c: Some(41),
+            use_percent: Some(87),
+            memory_used_mib: Some(71_884),
             ecc_errors: Some(0),
             ..GpuReading::of(h200)
         };

@@ -1,7 +1,7 @@
 // The computers that run workers: their processors, memory and GPUs, and the line of endpoints that wait for GPUs.
 import { html } from "../dom.js";
 import { endpointPath, href } from "../router.js";
-import { count, size } from "../format.js";
+import { count, percent, size } from "../format.js";
 import { useEndpointList } from "../fleet.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
@@ -47,9 +47,10 @@ const wants = (endpoint) => (endpoint.gpuCount ? `wants ${endpoint.gpuCount} × 
 /** @param {{gpus: any[], named: (id: string) => any}} props */
 function Gpus({ gpus, named }) {
   return html`<div class="table-box" tabindex="0"><table class="table">
-    <thead><tr><th scope="col">GPU</th><th scope="col" class="num">Memory</th><th scope="col">Taken by</th><th scope="col" class="num opt2">Temperature</th><th scope="col" class="opt2">Driver</th><th scope="col" class="opt2">Device</th></tr></thead>
-    <tbody>${gpus.map((gpu) => html`<tr key=${gpu.id}><th scope="row">${gpu.typeId}</th><td class="num">${size(gpu.memoryBytes)}</td>
+    <thead><tr><th scope="col">GPU</th><th scope="col" class="num">Memory</th><th scope="col">Taken by</th><th scope="col" class="num opt2" title="When the driver was asked last, a minute ago at most">Busy</th><th scope="col" class="num opt2">Temperature</th><th scope="col" class="opt2">Driver</th><th scope="col" class="opt2">Device</th></tr></thead>
+    <tbody>${gpus.map((gpu) => html`<tr key=${gpu.id}><th scope="row">${gpu.typeId}</th><td class="num">${typeof gpu.memoryUsedBytes === "number" && html`${size(gpu.memoryUsedBytes)} <span class="dim">of</span> `}${size(gpu.memoryBytes)}</td>
       <td>${gpu.worker ? html`<a href=${href(endpointPath(named(gpu.endpoint)))}>${named(gpu.endpoint).name}</a> <a class="mono dim" href=${href(`${endpointPath(named(gpu.endpoint))}/workers/${encodeURIComponent(gpu.worker)}`)}>${gpu.worker}</a>` : gpu.fault ? "" : html`<span class="tone-completed">free</span>`}${gpu.fault && html` <span class="tone-failed" title="No worker gets it">sick: ${gpu.fault}</span>`}</td>
+      <td class="num opt2">${typeof gpu.useRatio === "number" ? `${percent(gpu.useRatio)} %` : "–"}</td>
       <td class="num opt2">${typeof gpu.temperatureC === "number" ? `${gpu.temperatureC} °C` : "–"}</td><td class="dim opt2">${gpu.driverVersion ?? "–"}</td>
       <td class="mono dim opt2">${gpu.id}</td></tr>`)}</tbody>
   </table></div>`;

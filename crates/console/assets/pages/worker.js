@@ -1,7 +1,7 @@
 // One worker: what it does or how it ended, its jobs over time, what it uses, and what it printed.
 import { html } from "../dom.js";
 import { endpointPath, href, place } from "../router.js";
-import { count, duration, rate, size } from "../format.js";
+import { count, duration, percent, rate, size } from "../format.js";
 import { useEndpoint } from "../fleet.js";
 import { Icon } from "../icons.js";
 import { may } from "../session.js";
@@ -17,6 +17,7 @@ import { WorkerResources } from "../ui/worker_resources.js";
 import { Jobs, lived, WorkerButtons, WorkerState, workersPath } from "../ui/worker_table.js";
 
 const READ_MS = 3000;
+const GPUS_MS = 10000;
 
 export default function WorkerPage() {
   const { endpoint: name, worker: id } = place.value.params;
@@ -42,6 +43,20 @@ function Exit({ worker }) {
   return html`<span class=${`state tone-${exit.isBad ? "failed" : "cancelled"}`}><${Icon} name=${exit.isBad ? "failed" : "out"} />${exit.word}</span><span class="dim">${exit.text}</span>`;
 }
 
+/** How the GPUs of a worker are, as far as their driver says it. @param {{worker: any}} props */
+function Gpus({ worker }) {
+  const machines = useRead(may.everyRead.value ? "/v1/machines" : null, GPUS_MS).data ?? [];
+  const own = machines.flatMap((/** @type {any} */ machine) => machine.gpus).filter((/** @type {any} */ gpu) => gpu.worker === worker.id);
+  return own.map((/** @type {any} */ gpu) => html`<div key=${gpu.id} class="dim">${said(gpu).join(", ")}</div>`);
+}
+
+/** @param {any} gpu @returns {string[]} */
+function said({ useRatio, memoryUsedBytes, memoryBytes, temperatureC, fault }) {
+  const isKnown = (/** @type {unknown} */ value) => typeof value === "number";
+  const parts = [isKnown(useRatio) && `${percent(useRatio)} % busy`, isKnown(memoryUsedBytes) && `${size(memoryUsedBytes)} of ${size(memoryBytes)} used`, isKnown(temperatureC) && `${temperatureC} °C`, fault && `sick: ${fault}`];
+  return parts.filter((part) => typeof part === "string");
+}
+
 /** @param {{endpoint: any, worker: any}} props */
 function Details({ endpoint, worker }) {
   const isOld = worker.version !== undefined && worker.version !== endpoint.version;
@@ -49,7 +64,7 @@ function Details({ endpoint, worker }) {
   const facts = [
     ["Id", html`<${Id} id=${worker.id} />`],
     ["Endpoint", html`<a href=${href(endpointPath(endpoint))}>${endpoint.name}</a>, version ${worker.version ?? "unknown"}${isOld ? `; the present one is ${endpoint.version}` : ""}`],
-    ["GPU", worker.gpu?.count ? `${worker.gpu.count} × ${worker.gpu.id}` : "none"],
+    ["GPU", worker.gpu?.count ? html`${worker.gpu.count} × ${worker.gpu.id}${worker.status !== "EXITED" && html`<${Gpus} worker=${worker} />`}` : "none"],
     ["Started", worker.startedAt ? html`<${Moment} at=${worker.startedAt} />${worker.startedBecause && html` <span class="dim">because: ${causeOf(worker.startedBecause)}</span>`}` : "elsewhere, by someone else"],
     ["Start took", worker.startMs === undefined ? html`<span class="dim">${worker.readyAt || worker.status === "EXITED" ? "unknown" : "it has not asked for a job yet"}</span>` : duration(worker.startMs)],
   ];

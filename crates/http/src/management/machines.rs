@@ -43,6 +43,8 @@ pub(super) fn group() -> Group {
             ("computeCapability", or_null(text())),
             ("driverVersion", or_null(text())),
             ("temperatureC", or_null(json!({ "type": "integer" }))),
+            ("useRatio", or_null(json!({ "type": "number", "minimum": 0, "maximum": 1 }))),
+            ("memoryUsedBytes", or_null(count())),
             ("eccErrors", or_null(count())),
         ],
         &[
@@ -56,6 +58,8 @@ pub(super) fn group() -> Group {
             "computeCapability",
             "driverVersion",
             "temperatureC",
+            "useRatio",
+            "memoryUsedBytes",
             "eccErrors",
         ],
     );
@@ -113,6 +117,8 @@ fn gpu(PooledGpu { gpu, holder, fault, reading }: &PooledGpu) -> Value {
         "computeCapability": reading.and_then(|it| it.compute_capability.as_deref()),
         "driverVersion": reading.and_then(|it| it.driver_version.as_deref()),
         "temperatureC": reading.and_then(|it| it.temperature_c),
+        "useRatio": reading.and_then(|it| it.use_percent).map(|percent| f64::from(percent) / 100.0),
+        "memoryUsedBytes": reading.and_then(|it| it.memory_used_mib).map(|mib| mib * BYTES_PER_MIB),
         "eccErrors": reading.and_then(|it| it.ecc_errors),
     })
 }
