@@ -205,7 +205,25 @@ def test_an_input_is_filled_in_by_a_form_of_its_schema(console, api):
 
 
 def test_a_schema_alone_gives_the_first_input(console, api):
-    schema = {"type": "object", "properties": {"steps": {"type": "integer", "default": 4}, "voice": {"type": "string", "examples": ["ada"]}, "loop": {"$ref": "#/properties/loop"}}}
+    schema = {"type": "object", "properties": {"steps": {"type": "integer", "default": 4, "maximum": 9223372036854775807}, "voice": {"type": "string", "examples": ["ada"]}, "loop": {"$ref": "#/properties/loop"}}}
     endpoint = api.external(name="Without an example", inputSchema=schema)
     page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground?view=json").page
     expect(page.get_by_label(INPUT)).to_have_value('{\n  "steps": 4,\n  "voice": "ada"\n}')
+
+
+def test_an_example_and_a_default_keep_all_digits(console, api):
+    big = 9007199254740993123
+    endpoint = api.external(name="With a seed", example={"input": {"seed": big}})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    expect(page.get_by_label(INPUT)).to_have_value(f'{{\n  "seed": {big}\n}}')
+    job = run(page, page.get_by_label(INPUT).input_value())
+    assert str(big) in endpoint.call("GET", f"/jobs/{job}/input").text
+    # An event brings the endpoint again.
+    schema = {"type": "object", "properties": {"seed": {"type": "integer", "default": big}, "of": {"enum": [big, big + 2]}}}
+    endpoint.patch(example=None, inputSchema=schema)
+    page.goto(page.url.split("?")[0] + "?view=json")
+    expect(page.get_by_label(INPUT)).to_have_value(f'{{\n  "seed": {big}\n}}')
+    page.get_by_role("button", name="Form").click()
+    page.get_by_label("of optional").select_option(str(big + 2))
+    page.get_by_role("button", name="JSON").click()
+    expect(page.get_by_label(INPUT)).to_have_value(re.compile(f'"of": {big + 2}'))

@@ -1,4 +1,5 @@
 // The fields that a JSON Schema gives an input: how each is written in a form, what is wrong with it, and the input with another value.
+import { asNumber, parseExact } from "./json_exact.js";
 import { member, parse, write } from "./json_text.js";
 
 /**
@@ -16,6 +17,8 @@ const FIELDS_MAX = 100;
 const LONG_CHARACTERS = 200;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 const WHOLE = /^-?(0|[1-9]\d*)$/;
+/** What a form calculates with. */
+const LIMITS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"];
 const FILE_FORMATS = ["binary", "byte", "base64", "data-url"];
 
 /** The fields of an input, or none where the schema names no members. @param {any} schema @returns {Field[]} */
@@ -43,7 +46,7 @@ function fieldOf(schema, root, path, isNeeded) {
     choices: kind === "choice" ? choicesOf(schema) : [],
     usual: schema.default === undefined ? "" : JSON.stringify(schema.default),
     fields: kind === "object" ? membersOf(schema, root, path) : [],
-    rules: schema,
+    rules: { ...schema, ...Object.fromEntries(LIMITS.filter((limit) => limit in schema).map((limit) => [limit, asNumber(schema[limit])])) },
   };
 }
 
@@ -76,7 +79,7 @@ function kindOf(schema, depth) {
   switch (types[0]) {
     case "string":
       if (schema.contentEncoding === "base64" || FILE_FORMATS.includes(schema.format)) return "file";
-      return !schema.format && !schema.pattern && (schema.maxLength ?? LONG_CHARACTERS) >= LONG_CHARACTERS ? "long" : "text";
+      return !schema.format && !schema.pattern && (asNumber(schema.maxLength) ?? LONG_CHARACTERS) >= LONG_CHARACTERS ? "long" : "text";
     case "number":
       return "number";
     case "integer":
@@ -122,7 +125,7 @@ export function written({ kind }, node) {
   if (!node) return "";
   const isText = kind === "text" || kind === "long" || kind === "file";
   if (isText && node.kind === "string") return node.text;
-  return kind === "choice" ? JSON.stringify(JSON.parse(write(node))) : write(node);
+  return kind === "choice" ? JSON.stringify(parseExact(write(node))) : write(node);
 }
 
 /**

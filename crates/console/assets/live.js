@@ -2,6 +2,7 @@
 import * as api from "./api.js";
 import { signal } from "./dom.js";
 import { EventStream } from "./event_stream.js";
+import { parseExact } from "./json_exact.js";
 import { base } from "./router.js";
 
 /** A tab with a stream of its own closes it this long after it was hidden. */
@@ -35,7 +36,7 @@ function tell(name, data) {
 
 /** @param {string} name @param {string} text the data as JSON */
 function onEvent(name, text) {
-  const data = JSON.parse(text);
+  const data = parseExact(text);
   if (name === "gap" || (name === "hello" && !data.resumed)) tell("again", null);
   else tell(name, data);
 }

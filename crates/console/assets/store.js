@@ -5,6 +5,7 @@
 import { signal, useEffect, useMemo } from "./dom.js";
 import * as api from "./api.js";
 import { connection, whenTold } from "./live.js";
+import { parseExact } from "./json_exact.js";
 import { AGAIN, applied, isTold } from "./told.js";
 
 /**
@@ -108,7 +109,7 @@ class Entry {
   accept(text) {
     const at = Date.now();
     const isSame = text === this.lastText && !this.value.peek().error;
-    const data = isSame ? this.value.peek().data : JSON.parse(text);
+    const data = isSame ? this.value.peek().data : parseExact(text);
     for (const listener of listeners) listener(this.path, data, at);
     this.lastText = text;
     // The same answer renders nothing.
