@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from harness.browser import PHONE, key_for
 from harness.client import Api, Endpoint, unique
 from harness.fake_worker import FakeWorker
+from harness.keyboard import press
 from harness.reverse_proxy import ReverseProxy
 from harness.server import Server
 from harness.wait import until
@@ -273,18 +274,6 @@ def test_all_that_match_are_retried_with_the_keyboard_alone(console, mixed):
         assert mixed.endpoint.status(job)["status"] == "IN_QUEUE"
     task = mixed.endpoint.ok("GET", "/bulk")[0]
     assert (task["do"], task["done"], task["failed"]) == ("retry", FAILED, 0)
-
-
-def press(page: Page, name: str) -> None:
-    """Walks to a button with Tab, and presses Enter."""
-    is_there = "name => (document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText) === name"
-    for _ in range(80):
-        if page.evaluate(is_there, name.replace("\u2009", " ")):
-            break
-        page.keyboard.press("Tab")
-    else:
-        raise AssertionError(f"no button is reached by Tab: {name}")
-    page.keyboard.press("Enter")
 
 
 def test_all_that_match_in_every_endpoint_are_deleted(fresh_server, console):

@@ -1,0 +1,80 @@
+"""The flows of the console by the keyboard alone: no test here uses the mouse, or sets the focus by a script."""
+
+from playwright.sync_api import expect
+
+from harness.browser import ADMIN_KEY
+from harness.keyboard import press, write
+from harness.wait import until
+
+
+def test_one_signs_in_and_out(console):
+    page = console().go("/")
+    expect(page.get_by_label("API key")).to_be_focused()
+    page.keyboard.type(ADMIN_KEY)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Overview", level=1)).to_have_count(1)
+    press(page, "Sign out")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_a_key_is_made_and_revoked(console, api):
+    page = console().sign_in(path="/api-keys").page
+    expect(page.get_by_role("button", name="Make a key")).to_be_visible()
+    press(page, "Make a key")
+    expect(page.get_by_role("dialog", name="Make a key")).to_be_visible()
+    write(page, "Name", "website")
+    press(page, "Make the key")
+    expect(page.get_by_text("This is the only time that it is shown")).to_be_visible()
+    press(page, "I have kept it")
+    [key] = [key for key in api.ok("GET", "/v1/apikeys") if key["name"] == "website"]
+    press(page, "Revoke", row="website")
+    expect(page.get_by_role("button", name="Sure?")).to_be_focused()
+    page.keyboard.press("Enter")
+    until(lambda: key["id"] not in [one["id"] for one in api.ok("GET", "/v1/apikeys")], "the key is revoked", 10)
+
+
+def test_an_endpoint_is_paused_resumed_changed_and_deleted(console, api):
+    endpoint = api.external(name="By keys", workersMax=3)
+    record = lambda: api.ok("GET", f"/v1/endpoints/{endpoint.id}")
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}")
+    tab.forget("412")
+    page = tab.page
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    press(page, "Pause")
+    until(lambda: record()["workersMax"] == 0, "paused", 10)
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    press(page, "Resume")
+    until(lambda: record()["workersMax"] == 3, "resumed", 10)
+    press(page, "Settings")
+    expect(page.get_by_text("Nothing is changed.")).to_be_visible()
+    write(page, "Most workers", "5")
+    # Another one changes it meanwhile: both are shown, and a second press saves.
+    endpoint.patch(idleTimeout=77)
+    press(page, "Review and save")
+    dialog = page.get_by_role("dialog", name="Save these changes?")
+    expect(dialog).to_be_visible()
+    press(page, "Save")
+    expect(dialog.get_by_text("This endpoint was changed meanwhile")).to_be_visible()
+    press(page, "Save")
+    until(lambda: (record()["workersMax"], record()["idleTimeout"]) == (5, 77), "changed", 10)
+    expect(dialog).to_have_count(0)
+    press(page, "Delete")
+    expect(page.get_by_label("Type “By keys”")).to_be_focused()
+    page.keyboard.type("By keys")
+    press(page, "Delete it")
+    until(lambda: endpoint.id not in [one["id"] for one in api.ok("GET", "/v1/endpoints")], "deleted", 10)
+
+
+def test_a_volume_is_made_and_deleted(console, api):
+    page = console().sign_in(path="/volumes").page
+    expect(page.get_by_role("button", name="Make a volume")).to_be_visible()
+    press(page, "Make a volume")
+    write(page, "Name", "weights")
+    write(page, "Size in GB", "200")
+    press(page, "Make the volume")
+    expect(page.get_by_role("button", name="Delete weights")).to_be_visible()
+    press(page, "Delete weights")
+    expect(page.get_by_label("Type “weights”")).to_be_focused()
+    page.keyboard.type("weights")
+    press(page, "Delete it")
+    until(lambda: api.ok("GET", "/v1/networkvolumes") == [], "deleted", 10)
