@@ -11,6 +11,8 @@ const COUNTS_MS_EACH = 60;
 const NEWEST_MS = 10000;
 const PAST_PATH = "/v1/history?by=endpoint&last=1800000&step=30000&series=completed,oldestMs";
 const PAST_MS = 30000;
+const BILL_MS = 60000;
+const PRICED_MS = 15000;
 /** The newest jobs of an endpoint, from which its times are taken. */
 export const NEWEST = 50;
 
@@ -66,6 +68,27 @@ export function useFleet({ withTimes = false } = {}) {
 export function useLastHalfHour() {
   const { data } = useRead(may.readsAny.value ? PAST_PATH : null, PAST_MS);
   return useMemo(() => new Map((data?.endpoints ?? []).map((/** @type {any} */ { id, series }) => [id, { completed: series.completed, oldestMs: series.oldestMs.at(-1) ?? null }])), [data]);
+}
+
+/** What the time of all workers since midnight, in UTC, costs; undefined while it is not known. @returns {any[] | undefined} */
+export function useBillOfToday() {
+  const today = new Date().toISOString().slice(0, 10);
+  return useRead(may.everyRead.value ? `/v1/billing/endpoints?bucketSize=day&startTime=${today}T00:00:00Z` : null, BILL_MS).data;
+}
+
+/**
+ * What the workers that run cost in an hour, by the ids of their endpoints; null where no price is set.
+ * @returns {Map<string, number> | null}
+ */
+export function useHourlyCosts() {
+  const hasPrices = useBillOfToday()?.some(({ amount }) => amount > 0);
+  const { data } = useRead(hasPrices ? "/v1/pods" : null, PRICED_MS);
+  return useMemo(() => {
+    if (!data) return null;
+    const costs = new Map();
+    for (const { endpointId, costPerHr } of data) costs.set(endpointId, (costs.get(endpointId) ?? 0) + (costPerHr ?? 0));
+    return costs;
+  }, [data]);
 }
 
 /**

@@ -3,7 +3,7 @@ import { html } from "../dom.js";
 import { endpointPath, href } from "../router.js";
 import { count, rate, shortId } from "../format.js";
 import { useAttention } from "../attention.js";
-import { useFleet } from "../fleet.js";
+import { useBillOfToday, useFleet } from "../fleet.js";
 import { may } from "../session.js";
 import { refresh, useRead, useReads } from "../store.js";
 import { useHistory } from "../timeline.js";
@@ -19,7 +19,7 @@ const NEWS_MAX = 8;
 /** More endpoints are on their own page. */
 const ROWS_MAX = 50;
 const KINDS = ["jobs", "ended", "delay", "workers"];
-const COST_MS = 60000;
+const MACHINES_MS = 60000;
 
 export default function Overview() {
   const { rows, error } = useFleet({ withTimes: true });
@@ -44,13 +44,12 @@ function Totals({ rows }) {
     const known = rows.map(of).filter((value) => value !== null && value !== undefined);
     return known.length === 0 ? null : known.reduce((total, value) => total + value, 0);
   };
-  const today = new Date().toISOString().slice(0, 10);
-  const bill = useRead(may.everything.value ? `/v1/billing/endpoints?bucketSize=day&startTime=${today}T00:00:00Z` : null, COST_MS).data;
-  const machines = useRead(may.everyRead.value ? "/v1/machines" : null, COST_MS).data;
+  const bill = useBillOfToday();
+  const machines = useRead(may.everyRead.value ? "/v1/machines" : null, MACHINES_MS).data;
   const gpus = machines?.flatMap((/** @type {any} */ machine) => machine.gpus) ?? [];
   const ended = sum(({ times }) => times?.ended);
   const failed = sum(({ times }) => times?.failed);
-  const cost = bill?.reduce((/** @type {number} */ total, /** @type {any} */ record) => total + record.amount, 0);
+  const cost = bill?.reduce((total, record) => total + record.amount, 0);
   return html`<${Gauges}>
     <${Gauge} name="Waiting" value=${count(sum(({ health }) => health?.jobs.inQueue))} unit="jobs" />
     <${Gauge} name="Running" value=${count(sum(({ health }) => health?.jobs.inProgress))} unit="jobs" />

@@ -2,12 +2,12 @@
 import { html } from "../dom.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
 import { count, duration, percent } from "../format.js";
-import { useLastHalfHour } from "../fleet.js";
+import { useHourlyCosts, useLastHalfHour } from "../fleet.js";
 import { Icon } from "../icons.js";
 import { Sparkline } from "./chart.js";
 import { EndpointStateTag, endpointState } from "./state.js";
 
-/** @typedef {import("../fleet.js").Row & {past?: {completed: (number | null)[], oldestMs: number | null}}} Row */
+/** @typedef {import("../fleet.js").Row & {past?: {completed: (number | null)[], oldestMs: number | null}, cost?: number | null}} Row `cost`: of its workers, in an hour */
 
 /** @type {{name: string, title: string, isNumber: boolean, cls: string, of: (row: Row) => string | number | null, note?: string}[]} */
 const COLUMNS = [
@@ -20,6 +20,7 @@ const COLUMNS = [
   { name: "run", title: "Run p50", isNumber: true, cls: "opt", of: ({ times }) => times?.runP50 ?? null, note: "Of the newest 50 jobs" },
   { name: "failed", title: "Failed", isNumber: true, cls: "opt", of: ({ times }) => (times?.ended ? times.failed / times.ended : null), note: "Of the newest 50 jobs" },
   { name: "workers", title: "Workers", isNumber: true, cls: "opt2", of: ({ health }) => workersOf(health) },
+  { name: "cost", title: "Cost an hour", isNumber: true, cls: "opt2", of: ({ cost }) => cost ?? null, note: "Of the workers that run now" },
 ];
 
 /** The workers that run or start. @param {any} health */
@@ -41,11 +42,14 @@ export function sorted(rows, by) {
 /** @param {{rows: import("../fleet.js").Row[]}} props */
 export function EndpointTable({ rows: known }) {
   const past = useLastHalfHour();
-  const rows = known.map((row) => ({ ...row, past: past.get(row.endpoint.id) }));
+  const costs = useHourlyCosts();
+  const rows = known.map((row) => ({ ...row, past: past.get(row.endpoint.id), cost: costs && (costs.get(row.endpoint.id) ?? 0) }));
+  // A server without prices has no column for them.
+  const columns = COLUMNS.filter(({ name }) => costs || name !== "cost");
   const by = place.value.query.get("sort") ?? "name";
   return html`<div class="table-box"><table class="table">
     <thead><tr>
-      ${COLUMNS.map(({ name, title, isNumber, cls, note }) => {
+      ${columns.map(({ name, title, isNumber, cls, note }) => {
         const isBy = by.replace("-", "") === name;
         const next = isBy && !by.startsWith("-") ? `-${name}` : name;
         return html`<th key=${name} scope="col" class=${`${isNumber ? "num" : ""} ${cls}`} aria-sort=${isBy ? (by.startsWith("-") ? "descending" : "ascending") : undefined} title=${note}>
@@ -62,7 +66,7 @@ const sumOf = (values) => (values ? values.reduce((/** @type {number} */ sum, va
 
 /** @param {{row: Row}} props */
 function EndpointRow({ row }) {
-  const { endpoint, health, times, past } = row;
+  const { endpoint, health, times, past, cost } = row;
   const workers = workersOf(health);
   const failed = times?.ended ? times.failed / times.ended : null;
   return html`<tr>
@@ -75,6 +79,7 @@ function EndpointRow({ row }) {
     <td class="num opt">${duration(times?.runP50)}</td>
     <td class=${failed ? "num opt tone-failed" : "num opt"}>${failed === null ? "–" : `${percent(failed)} %`}</td>
     <td class="num opt2">${count(workers)} <span class="dim">/ ${endpoint.workersMax}</span></td>
+    ${typeof cost === "number" && html`<td class="num opt2">${cost.toFixed(2)}</td>`}
     <td class="opt"><${Sparkline} values=${past?.completed ?? []} label=${`Completed in the last 30 minutes, ${endpoint.name}: ${count(sumOf(past?.completed))}`} /></td>
   </tr>`;
 }
