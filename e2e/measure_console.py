@@ -104,7 +104,7 @@ class Relay:
         writer.close()
 
     def wait_silent(self) -> None:
-        until(lambda: time.monotonic() - self.at > SILENT_S, "the server sends nothing for a while", 20, 0.05)
+        until(lambda: time.monotonic() - self.at > SILENT_S, f"the server sends nothing for {SILENT_S} s", 20, 0.05)
 
 
 @contextmanager

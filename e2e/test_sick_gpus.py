@@ -76,7 +76,7 @@ def test_a_gpu_that_breaks_gets_no_worker_and_its_worker_is_replaced(server, dri
         [binary(), "gpus"], check=True, capture_output=True, text=True,
         env=os.environ | {"LONGSHORE_URL": server.url, "LONGSHORE_API_KEY": ADMIN_KEY},
     ).stdout.splitlines()
-    assert listed[0].split() == ["GPU", "MEMORY", "STATE", "TEMP", "WORKER", "ENDPOINT", "BUS", "DEVICE", "FAULT"]
+    assert listed[0].split() == ["GPU", "MEMORY", "USED", "BUSY", "STATE", "TEMP", "WORKER", "ENDPOINT", "BUS", "DEVICE", "FAULT"]
     assert "sick" in listed[1] and 'the driver says "requires reset"' in listed[1], listed
     assert "taken" in listed[2] and mine.id in listed[2], listed
     metrics = api.call("GET", "/metrics").text

@@ -38,6 +38,8 @@ def test_an_endpoint_is_paused_resumed_changed_and_deleted(console, api):
     record = lambda: api.ok("GET", f"/v1/endpoints/{endpoint.id}")
     tab = console().sign_in(path=f"/endpoints/{endpoint.id}")
     tab.forget("412")
+    # What the page shows is asked for while it is deleted.
+    tab.forget("404")
     page = tab.page
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     press(page, "Pause")
