@@ -66,7 +66,8 @@ fn main() -> io::Result<()> {
 
 /// The bytes that browsers get of a file.
 fn served(folder: &Path, name: &str, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
-    if name.starts_with(VENDOR) || !(name.ends_with(".js") || name.ends_with(".css")) {
+    let is_text = matches!(name.rsplit('.').next(), Some("js" | "css"));
+    if name.starts_with(VENDOR) || !is_text {
         return Ok(bytes);
     }
     let text = String::from_utf8(bytes).map_err(io::Error::other)?;
