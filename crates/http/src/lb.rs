@@ -33,7 +33,7 @@ use longshore_engine::{Balancer, BalancerOutcome, EndpointHandle};
 
 use self::access::Admitted;
 use self::error::LbError;
-use self::forward::Forwarding;
+use self::forward::{Forwarding, ForwardingRules, ResponsePlace};
 pub(crate) use self::openapi::group;
 use self::route::Target;
 use self::trace::RequestTrace;
@@ -45,7 +45,7 @@ use crate::wire::request_id::{self, RequestId};
 /// The pattern under which requests are counted.
 pub(crate) const PATTERN: &str = "/lb/{endpoint}/{*path}";
 
-/// Marks a response that a worker made, which stays as it is.
+/// Marks a response that a worker made, which stays as it is, on an address that other responses have too.
 #[derive(Clone, Copy)]
 pub(crate) struct MadeByWorker;
 
@@ -64,7 +64,7 @@ pub(crate) fn answer(
     };
     // A page of a worker must not share the origin of the console.
     let is_sandboxed = target.prefix.is_some() && state.console().is_on && has_console;
-    forward(state, target, request, id, admitted, is_sandboxed)
+    forward(state, target, request, id, admitted, ResponsePlace { is_sandboxed, is_shared: false })
 }
 
 /// Forwards a request whose key and rate were checked. The worker gets it under `path`.
@@ -78,7 +78,8 @@ pub(crate) fn pass(
     let id = request.extensions().get::<RequestId>().cloned();
     let id = id.unwrap_or_else(|| request_id::of(request.headers()).0);
     let target = Target { endpoint: endpoint.id().to_string(), prefix: None, path };
-    forward(state, target, request, &id, Admitted { endpoint, permit: Some(permit) }, false)
+    let admitted = Admitted { endpoint, permit: Some(permit) };
+    forward(state, target, request, &id, admitted, ResponsePlace { is_sandboxed: false, is_shared: true })
 }
 
 fn forward(
@@ -87,17 +88,18 @@ fn forward(
     request: Request,
     id: &RequestId,
     admitted: Admitted,
-    is_sandboxed: bool,
+    place: ResponsePlace,
 ) -> BoxResponse {
     let Admitted { endpoint, permit } = admitted;
     let record = endpoint.record();
-    let (Some(balancer), Some(settings)) = (endpoint.balancer().cloned(), record.balances().cloned()) else {
+    let (Some(balancer), Some(settings)) = (endpoint.balancer().cloned(), record.balances()) else {
         return Box::pin(ready(LbError::HasQueue(record.id).into_response()));
     };
-    let context = request_head::Context::of(state, &target, &request, id);
+    let rules = ForwardingRules::of(settings);
     let prefix = target.full_prefix(state);
+    let context = request_head::Context::of(state, prefix.as_deref(), &request, id);
     let trace = RequestTrace::begin(state.engine(), &record, &request);
-    let forwarding = Forwarding { balancer, settings, permit, is_sandboxed, prefix, trace };
+    let forwarding = Forwarding { balancer, rules, permit, place, prefix, trace };
     Box::pin(forwarding.run(context, target.path, request))
 }
 

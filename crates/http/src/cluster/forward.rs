@@ -1,6 +1,7 @@
 //! Passes a request on to the owner, and again to the next owner where that is safe.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -240,13 +241,15 @@ impl Cluster {
             () = self.superseded(owner.id) => return Attempt::Unsent,
         };
         let interims = takes_interims.then(|| Interims::of(&mut request));
-        let sending = link.sender().try_send_request(request);
-        let sending = async {
-            let Some(interims) = interims else { return sending.await };
-            interims.relay(sending, |_| ()).await
+        let sending = pin!(link.sender().try_send_request(request));
+        let answering = async {
+            match interims {
+                Some(interims) => interims.relay(sending, |_| ()).await,
+                None => sending.await,
+            }
         };
         let sent = tokio::select! {
-            sent = sending => sent,
+            sent = answering => sent,
             () = self.superseded(owner.id) => return Attempt::Lost,
         };
         match sent {

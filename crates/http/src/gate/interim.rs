@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
@@ -62,10 +62,9 @@ impl Interims {
     /// that the client gets. Must be awaited in the task of the client's connection.
     pub(crate) async fn relay<T>(
         &self,
-        answered: impl Future<Output = T>,
+        mut answered: Pin<&mut impl Future<Output = T>>,
         rewrite: impl Fn(&mut HeaderMap),
     ) -> T {
-        let mut answered = pin!(answered);
         loop {
             let answer = poll_fn(|context| {
                 self.relay.register(context.waker());
@@ -192,6 +191,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for InterimStream<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use http::HeaderValue;
 
     use super::*;
@@ -217,7 +218,7 @@ mod tests {
         }
         assert_eq!(interims.waiting().len(), WAITING_MAX);
         // Outside of a connection there is no client to write to.
-        assert_eq!(interims.relay(async { 7 }, |_| ()).await, 7);
+        assert_eq!(interims.relay(pin!(async { 7 }), |_| ()).await, 7);
         assert!(interims.waiting().is_empty());
     }
 }

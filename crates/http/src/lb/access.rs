@@ -39,9 +39,15 @@ pub(super) fn check(state: &HttpState, target: &Target, request: &Request) -> Re
             return Ok(Admitted { endpoint, permit: None });
         }
     }
-    let credentials = credentials(request.headers());
+    let copied;
+    let credentials = if auth::credential(request.headers()).is_some() {
+        request.headers()
+    } else {
+        copied = credentials(request.headers());
+        &copied
+    };
     let (caller, endpoint) =
-        auth::authorize_endpoint(state, &credentials, Permission::WriteJobs, &target.endpoint)?;
+        auth::authorize_endpoint(state, credentials, Permission::WriteJobs, &target.endpoint)?;
     let permit = caller.admit(state, &endpoint, LimitedRoute::Lb)?;
     Ok(Admitted { endpoint, permit: Some(permit) })
 }
@@ -54,13 +60,11 @@ fn is_preflight(request: &Request) -> bool {
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The headers with the key of a request: `Authorization`, or else the key among the protocols of a WebSocket, because
-/// pages cannot send other headers with one. The client's address is found by the headers of proxies.
+/// The headers with the key of a request that has none in `Authorization`: the one among the protocols of a WebSocket,
+/// because pages cannot send other headers with one. The client's address is found by the headers of proxies.
 fn credentials(headers: &HeaderMap) -> HeaderMap {
     let mut credentials = HeaderMap::with_capacity(2);
-    let key = headers.get(AUTHORIZATION).cloned();
-    let key = key.or_else(|| HeaderValue::try_from(websocket::key(headers)?).ok());
-    if let Some(mut key) = key {
+    if let Some(mut key) = websocket::key(headers).and_then(|key| HeaderValue::try_from(key).ok()) {
         key.set_sensitive(true);
         credentials.insert(AUTHORIZATION, key);
     }

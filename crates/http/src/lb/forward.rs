@@ -1,5 +1,6 @@
 //! Sends a request to a worker, and again only where that is safe.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,14 +32,33 @@ const SAME_WORKER_PAUSE: Duration = Duration::from_millis(100);
 /// A request in flight, with what decides how it is forwarded.
 pub(super) struct Forwarding {
     pub(super) balancer: Arc<Balancer>,
-    pub(super) settings: LbSettings,
+    pub(super) rules: ForwardingRules,
     /// Counts the request until it has ended.
     pub(super) permit: Option<RequestPermit>,
-    pub(super) is_sandboxed: bool,
+    pub(super) place: ResponsePlace,
     /// What the client's path had before the worker's path.
     pub(super) prefix: Option<String>,
     /// The place of the request in its trace; `None` if the server sends no traces.
     pub(super) trace: Option<RequestTrace>,
+}
+
+/// The settings of an endpoint that decide how a request is forwarded.
+#[derive(Clone, Copy)]
+pub(super) struct ForwardingRules {
+    /// The longest time until the head of the response.
+    request_timeout: Duration,
+    /// The longest pause of a response or of an upgraded connection, in ms; 0: no limit.
+    idle_timeout_ms: u64,
+    pass_authorization: bool,
+}
+
+/// What the address of a response means for it.
+#[derive(Clone, Copy)]
+pub(super) struct ResponsePlace {
+    /// It has the origin of the console, whose rights it must not have.
+    pub(super) is_sandboxed: bool,
+    /// The server answers other requests to the address itself.
+    pub(super) is_shared: bool,
 }
 
 /// A request as workers get it, all but its `Host`.
@@ -80,11 +100,21 @@ enum Sent {
 }
 
 impl Forwarding {
-    /// Answers the request with the response of a worker.
-    pub(super) async fn run(mut self, context: Context, path: PathAndQuery, request: Request) -> Response {
+    /// Answers the request with the response of a worker. The request is prepared before the future is returned, which keeps it
+    /// out of the future.
+    pub(super) fn run(
+        self,
+        context: Context,
+        path: PathAndQuery,
+        request: Request,
+    ) -> impl Future<Output = Response> + Send {
+        let prepared = Prepared::of(context, self.rules, path, request);
+        self.run_prepared(prepared)
+    }
+
+    async fn run_prepared(mut self, mut prepared: Prepared) -> Response {
         let balancer = Arc::clone(&self.balancer);
         let trace = self.trace.take();
-        let mut prepared = Prepared::of(context, &self.settings, path, request);
         if let (Some(trace), Some(request)) = (&trace, &mut prepared.request) {
             trace.mark(request.headers_mut());
         }
@@ -181,16 +211,19 @@ impl Forwarding {
     ) -> Sent {
         let host = slot.worker().host();
         request.headers_mut().insert(HOST, host.clone());
-        let limit = Duration::from_millis(self.settings.request_timeout_ms);
+        let limit = self.rules.request_timeout;
         let interims = takes_interims.then(|| Interims::of(&mut request));
-        let sending = link.sender().try_send_request(request);
-        let sending = async {
-            let Some(interims) = interims else { return sending.await };
-            interims.relay(sending, |headers| self.rewrite(headers, host)).await
-        };
+        // Each is in its place from the start: they are large, and moves of them cost.
+        let sending = pin!(link.sender().try_send_request(request));
+        let answering = pin!(async {
+            match interims {
+                Some(interims) => interims.relay(sending, |headers| self.rewrite(headers, host)).await,
+                None => sending.await,
+            }
+        });
         let answered = match progress {
-            None => tokio::time::timeout(limit, sending).await.ok(),
-            Some(progress) => progress.limit(limit, sending).await,
+            None => tokio::time::timeout(limit, answering).await.ok(),
+            Some(progress) => progress.limit(limit, answering).await,
         };
         match answered {
             None => Sent::Lost(LbError::TimedOut),
@@ -207,7 +240,7 @@ impl Forwarding {
 
     /// Makes the headers of a worker's response those that the client gets.
     fn rewrite(&self, headers: &mut HeaderMap, host: &HeaderValue) {
-        response_head::rewrite(headers, self.prefix.as_deref(), host, self.is_sandboxed);
+        response_head::rewrite(headers, self.prefix.as_deref(), host, self.place.is_sandboxed);
     }
 
     /// The response for the client.
@@ -218,7 +251,9 @@ impl Forwarding {
         let upgraded = is_switch.then(|| hyper::upgrade::on(&mut response));
         self.rewrite(response.headers_mut(), slot.worker().host());
         *response.version_mut() = Version::HTTP_11;
-        response.extensions_mut().insert(MadeByWorker);
+        if self.place.is_shared {
+            response.extensions_mut().insert(MadeByWorker);
+        }
         let (mut parts, body) = response.into_parts();
         if let Some(worker) = upgraded {
             // Without a request for it, a worker may not leave HTTP.
@@ -227,22 +262,34 @@ impl Forwarding {
                 websocket::choose_protocol(&mut parts.headers);
             }
             tunnel::mark(&mut parts.headers);
-            tunnel::start(client, worker, self.settings.idle_timeout_ms, (slot, self.permit));
+            tunnel::start(client, worker, self.rules.idle_timeout_ms, (slot, self.permit));
             return Response::from_parts(parts, Body::empty());
         }
-        let idle_max = Some(self.settings.idle_timeout_ms).filter(|ms| *ms > 0).map(Duration::from_millis);
+        let idle_max = Some(self.rules.idle_timeout_ms).filter(|ms| *ms > 0).map(Duration::from_millis);
         let body = StreamedBody::new(body, link, slot, idle_max, began, self.permit);
         Response::from_parts(parts, Body::new(body))
     }
 }
 
+impl ForwardingRules {
+    pub(super) fn of(settings: &LbSettings) -> Self {
+        Self {
+            request_timeout: Duration::from_millis(settings.request_timeout_ms),
+            idle_timeout_ms: settings.idle_timeout_ms,
+            pass_authorization: settings.pass_authorization,
+        }
+    }
+}
+
 impl Prepared {
-    fn of(context: Context, settings: &LbSettings, path: PathAndQuery, mut request: Request) -> Self {
+    fn of(context: Context, rules: ForwardingRules, path: PathAndQuery, mut request: Request) -> Self {
         let on_upgrade = context.is_websocket.then(|| hyper::upgrade::on(&mut request));
         let takes_interims = request.version() >= Version::HTTP_11;
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let mut headers = parts.headers;
-        let offered = context.apply(&mut headers, settings.pass_authorization);
+        // What the client's connection knows is not for the worker's; the memory is used again.
+        parts.extensions.clear();
+        let offered = context.apply(&mut headers, rules.pass_authorization);
         let progress = (!body.is_end_stream()).then(|| Arc::new(Progress::default()));
         let body = match &progress {
             None => empty(),
@@ -253,6 +300,7 @@ impl Prepared {
         *out.uri_mut() = Uri::from(path);
         *out.headers_mut() = headers;
         *out.version_mut() = Version::HTTP_11;
+        *out.extensions_mut() = parts.extensions;
         Self { request: Some(out), progress, on_upgrade, offered, takes_interims }
     }
 }

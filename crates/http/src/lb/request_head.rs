@@ -1,5 +1,7 @@
 //! The head of a request as its worker gets it.
 
+use std::fmt::Write as _;
+
 use axum::extract::Request;
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, FORWARDED, HOST, PROXY_AUTHORIZATION, TE,
@@ -8,7 +10,6 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::cookies;
-use super::route::Target;
 use super::websocket;
 use crate::HttpState;
 use crate::gate::client;
@@ -43,23 +44,20 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// The context of a request. Must be called in the task of its connection.
-    pub(super) fn of(state: &HttpState, target: &Target, request: &Request, id: &RequestId) -> Self {
+    /// The context of a request, whose path had `prefix` before that of the worker. Must be called in the task of its
+    /// connection.
+    pub(super) fn of(state: &HttpState, prefix: Option<&str>, request: &Request, id: &RequestId) -> Self {
         let headers = request.headers();
         let is_trusted = client::is_behind_proxy(state);
         let sent = |name: &HeaderName| headers.get(name).filter(|_| is_trusted).cloned();
-        let address = Peer::current().map(|peer| peer.caller.address.to_string());
-        let chain = is_trusted.then(|| headers.get_all(FORWARDED_FOR).into_iter());
-        let chain = chain.into_iter().flatten().filter_map(|value| value.to_str().ok()).map(str::to_owned);
-        let hops: Vec<String> = chain.chain(address).collect();
         let scheme = if client::is_tls(state, headers) { "https" } else { "http" };
         let authority = request.uri().authority().and_then(|it| HeaderValue::try_from(it.as_str()).ok());
-        let prefix = target.full_prefix(state).map(|own| {
+        let prefix = prefix.map(|own| {
             let before = sent(&FORWARDED_PREFIX).and_then(|it| it.to_str().ok().map(str::to_owned));
             format!("{}{own}", before.unwrap_or_default().trim_end_matches('/'))
         });
         Self {
-            forwarded_for: HeaderValue::try_from(hops.join(", ")).ok().filter(|value| !value.is_empty()),
+            forwarded_for: forwarded_for(headers, is_trusted),
             proto: sent(&FORWARDED_PROTO).unwrap_or(HeaderValue::from_static(scheme)),
             host: sent(&FORWARDED_HOST).or(authority).or_else(|| headers.get(HOST).cloned()),
             prefix: prefix.and_then(|prefix| HeaderValue::try_from(prefix).ok()),
@@ -107,6 +105,24 @@ impl Context {
         }
         offered
     }
+}
+
+/// The value of `X-Forwarded-For`: the hops that a trusted proxy names, and the client of this connection. `None` if none is
+/// known.
+fn forwarded_for(headers: &HeaderMap, is_trusted: bool) -> Option<HeaderValue> {
+    let mut hops = String::new();
+    if is_trusted {
+        for before in headers.get_all(FORWARDED_FOR).into_iter().filter_map(|value| value.to_str().ok()) {
+            hops.push_str(before);
+            hops.push_str(", ");
+        }
+    }
+    match Peer::current() {
+        // Writing to a string does not fail.
+        Some(peer) => drop(write!(hops, "{}", peer.caller.address)),
+        None => hops.truncate(hops.len().saturating_sub(2)),
+    }
+    HeaderValue::try_from(hops).ok().filter(|value| !value.is_empty())
 }
 
 /// Removes the headers that concern one connection.
