@@ -9,11 +9,13 @@ import subprocess
 import pytest
 import requests
 
+from harness.around_postgres import pooler, standby
 from harness.client import Api
+from harness.commands import longshore
 from harness.expectations import Expectations
 from harness.fake_worker import FakeWorker
 from harness.flood import Flood
-from harness.postgres import DATABASE, PASSWORD, Postgres
+from harness.postgres import DATABASE, PASSWORD, USER, Postgres
 from harness.receiver import Receiver
 from harness.server import QUICK, Server
 from harness.wait import until
@@ -223,6 +225,109 @@ def test_what_cannot_work_is_refused_at_the_start_in_words(own_database, make_se
     own_database.stop()
     said = refusal(make_server(own_database))
     assert "cannot connect to the database jobs of 127.0.0.1" in said, said
+
+
+def test_tables_are_migrated_by_hand_and_checked(database, make_server):
+    server = make_server(database)
+    more = ("--config", server.config)
+    assert "there are no tables yet" in longshore("migrate", "--check", *more, code=1).stdout
+    assert "made tables of version" in longshore("migrate", *more).stdout
+    server.start()
+    assert "are up to date" in longshore("migrate", "--check", *more).stdout
+    assert "are up to date" in longshore("migrate", *more).stdout
+    server.terminate()
+    database.sql("INSERT INTO longshore.migration (version, name) VALUES (99, 'later')", DATABASE)
+    for words in [("migrate", "--check"), ("migrate",)]:
+        assert "start the newer program" in longshore(*words, *more, code=1).stderr
+    assert "start the newer program" in refusal(server)
+    assert "names no database" in longshore("migrate", code=1).stderr
+    wrong = longshore("migrate", LONGSHORE_STORE="postgres://127.0.0.1:1/jobs?password=hidden", code=1).stderr
+    assert "has a password" in wrong and "hidden" not in wrong
+
+
+def findings(server: Server, code: int = 0) -> dict[str, list[str]]:
+    """What `longshore doctor` says about the database, by status."""
+    data = ("--data-dir", server.data, "--listen", "127.0.0.1:0", "-o", "json")
+    rows = json.loads(longshore("doctor", "--config", server.config, *data, code=code).stdout)
+    found = {"ok": [], "warn": [], "fail": []}
+    for row in rows:
+        if row["subject"] == "database":
+            found[row["status"]].append(row["text"])
+    return found
+
+
+def test_doctor_checks_the_database(own_database, make_server):
+    server = make_server(own_database)
+
+    def said(status: str, words: str, code: int = 0) -> None:
+        found = findings(server, code)
+        assert any(words in text for text in found[status]), found
+        assert PASSWORD not in str(found)
+
+    good = findings(server)
+    assert not good["warn"] and not good["fail"], good
+    for words in ("PostgreSQL 1", "no tables yet", "in their order", "a commit takes", "connections are free", "no standby"):
+        assert any(words in text for text in good["ok"]), (words, good)
+    server.start()
+    assert any("a server from 127.0.0.1" in text for text in findings(server)["ok"])
+    server.terminate()
+    own_database.sql("DELETE FROM longshore.migration WHERE version > 2", DATABASE)
+    said("warn", "the tables have version 2")
+    own_database.sql("INSERT INTO longshore.migration (version, name) VALUES (99, 'later')", DATABASE)
+    said("fail", "start the newer program", 1)
+    own_database.sql("DROP SCHEMA longshore CASCADE", DATABASE)
+
+    # Connections that a role or a database may not have do not count as free.
+    for limit in (f"ROLE {USER}", f"DATABASE {DATABASE}"):
+        own_database.sql(f"ALTER {limit} CONNECTION LIMIT 6")
+        said("fail", "a server needs 8", 1)
+        own_database.sql(f"ALTER {limit} CONNECTION LIMIT -1")
+
+    for setting in ("fsync", "full_page_writes"):
+        own_database.sql(f"ALTER SYSTEM SET {setting} = off")
+        own_database.sql("SELECT pg_reload_conf()")
+        until(lambda: own_database.sql(f"SHOW {setting}") == "off", f"{setting} is off")
+        said("fail", f"set {setting} = on", 1)
+        assert f"set {setting} = on" in refusal(server)
+        own_database.sql(f"ALTER SYSTEM RESET {setting}")
+        own_database.sql("SELECT pg_reload_conf()")
+        until(lambda: own_database.sql(f"SHOW {setting}") == "on", f"{setting} is on")
+
+    # A standby that is asynchronous, and then one that commits wait for.
+    with standby(own_database, "another") as other:
+        until(lambda: own_database.sql("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == "1", "it follows", 30)
+        said("warn", "commits wait for none of 1 standbys")
+        server.start()
+        assert "every standby of the database is asynchronous" in server.log()
+        server.terminate()
+        own_database.sql("ALTER SYSTEM SET synchronous_standby_names = 'another'")
+        own_database.sql("SELECT pg_reload_conf()")
+        until(lambda: "'sync'" in repr(own_database.sql("SELECT sync_state FROM pg_stat_replication")), "it is synchronous", 30)
+        said("ok", "waits for a standby: another")
+        # The standby itself takes no writes.
+        server.config.write_text(QUICK + other.config)
+        said("fail", "it is a standby or read-only, name the primary", 1)
+        server.config.write_text(QUICK + own_database.config)
+        own_database.sql("ALTER SYSTEM RESET synchronous_standby_names")
+        own_database.sql("SELECT pg_reload_conf()")
+
+    own_database.stop()
+    said("fail", "cannot connect to the database jobs of 127.0.0.1", 1)
+    server.config.write_text(QUICK + 'store = "sqlite"\n')
+    assert "is no address of a PostgreSQL" in longshore("doctor", "--config", server.config, code=1).stdout
+
+
+def test_a_pooler_in_transaction_mode_is_refused(own_database, make_server):
+    with pooler(own_database, "transaction") as before:
+        server = make_server(own_database)
+        server.config.write_text(QUICK + before.config)
+        said = refusal(server)
+        assert "a pooler in transaction mode" in said, said
+        assert "a pooler in transaction mode" in str(findings(server, 1)["fail"])
+    with pooler(own_database, "session") as before:
+        server.config.write_text(QUICK + before.config)
+        server.start()
+        Api(server).external().run({})
 
 
 def test_a_backup_names_the_tools_of_the_database(database, make_server, tmp_path):

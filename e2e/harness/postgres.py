@@ -16,7 +16,7 @@ DATABASE = "jobs"
 
 # Over the network with a password, over the socket of the folder without one.
 HBA = """
-local all all trust
+local all,replication all trust
 host all all 127.0.0.1/32 scram-sha-256
 """
 
@@ -32,12 +32,15 @@ class Postgres:
     """A cluster in a temporary folder, with a role and a database for Longshore, and its server while it runs. The server
     refuses to run as root, so that root's tests run it as `postgres`."""
 
-    def __init__(self):
+    def __init__(self, *options: str):
+        self.options = options
+        """Further arguments of the server."""
         self._own = tempfile.TemporaryDirectory(prefix="longshore-pg-")
         self.folder = Path(self._own.name)
-        self._as = []
+        self.as_user: list[str] = []
+        """What a command begins with that runs as the user of the server."""
         if os.geteuid() == 0:
-            self._as = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+            self.as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
             subprocess.run(["chown", "postgres", self.folder], check=True)
         self._reserved = socket.socket()
         self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -47,7 +50,7 @@ class Postgres:
         self.password_file.write_text(PASSWORD + "\n")
         self.process: subprocess.Popen | None = None
         initdb = [programs() / "initdb", "-D", self.folder / "data", "-A", "trust", "-U", "postgres", "--no-sync"]
-        subprocess.run([*self._as, *initdb], check=True, capture_output=True, cwd=self.folder)
+        subprocess.run([*self.as_user, *initdb], check=True, capture_output=True, cwd=self.folder)
         (self.folder / "data/pg_hba.conf").write_text(HBA)
         self.start()
         self.sql(f"CREATE ROLE {USER} LOGIN PASSWORD '{PASSWORD}'")
@@ -72,10 +75,10 @@ class Postgres:
 
     def _try_start(self) -> bool:
         command = [programs() / "postgres", "-D", self.folder / "data", "-k", self.folder, "-p", str(self.port)]
-        command += ["-c", "listen_addresses=127.0.0.1"]
+        command += ["-c", "listen_addresses=127.0.0.1", *self.options]
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*self._as, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder
+                [*self.as_user, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder
             )
         is_ready = [programs() / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         answers = lambda: subprocess.run(is_ready).returncode == 0

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::backup::{BackupArgs, RestoreArgs};
 use crate::bench::BenchArgs;
 use crate::console::{CONSOLE_EXAMPLES, ConsoleArgs};
+use crate::database::{COPY_EXAMPLES, CopyArgs, MIGRATE_EXAMPLES, MigrateArgs};
 use crate::deploy::{CodeWorkerArgs, DeployArgs};
 use crate::doctor::DoctorArgs;
 use crate::gpus::GpusArgs;
@@ -345,6 +346,12 @@ pub enum Command {
     /// Verify a data directory, or recover a damaged one
     #[command(subcommand, after_help = STORE_EXAMPLES)]
     Store(StoreCommand),
+    /// Bring the tables of the database up to date
+    #[command(after_help = MIGRATE_EXAMPLES)]
+    Migrate(MigrateArgs),
+    /// Copy everything between a data directory and a database
+    #[command(after_help = COPY_EXAMPLES)]
+    Copy(CopyArgs),
     /// Run one worker in its own session; the server starts it.
     #[command(hide = true)]
     WorkerShim(ShimArgs),

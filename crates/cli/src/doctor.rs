@@ -43,13 +43,18 @@ pub struct ServerPlan {
     /// The cgroup in which workers get their own cgroups: the configured one, or one delegated to this program.
     /// `None` if there is neither. An error if the configured one cannot be used.
     pub worker_cgroup: Result<Option<PathBuf>, String>,
+    /// What was found about the database; empty without one.
+    pub database: Vec<(CheckStatus, String)>,
 }
 
 /// The result of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CheckStatus {
+pub enum CheckStatus {
+    /// A server works with it, and nothing needs to be done.
     Ok,
+    /// A server works, with a consequence that the text names.
     Warn,
+    /// A server does not start.
     Fail,
 }
 
@@ -87,6 +92,8 @@ pub(crate) async fn doctor(args: &DoctorArgs, plan: Result<ServerPlan, String>) 
     if let Ok(plan) = &plan {
         findings.extend(storage::disk(&plan.data_dir));
         findings.push(storage::port(&plan.listen).await);
+        let database = plan.database.iter().cloned();
+        findings.extend(database.map(|(verdict, text)| Finding { subject: "database", verdict, text }));
         findings.push(secrets(&plan.secrets_key));
         findings.push(cgroup(&plan.worker_cgroup));
     }

@@ -8,6 +8,7 @@ mod backup;
 mod bench;
 mod confirm;
 mod console;
+mod database;
 mod deploy;
 pub mod dev;
 mod doctor;
@@ -48,8 +49,9 @@ use std::process::ExitCode;
 
 pub use args::{Arguments, Command, DevArgs, LogFormat, NewKeyArgs, OnOff, RotateArgs, ServeArgs, ShimArgs};
 pub use backup::{BackupArgs, RestoreArgs};
+pub use database::{CopyArgs, MigrateArgs};
 pub use deploy::{CodeWorkerArgs, code_command, code_worker};
-pub use doctor::{DoctorArgs, ServerPlan};
+pub use doctor::{CheckStatus, DoctorArgs, ServerPlan};
 pub use human::{count, size};
 pub use resources::SecretCommand;
 pub use store::{RecoverArgs, StoreCommand, VerifyArgs};
@@ -108,6 +110,8 @@ pub async fn run(command: &Command) -> ExitCode {
         | Command::Backup(_)
         | Command::Restore(_)
         | Command::Store(_)
+        | Command::Migrate(_)
+        | Command::Copy(_)
         | Command::WorkerShim(_) => Err(exit::CommandError::usage("this command needs the server's program")),
     })
 }

@@ -100,7 +100,7 @@ pub use metrics::{
 pub use owner_use::{BUSIEST_OWNERS, Use};
 pub use payload_budget::{BudgetPermit, PayloadBudget};
 pub use runtime::{BoxTask, Runtime, TokioRuntime};
-pub use secrets::{Resealed, reseal};
+pub use secrets::{Resealed, check_keys, reseal};
 pub use sessions::{OpenSession, SessionLimits, Sessions};
 pub use settings::EngineSettings;
 pub use supervisor::{FleetStatus, WorkerSettings, WorkerStatus};

@@ -84,6 +84,16 @@ pub(crate) fn open_catalog(keyring: &Keyring, stored: &mut Catalog) -> Result<Ve
     Ok(writes)
 }
 
+/// Checks that the keyring has the keys of all stored secrets. A server with other keys would not start. The `s3Config` of jobs is
+/// not checked.
+///
+/// # Errors
+///
+/// [`StoreError::Unusable`] that names the first secret that opens under no key.
+pub fn check_keys(keyring: &Keyring, stored: &Catalog) -> Result<(), StoreError> {
+    open_catalog(keyring, &mut stored.clone()).map(drop)
+}
+
 fn open_template(keyring: &Keyring, template: &mut Template) -> Result<Option<Write>, StoreError> {
     let is_stale =
         template.env.values().any(|value| matches!(value, EnvValue::Text(text) if keyring.is_stale(text)));

@@ -22,6 +22,9 @@ const KEEPALIVE: Duration = Duration::from_secs(2);
 /// Unanswered probes after which the connection counts as broken.
 const KEEPALIVES_MAX: u32 = 3;
 
+/// How the driver says that no host accepts writes.
+const READ_ONLY: &str = "database does not allow writes";
+
 /// Settings of every connection. Plans are pinned: each statement finds its rows by the primary key, with any statistics.
 const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; \
     SET enable_mergejoin = off; SET enable_bitmapscan = off; SET jit = off; SET statement_timeout = '30s'; \
@@ -174,11 +177,13 @@ impl Database {
             config.password(password.trim_end_matches(['\r', '\n']));
         }
         let failed = |error: tokio_postgres::Error| {
-            StoreError::Io(format!(
-                "cannot connect to the database {}: {}",
-                self.address(),
-                with_cause(&error)
-            ))
+            let cause = with_cause(&error);
+            let advice = if cause.ends_with(READ_ONLY) {
+                "; it is a standby or read-only, name the primary"
+            } else {
+                ""
+            };
+            StoreError::Io(format!("cannot connect to the database {}: {cause}{advice}", self.address()))
         };
         let client = if self.needs_tls {
             let no_tls =

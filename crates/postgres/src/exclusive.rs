@@ -96,6 +96,16 @@ async fn attempt(database: &Database) -> Result<Attempt, StoreError> {
     Ok(Attempt::HeldBy(pid, StoreError::Unusable(refusal)))
 }
 
+/// Who holds the lock of the schema, as ` from ADDRESS, connected since TIME,`; `None` if the lock is free.
+///
+/// # Errors
+/// [`StoreError::Io`] if the database cannot be read.
+pub(crate) async fn holder(database: &Database, client: &Client) -> Result<Option<String>, StoreError> {
+    let holder =
+        client.query_opt(HOLDER, &[&database.schema()]).await.map_err(|error| store_error(&error))?;
+    Ok(holder.map(|holder| origin(&holder).unwrap_or_default()))
+}
+
 fn origin(holder: &Row) -> Option<String> {
     let (address, since) = (holder.try_get::<_, String>(1).ok()?, holder.try_get::<_, String>(2).ok()?);
     Some(format!(" from {address}, connected since {since},"))

@@ -16,6 +16,7 @@
 
 mod commit_statement;
 mod connect;
+mod copy;
 mod error;
 mod exclusive;
 mod flusher;
@@ -31,5 +32,8 @@ mod store;
 mod values;
 
 pub use connect::Database;
+pub use copy::{HeldLock, HeldTables, NewTables};
 pub use nodes::{Identity, IdentityTexts, IsGone, Membership, NewNode, Owned};
+pub use schema::{SchemaVersions, migrate_database, versions};
+pub use server_check::examine::{DatabaseFinding, FindingLevel, examine};
 pub use store::PostgresStore;

@@ -1,7 +1,9 @@
 //! Whether a database can keep the promises of a store, checked at the start.
 
+pub(crate) mod examine;
+
 use longshore_store::StoreError;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::error::store_error;
 
@@ -9,6 +11,9 @@ use crate::error::store_error;
 const VERSION_MIN: i32 = 140_000;
 /// Databases that speak PostgreSQL's protocol, but have no log of one sequence.
 const LOOK_ALIKES: [&str; 6] = ["CockroachDB", "YB-", "Yugabyte", "Redshift", "Greenplum", "Materialize"];
+
+/// The session that answers.
+const PID: &str = "SELECT pg_backend_pid()";
 
 /// The facts of a database that are checked.
 #[derive(Clone, Debug)]
@@ -18,17 +23,24 @@ struct Facts {
     is_standby: bool,
     fsync: String,
     full_page_writes: String,
-    /// Connections that are not in use.
+    /// Connections that this user can still open.
     free_connections: i64,
-    asynchronous_standbys: i64,
+    /// The standbys that are connected. Only privileged users see which of them are synchronous.
+    standbys: i64,
+    /// The standbys that commits wait for; empty for none.
     synchronous_standbys: String,
 }
 
 const FACTS: &str = "SELECT version(), current_setting('server_version_num')::int4, pg_is_in_recovery(), \
     current_setting('fsync'), current_setting('full_page_writes'), \
-    current_setting('max_connections')::int8 - current_setting('superuser_reserved_connections')::int8 \
-        - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), \
-    (SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'), \
+    least( \
+        current_setting('max_connections')::int8 - current_setting('superuser_reserved_connections')::int8 \
+            - (SELECT sum(numbackends) FROM pg_stat_database), \
+        (SELECT datconnlimit - numbackends FROM pg_database JOIN pg_stat_database USING (datname) \
+            WHERE datname = current_database() AND datconnlimit >= 0), \
+        (SELECT rolconnlimit - (SELECT count(*) FROM pg_stat_activity WHERE usename = current_user) FROM pg_roles \
+            WHERE rolname = current_user AND rolconnlimit >= 0))::int8, \
+    (SELECT count(*) FROM pg_stat_replication), \
     current_setting('synchronous_standby_names')";
 
 /// Checks the database. `other` is a second connection, and `connections` is how many the store will open beside these two.
@@ -36,27 +48,65 @@ const FACTS: &str = "SELECT version(), current_setting('server_version_num')::in
 /// # Errors
 /// [`StoreError::Unusable`] with what is wrong and what to do.
 pub(crate) async fn check(client: &Client, other: &Client, connections: i64) -> Result<(), StoreError> {
-    let version = single::<String>(client, "SELECT version()").await?;
-    refuse_look_alike(&version)?;
-    let facts = facts(client).await?;
+    refuse_pooler(client, other).await?;
+    let facts = known(client).await?;
     verdict(&facts, connections)?;
-    let pid = "SELECT pg_backend_pid()";
-    if single::<i32>(client, pid).await? != single::<i32>(client, pid).await? {
-        return Err(StoreError::Unusable(
-            "a pooler in transaction mode stands before the database; connect to the database itself, or use a pool in \
-             session mode"
-                .to_owned(),
-        ));
-    }
     check_order(client, other).await?;
-    if facts.asynchronous_standbys > 0 && facts.synchronous_standbys.is_empty() {
+    if facts.is_failover_lossy() {
         tracing::warn!(
-            standbys = facts.asynchronous_standbys,
+            standbys = facts.standbys,
             "every standby of the database is asynchronous: a failover can lose acknowledged jobs; set \
              synchronous_standby_names"
         );
     }
     Ok(())
+}
+
+impl Facts {
+    /// Whether a failover can lose acknowledged jobs.
+    fn is_failover_lossy(&self) -> bool {
+        self.standbys > 0 && self.synchronous_standbys.is_empty()
+    }
+}
+
+/// Reads the facts, of nothing but PostgreSQL.
+async fn known(client: &Client) -> Result<Facts, StoreError> {
+    let version = single::<String>(client, "SELECT version()").await?;
+    refuse_look_alike(&version)?;
+    facts(client).await
+}
+
+/// Refuses a pooler that gives the transactions of one connection to several sessions. The queries are simple ones, which every
+/// pooler passes on.
+async fn refuse_pooler(client: &Client, other: &Client) -> Result<(), StoreError> {
+    let refusal = || {
+        Err(StoreError::Unusable(
+            "a pooler in transaction mode stands before the database; connect to the database itself, or use a pool in \
+             session mode"
+                .to_owned(),
+        ))
+    };
+    let first = session_of(client, PID).await?;
+    // A pooler gives the session that was used last to the next one that asks, or the sessions in turn.
+    let of_other = session_of(other, &format!("BEGIN; {PID}")).await?;
+    let second = session_of(client, PID).await;
+    other.batch_execute("COMMIT").await.map_err(|error| store_error(&error))?;
+    let second = second?;
+    if first != second || [&first, &second].contains(&&of_other) {
+        return refusal();
+    }
+    Ok(())
+}
+
+async fn session_of(client: &Client, query: &str) -> Result<String, StoreError> {
+    let messages = client.simple_query(query).await.map_err(|error| store_error(&error))?;
+    let pid = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    });
+    pid.ok_or_else(|| {
+        StoreError::Unusable("the database does not tell the session of a connection".to_owned())
+    })
 }
 
 async fn facts(client: &Client) -> Result<Facts, StoreError> {
@@ -69,7 +119,7 @@ async fn facts(client: &Client) -> Result<Facts, StoreError> {
             fsync: row.try_get(3)?,
             full_page_writes: row.try_get(4)?,
             free_connections: row.try_get(5)?,
-            asynchronous_standbys: row.try_get(6)?,
+            standbys: row.try_get(6)?,
             synchronous_standbys: row.try_get(7)?,
         })
     };
@@ -87,27 +137,33 @@ fn refuse_look_alike(version: &str) -> Result<(), StoreError> {
 }
 
 fn verdict(facts: &Facts, connections: i64) -> Result<(), StoreError> {
-    let unusable = |text: String| Err(StoreError::Unusable(text));
-    if facts.version_number < VERSION_MIN {
-        return unusable(format!("PostgreSQL 14 or later is needed; this is {}", facts.version));
-    }
-    if facts.is_standby {
-        return unusable("the database is a standby, which is read-only; connect to the primary".to_owned());
-    }
-    for (name, value) in [("fsync", &facts.fsync), ("full_page_writes", &facts.full_page_writes)] {
-        if value != "on" {
-            return unusable(format!(
-                "the database has {name} = {value}, with which a power cut loses acknowledged jobs; set {name} = on"
-            ));
-        }
-    }
+    let mut unfit = unfit(facts);
     if facts.free_connections < connections {
-        return unusable(format!(
+        unfit.push(format!(
             "the database has {} free connections, and {connections} are needed; raise max_connections, or end other programs",
             facts.free_connections.max(0)
         ));
     }
-    Ok(())
+    unfit.into_iter().next().map_or(Ok(()), |text| Err(StoreError::Unusable(text)))
+}
+
+/// Why no server may use the database, each with what to do; empty if nothing is wrong.
+fn unfit(facts: &Facts) -> Vec<String> {
+    let mut unfit = Vec::new();
+    if facts.version_number < VERSION_MIN {
+        unfit.push(format!("PostgreSQL 14 or later is needed; this is {}", facts.version));
+    }
+    if facts.is_standby {
+        unfit.push("the database is a standby, which is read-only; connect to the primary".to_owned());
+    }
+    for (name, value) in [("fsync", &facts.fsync), ("full_page_writes", &facts.full_page_writes)] {
+        if value != "on" {
+            unfit.push(format!(
+                "the database has {name} = {value}, with which a power cut loses acknowledged jobs; set {name} = on"
+            ));
+        }
+    }
+    unfit
 }
 
 /// Checks the rule that flushers rest on: a commit that waits for the disk makes earlier commits of other connections durable.
@@ -147,7 +203,7 @@ mod tests {
             fsync: "on".into(),
             full_page_writes: "on".into(),
             free_connections: 8,
-            asynchronous_standbys: 0,
+            standbys: 0,
             synchronous_standbys: String::new(),
         }
     }

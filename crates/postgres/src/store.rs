@@ -88,6 +88,11 @@ impl PostgresStore {
         Self::start(Database::clone(&owned.database), Some(owned), lost, Vec::new())
     }
 
+    /// A store whose caller keeps servers away from the tables.
+    pub(crate) fn locked_by_caller(database: Database) -> Self {
+        Self::start(database, None, watch::channel(None).1, Vec::new())
+    }
+
     /// Starts the lanes and the flushers.
     fn start(
         database: Database,

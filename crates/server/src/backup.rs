@@ -19,7 +19,7 @@ mod entry;
 mod folder;
 mod list;
 mod manifest;
-mod partial;
+pub(crate) mod partial;
 mod progress;
 mod source;
 mod verify;

@@ -5,6 +5,7 @@ mod backup;
 mod bootstrap_key;
 mod command_line;
 mod confidential;
+mod copy;
 mod dev_host;
 mod fd_limit;
 mod files;
@@ -13,6 +14,7 @@ mod history;
 mod listener;
 mod logging;
 mod machine;
+mod migrate;
 mod node;
 mod parts;
 mod reserve;
@@ -62,8 +64,10 @@ fn main() -> ExitCode {
             Command::Serve(args) => ended(serve::serve(&args).await),
             Command::Secret(SecretCommand::NewKey(args)) => ended(secrets::new_key(&args)),
             Command::Secret(SecretCommand::Rotate(args)) => ended(secrets::rotate(&args).await),
+            Command::Copy(args) => copy::run(&args).await.unwrap_or_else(|fatal| fatal.report()),
+            Command::Migrate(args) => migrate::run(&args).await.unwrap_or_else(|fatal| fatal.report()),
             Command::Dev(args) => longshore_cli::dev::dev(&args, &DevHost).await,
-            Command::Doctor(args) => longshore_cli::doctor(&args, serve::plan(&args)).await,
+            Command::Doctor(args) => longshore_cli::doctor(&args, serve::plan(&args).await).await,
             command => longshore_cli::run(&command).await,
         }
     });

@@ -151,14 +151,19 @@ pub(crate) async fn hold_data_dir(settings: &Settings) -> Result<HeldDataDir, St
 
 /// The database, with the certificates that are trusted for it.
 pub(crate) fn with_authorities(settings: &Settings, database: Database) -> Result<Database, StartupError> {
+    trusting(settings.store_ca_file(), database)
+}
+
+/// The database, with the certificates of this computer and of `ca_file`.
+pub(crate) fn trusting(ca_file: Option<&Path>, database: Database) -> Result<Database, StartupError> {
     if !database.needs_tls() {
         return Ok(database);
     }
-    let roots = Roots::load(settings.store_ca_file()).map_err(StartupError::DatabaseAuthorities)?;
+    let roots = Roots::load(ca_file).map_err(StartupError::DatabaseAuthorities)?;
     Ok(database.with_tls(roots.client_config()))
 }
 
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     open: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StartupError> {
     let opened = tokio::task::spawn_blocking(open).await;

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use longshore_cli::{DoctorArgs, ServeArgs, ServerPlan};
+use longshore_cli::{CheckStatus, DoctorArgs, ServeArgs, ServerPlan};
+use longshore_postgres::FindingLevel;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -63,7 +64,7 @@ pub(crate) async fn serve(args: &ServeArgs) -> Result<(), StartupError> {
 }
 
 /// Returns what a server with these arguments would use, or why it would not start.
-pub(crate) fn plan(args: &DoctorArgs) -> Result<ServerPlan, String> {
+pub(crate) async fn plan(args: &DoctorArgs) -> Result<ServerPlan, String> {
     let (listen, data_dir, config) = (args.listen.clone(), args.data_dir.clone(), args.config.clone());
     let args = ServeArgs { listen, data_dir, config, ..ServeArgs::default() };
     let settings = Settings::load(&args, environment()).map_err(|error| error.to_string())?;
@@ -74,8 +75,29 @@ pub(crate) fn plan(args: &DoctorArgs) -> Result<ServerPlan, String> {
         WorkerCgroup::None(_) => Ok(None),
         WorkerCgroup::Unusable(cause) => Err(StartupError::WorkerCgroup(cause).to_string()),
     };
+    let database = database_findings(&settings).await;
     let Settings { listen, data_dir, .. } = settings;
-    Ok(ServerPlan { listen, data_dir, secrets_key, worker_cgroup })
+    Ok(ServerPlan { listen, data_dir, secrets_key, worker_cgroup, database })
+}
+
+/// What is found about the database of the settings; empty without one.
+async fn database_findings(settings: &Settings) -> Vec<(CheckStatus, String)> {
+    let database = match settings.database() {
+        Ok(None) => return Vec::new(),
+        Ok(Some(database)) => parts::with_authorities(settings, database),
+        Err(error) => Err(error.into()),
+    };
+    let database = match database {
+        Ok(database) => database,
+        Err(error) => return vec![(CheckStatus::Fail, error.to_string())],
+    };
+    let status = |level| match level {
+        FindingLevel::Ok => CheckStatus::Ok,
+        FindingLevel::Warn => CheckStatus::Warn,
+        FindingLevel::Fail => CheckStatus::Fail,
+    };
+    let found = longshore_postgres::examine(&database).await;
+    found.into_iter().map(|finding| (status(finding.level), finding.text)).collect()
 }
 
 /// The environment variables that are valid UTF-8; settings are always text.

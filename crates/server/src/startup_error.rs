@@ -53,6 +53,8 @@ pub(crate) enum StartupError {
     NotWithDatabase(&'static str),
     #[error("{0}")]
     Cluster(String),
+    #[error("{0}")]
+    Copy(String),
     #[error("cannot start: {0}")]
     Engine(String),
     #[error("cannot create a key: no random numbers from the system")]

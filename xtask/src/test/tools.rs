@@ -44,6 +44,7 @@ impl Tools {
             ("prometheus", "prometheus"),
             ("promtool", "prometheus"),
             ("h2load", "nghttp2-client"),
+            ("/usr/sbin/pgbouncer", "pgbouncer"),
         ])?;
         setup.postgresql()?;
         let venv = setup.root.join(".tools/venv");

@@ -14,7 +14,7 @@ use super::{BackupError, Done, remove};
 const PARTIAL: &str = ".partial";
 
 /// An incomplete file or directory. Removed on drop unless it was published.
-pub(super) struct Partial {
+pub(crate) struct Partial {
     path: PathBuf,
     target: PathBuf,
     // Locked while it is written; the system releases the lock when the process ends.
@@ -31,7 +31,7 @@ impl Partial {
     }
 
     /// Creates the temporary directory for `target`, which must be missing or empty.
-    pub(super) fn folder(target: &Path) -> Done<Self> {
+    pub(crate) fn folder(target: &Path) -> Done<Self> {
         match fs::read_dir(target).map(|mut entries| entries.next().is_none()) {
             Ok(true) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -68,7 +68,7 @@ impl Partial {
         Ok(Self { path, target, lock })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -83,7 +83,7 @@ impl Partial {
     }
 
     /// Renames a directory inside the temporary one to the target and removes the rest.
-    pub(super) fn publish_folder(self, folder: &Path) -> Done<()> {
+    pub(crate) fn publish_folder(self, folder: &Path) -> Done<()> {
         self.rename(folder)
     }
 

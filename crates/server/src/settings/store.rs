@@ -46,6 +46,11 @@ impl Settings {
         if self.has_database() { usize::MAX } else { self.blob_bytes_min }
     }
 
+    /// The same for a log in a data directory, also if `store` names a database.
+    pub(crate) fn folder_blob_bytes_min(&self) -> usize {
+        self.blob_bytes_min
+    }
+
     pub(super) fn check_store(&self) -> Result<(), SettingsError> {
         if self.database()?.is_some() && self.bytes_in_flight_max > BYTES_IN_FLIGHT_MAX {
             return Err(SettingsError::Value(format!(

@@ -1,0 +1,183 @@
+//! Where a copy comes from and where it goes, each held against servers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use longshore_blobs::DirBlobs;
+use longshore_postgres::{HeldTables, NewTables};
+use longshore_store::{EmbeddedStore, HeldDataDir, Store};
+
+use super::rows::StoreRows;
+use super::{CopyPlace, has_log};
+use crate::backup::partial::Partial;
+use crate::parts;
+use crate::startup_error::StartupError;
+
+/// Name of the new data directory below the temporary one, which is locked itself.
+const DATA: &str = "data";
+
+/// What is read.
+pub(super) struct Source {
+    rows: StoreRows,
+    /// The data directory with what a database has no place for.
+    files: Option<PathBuf>,
+    _held: (Option<HeldDataDir>, Option<HeldLock>),
+}
+
+/// Keeps servers away from the tables. The store that it came with is in the rows.
+type HeldLock = longshore_postgres::HeldLock;
+
+impl Source {
+    /// Opens the data directory or the tables. `files` is the data directory of a server with a database.
+    ///
+    /// # Errors
+    /// A server uses it, or it is none.
+    pub(super) async fn open(place: CopyPlace, files: Option<&Path>) -> Result<Self, StartupError> {
+        match place {
+            CopyPlace::Folder(dir) => {
+                if !has_log(&dir) {
+                    let text = format!("{} is not a data directory: it has no `log`", dir.display());
+                    return Err(StartupError::Copy(text));
+                }
+                let rows = folder_rows(&dir, usize::MAX).await?;
+                Ok(Self { rows, files: Some(dir), _held: (None, None) })
+            }
+            CopyPlace::Database(database) => {
+                let held_dir = match files {
+                    Some(files) => Some(hold(files).await?),
+                    None => None,
+                };
+                let (store, lock) = HeldTables::open(*database).await?.into_parts();
+                let rows = StoreRows { store: Arc::new(store), blobs: None, blob_bytes_min: usize::MAX };
+                let files = files.map(Path::to_owned);
+                Ok(Self { rows, files, _held: (held_dir, Some(lock)) })
+            }
+        }
+    }
+
+    pub(super) fn store(&self) -> &dyn Store {
+        self.rows.store.as_ref()
+    }
+
+    pub(super) fn rows(&self) -> StoreRows {
+        self.rows.clone()
+    }
+
+    pub(super) fn files(&self) -> Option<&Path> {
+        self.files.as_deref()
+    }
+}
+
+/// What is written: invisible until it is published.
+pub(super) struct Target {
+    rows: Option<StoreRows>,
+    kind: Kind,
+}
+
+enum Kind {
+    Folder { partial: Partial, blob_bytes_min: usize },
+    Tables { tables: Box<NewTables>, files: Option<Partial> },
+}
+
+impl Target {
+    /// Makes a new data directory, or new tables with a directory for what they have no place for.
+    ///
+    /// # Errors
+    /// The place is not empty, or a server uses it.
+    pub(super) async fn make(
+        place: CopyPlace,
+        files: Option<&Path>,
+        blob_bytes_min: usize,
+    ) -> Result<Self, StartupError> {
+        let kind = match place {
+            CopyPlace::Folder(dir) => Kind::Folder { partial: Partial::folder(&dir)?, blob_bytes_min },
+            CopyPlace::Database(database) => {
+                let files = files.map(Partial::folder).transpose()?;
+                if let Some(partial) = &files {
+                    let data = partial.path().join(DATA);
+                    std::fs::create_dir(&data).map_err(|cause| cannot_make(&data, &cause))?;
+                }
+                Kind::Tables { tables: Box::new(NewTables::make(*database).await?), files }
+            }
+        };
+        let mut target = Self { rows: None, kind };
+        target.open_again().await?;
+        Ok(target)
+    }
+
+    /// Opens what was written, as a server does.
+    pub(super) async fn open_again(&mut self) -> Result<(), StartupError> {
+        self.rows = None;
+        self.rows = Some(match &self.kind {
+            Kind::Folder { partial, blob_bytes_min } => {
+                folder_rows(&partial.path().join(DATA), *blob_bytes_min).await?
+            }
+            Kind::Tables { tables, .. } => {
+                StoreRows { store: Arc::new(tables.open()), blobs: None, blob_bytes_min: usize::MAX }
+            }
+        });
+        Ok(())
+    }
+
+    pub(super) fn rows(&self) -> Result<StoreRows, StartupError> {
+        self.rows.clone().ok_or_else(|| StartupError::Copy("what was written is not open".to_owned()))
+    }
+
+    /// The data directory for what a database has no place for.
+    pub(super) fn files(&self) -> Option<PathBuf> {
+        match &self.kind {
+            Kind::Folder { partial, .. } => Some(partial.path().join(DATA)),
+            Kind::Tables { files, .. } => files.as_ref().map(|partial| partial.path().join(DATA)),
+        }
+    }
+
+    /// Gives it its name.
+    pub(super) async fn publish(self) -> Result<(), StartupError> {
+        drop(self.rows);
+        match self.kind {
+            Kind::Folder { partial, .. } => {
+                let data = partial.path().join(DATA);
+                partial.publish_folder(&data)?;
+            }
+            Kind::Tables { tables, files } => {
+                if let Some(partial) = files {
+                    let data = partial.path().join(DATA);
+                    partial.publish_folder(&data)?;
+                }
+                tables.publish().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what was written.
+    pub(super) async fn discard(self) {
+        drop(self.rows);
+        if let Kind::Tables { tables, .. } = self.kind {
+            // The next copy removes what is left.
+            let _ = tables.discard().await;
+        }
+    }
+}
+
+async fn folder_rows(dir: &Path, blob_bytes_min: usize) -> Result<StoreRows, StartupError> {
+    let (path, blobs_dir) = (dir.to_owned(), dir.join("blobs"));
+    let store = parts::blocking(move || EmbeddedStore::open(&path)).await?;
+    let blobs = DirBlobs::open(&blobs_dir)
+        .map_err(|error| StartupError::Blobs { path: blobs_dir, cause: error.to_string() })?;
+    Ok(StoreRows { store: Arc::new(store), blobs: Some(blobs), blob_bytes_min })
+}
+
+/// Holds the data directory of a server with a database.
+async fn hold(files: &Path) -> Result<HeldDataDir, StartupError> {
+    if !files.is_dir() {
+        let text = format!("--files names {}, which is no directory", files.display());
+        return Err(StartupError::Copy(text));
+    }
+    let files = files.to_owned();
+    parts::blocking(move || HeldDataDir::hold(&files)).await
+}
+
+fn cannot_make(path: &Path, cause: &std::io::Error) -> StartupError {
+    StartupError::Copy(format!("cannot make {}: {cause}", path.display()))
+}
