@@ -280,7 +280,7 @@ impl World {
         self.servers[server].outcomes.remove(&request);
         self.auditor.left(request);
         if let Some(key) = self.servers[server].key {
-            self.balance.done(Millis(self.now), key);
+            self.balance.done(|| Millis(self.now), key);
         }
     }
 

@@ -100,6 +100,11 @@ impl Balancer {
         let settings = record.balances().ok_or(NotAdmitted::Deleted)?;
         let waiting = {
             let mut state = self.state();
+            // Most requests do not wait, and need no clock.
+            if let Some((key, worker)) = state.balance.admit() {
+                drop(state);
+                return Ok(self.slot(key, worker));
+            }
             match state.balance.request(self.now()) {
                 Admission::Worker(key, worker) => {
                     drop(state);
@@ -244,7 +249,7 @@ impl Balancer {
 
     /// Ends an outstanding request.
     fn done(self: &Arc<Self>, key: WorkerKey) {
-        self.state().balance.done(self.now(), key);
+        self.state().balance.done(|| self.now(), key);
         self.release();
         self.load_changed();
     }

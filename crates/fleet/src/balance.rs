@@ -218,11 +218,14 @@ impl<W: Clone> Balance<W> {
         self.place(key).is_some_and(|place| self.workers[place].is_serving())
     }
 
+    /// Returns a worker with room for a new request; `None` if the request has to wait, or to be refused.
+    pub fn admit(&mut self) -> Option<(WorkerKey, W)> {
+        if self.waiting.is_empty() { self.take() } else { None }
+    }
+
     /// Decides about a new request.
     pub fn request(&mut self, now: Millis) -> Admission<W> {
-        if self.waiting.is_empty()
-            && let Some((key, worker)) = self.take()
-        {
+        if let Some((key, worker)) = self.admit() {
             return Admission::Worker(key, worker);
         }
         if self.waiting.len() >= self.limits.queue_max {
@@ -256,8 +259,8 @@ impl<W: Clone> Balance<W> {
         self.waiting.remove(ticket);
     }
 
-    /// Ends an outstanding request. Does nothing for a worker that is gone.
-    pub fn done(&mut self, now: Millis, key: WorkerKey) {
+    /// Ends an outstanding request. `now` is called if the worker has no other. Does nothing for a worker that is gone.
+    pub fn done(&mut self, now: impl FnOnce() -> Millis, key: WorkerKey) {
         let Some(place) = self.place(key) else { return };
         let entry = &mut self.workers[place];
         let Some(left) = entry.outstanding.checked_sub(1) else { return };
@@ -265,7 +268,7 @@ impl<W: Clone> Balance<W> {
         entry.ended += 1;
         self.outstanding -= 1;
         if left == 0 {
-            entry.idle_since = now;
+            entry.idle_since = now();
             self.busy -= 1;
         }
     }

@@ -60,13 +60,13 @@ impl Links {
         Self { address, idle: Mutex::default() }
     }
 
-    /// Returns a connection that is ready for a request: an idle one, or else a new one.
+    /// Returns a connection that is ready for a request: one that is idle at `now`, or else a new one.
     ///
     /// # Errors
     ///
     /// The worker accepts no connection within 5 s.
-    pub async fn link(&self) -> io::Result<Link> {
-        while let Some(mut link) = self.pop() {
+    pub async fn link(&self, now: Instant) -> io::Result<Link> {
+        while let Some(mut link) = self.pop(now) {
             if link.sender.is_ready()
                 || timeout(READY_MAX, link.sender.ready()).await.is_ok_and(|it| it.is_ok())
             {
@@ -85,12 +85,12 @@ impl Links {
         connect(self.address).await
     }
 
-    /// Takes a connection back whose response is complete.
-    pub fn keep_idle(&self, mut link: Link) {
+    /// Takes a connection back whose response is complete. It is idle since `now`.
+    pub fn keep_idle(&self, now: Instant, mut link: Link) {
         if link.sender.is_closed() {
             return;
         }
-        link.idle_since = Instant::now();
+        link.idle_since = now;
         let mut idle = self.idle();
         if idle.len() < IDLE_LINKS_MAX {
             idle.push(link);
@@ -98,8 +98,7 @@ impl Links {
     }
 
     /// The connection that became idle last, unless it is closed or was idle for too long.
-    fn pop(&self) -> Option<Link> {
-        let now = Instant::now();
+    fn pop(&self, now: Instant) -> Option<Link> {
         let mut idle = self.idle();
         loop {
             let link = idle.pop()?;

@@ -28,8 +28,8 @@ fn equally_busy_workers_take_turns_and_the_least_busy_one_is_first() {
     let keys: Vec<_> = (0..3).map(|worker| healthy(&mut balance, worker)).collect();
     let order: Vec<_> = (0..7).map(|_| chosen(&mut balance)).collect();
     assert_eq!(order, [0, 1, 2, 0, 1, 2, 0]);
-    balance.done(Millis(1), keys[2]);
-    balance.done(Millis(1), keys[2]);
+    balance.done(|| Millis(1), keys[2]);
+    balance.done(|| Millis(1), keys[2]);
     assert_eq!((chosen(&mut balance), chosen(&mut balance)), (2, 2));
     assert_eq!((balance.busy(), balance.load(Millis(1)).running), (3, 7));
 }
@@ -165,7 +165,7 @@ impl World {
             Event::Done(place) => {
                 let Some(n) = nth(*place, self.outstanding.len()) else { return };
                 let key = self.outstanding.remove(n);
-                self.balance.done(now, key);
+                self.balance.done(|| now, key);
                 if let Some(known) = self.workers.get_mut(&key) {
                     known.outstanding -= 1;
                 }

@@ -234,7 +234,7 @@ impl Cluster {
     ) -> Attempt {
         let Some(links) = self.links(owner).await else { return Attempt::Unsent };
         let mut link = tokio::select! {
-            link = links.link() => match link {
+            link = links.link(Instant::now()) => match link {
                 Ok(link) => link,
                 Err(_) => return Attempt::Unsent,
             },

@@ -12,6 +12,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use longshore_engine::{Link, Links, RequestBody};
+use tokio::time::Instant;
 
 /// The body of a request, for one attempt after the other.
 pub(super) enum Source {
@@ -103,7 +104,7 @@ impl PeerBody {
     /// The connection serves further requests.
     fn keep_link(&mut self) {
         if let Some((link, links)) = self.link.take() {
-            links.keep_idle(link);
+            links.keep_idle(Instant::now(), link);
         }
     }
 }

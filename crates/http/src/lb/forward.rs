@@ -151,7 +151,7 @@ impl Forwarding {
             let linked = if needs_fresh {
                 slot.worker().links().fresh().await
             } else {
-                slot.worker().links().link().await
+                slot.worker().links().link(began).await
             };
             let mut link = match linked {
                 Ok(link) => link,

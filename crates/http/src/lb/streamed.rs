@@ -91,10 +91,12 @@ impl StreamedBody {
         self.permit = None;
         let Some(slot) = self.slot.take() else { return };
         let link = self.link.take();
+        let now = Instant::now();
         if let Some(link) = link.filter(|_| is_complete) {
-            slot.worker().links().keep_idle(link);
+            slot.worker().links().keep_idle(now, link);
         }
-        slot.balancer().metrics().duration_ms.record(self.began.elapsed().as_millis() as u64);
+        let took = now.duration_since(self.began);
+        slot.balancer().metrics().duration_ms.record(took.as_millis() as u64);
     }
 
     /// Whether the worker has sent nothing for too long.
