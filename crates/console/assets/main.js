@@ -1,5 +1,5 @@
 // Starts the console: reads the session, then shows the page at this address.
-import { html, render, useEffect, useState } from "./dom.js";
+import { html, render, signal, useEffect, useState } from "./dom.js";
 import { place, start as startRouter } from "./router.js";
 import { begin, me } from "./session.js";
 import * as history from "./history.js";
@@ -11,21 +11,27 @@ import { Frame } from "./ui/frame.js";
 /** The pages that were visited, by the names of their modules. @type {Map<string, any>} */
 const loaded = new Map();
 
+/** What a page reads before the events have begun would have to be read again. */
+const isReady = signal(false);
+
+/** @param {string} page @param {() => void} [onFailure] */
+async function loadPage(page, onFailure) {
+  const module = await load(`./pages/${page}.js`, onFailure);
+  loaded.set(page, module.default);
+}
+
 /** The page at the present address. Its module is loaded with its first visit. */
 function Page() {
   const { page } = place.value;
   const [, setLoads] = useState(0);
   const [failed, setFailed] = useState("");
-  useEffect(() => {
-    if (loaded.has(page)) return;
-    void load(`./pages/${page}.js`, () => setFailed(page)).then((module) => {
-      loaded.set(page, module.default);
-      setLoads((loads) => loads + 1);
-    });
-  }, [page]);
   const View = loaded.get(page);
+  useEffect(() => {
+    if (View) return;
+    void loadPage(page, () => setFailed(page)).then(() => setLoads((loads) => loads + 1));
+  }, [page]);
   if (!View && failed === page) return html`<div class="failed-part" role="alert"><p>This page could not be loaded: the server does not answer. It is tried again every 2 s.</p></div>`;
-  if (!View) return html`<div class="loading-page" aria-busy="true"></div>`;
+  if (!View || !isReady.value) return html`<div class="loading-page" aria-busy="true"></div>`;
   return html`<${View} key=${place.value.path} />`;
 }
 
@@ -35,12 +41,16 @@ function App() {
 }
 
 startRouter();
+// While the session is read: most who come have one.
+void loadPage(place.peek().page);
 store.start();
 history.start();
 await begin();
 me.subscribe((value) => !value && store.forget());
 const begun = live.begun();
 live.start(me);
-if (me.peek()) await begun;
+if (me.peek()) store.waitFor(begun);
 const root = document.getElementById("app");
 if (root) render(html`<${App} />`, root);
+if (me.peek()) await begun;
+isReady.value = true;

@@ -36,6 +36,14 @@ const listeners = new Set();
 /** @param {(path: string, data: any, at: number) => void} listener */
 export const whenRead = (listener) => void listeners.add(listener);
 
+/** Reads begin after this. @type {Promise<void>} */
+let begun = Promise.resolve();
+
+/** Lets all reads wait. @param {Promise<void>} until */
+export function waitFor(until) {
+  begun = until;
+}
+
 /** An address that is shown somewhere. */
 class Entry {
   /** @param {string} path */
@@ -59,11 +67,13 @@ class Entry {
   async read() {
     if (this.reading) return;
     this.reading = true;
-    this.isOvertaken = false;
     this.isStale = false;
     this.readAt = Date.now();
     clearTimeout(this.timer);
     try {
+      await begun;
+      // What came before the request is in its answer.
+      this.isOvertaken = false;
       const text = await api.text("GET", this.path);
       this.accept(text);
     } catch (error) {
