@@ -7,6 +7,8 @@ import { Card } from "./card.js";
 
 /** The newest chunks are shown; the download of the output has all. */
 const CHUNKS_SHOWN = 500;
+/** The characters of a chunk that are shown: the output has all. */
+const CHUNK_SHOWN = 600;
 const TEXT_SHOWN = 400000;
 
 /** @param {{follow: import("../job_follow.js").JobFollow, isLive: boolean}} props */
@@ -63,7 +65,8 @@ function Chunks({ follow }) {
     <thead><tr><th scope="col" class="num">Number</th><th scope="col">Chunk</th><th scope="col" class="num opt2">Size</th></tr></thead>
     <tbody>${shown.map((chunk) => {
       const output = outputOf(chunk);
-      return html`<tr key=${chunk.offset}><td class="num dim">${count(chunk.offset)}</td><td class="mono chunk-text">${visible(output ? write(output).slice(0, 2000) : chunk.text.slice(0, 2000))}</td><td class="num dim opt2">${size(chunk.bytes)}</td></tr>`;
+      const text = output ? write(output) : chunk.text;
+      return html`<tr key=${chunk.offset}><td class="num dim">${count(chunk.offset)}</td><td class="mono chunk-text">${visible(text.slice(0, CHUNK_SHOWN))}${text.length > CHUNK_SHOWN && html`<span class="dim">… and ${count(text.length - CHUNK_SHOWN)} characters</span>`}</td><td class="num dim opt2">${size(chunk.bytes)}</td></tr>`;
     })}</tbody>
   </table></div>`;
 }
