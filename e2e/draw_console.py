@@ -2,8 +2,8 @@
 
     LONGSHORE_BIN=target/debug/longshore .tools/venv/bin/python e2e/draw_console.py docs/manual/console [SECONDS]
 
-A server with four endpoints works for SECONDS (300) first, so that the charts have something to show. Look at the pictures
-before you commit them.
+It needs Pillow beside the requirements of the tests. A server with four endpoints works for SECONDS (300) first, so that the
+charts have something to show. Look at the pictures before you commit them.
 """
 
 import io
@@ -23,7 +23,7 @@ from harness.wait import until
 
 HEIGHTS = {WIDE: 900, PHONE: 844}
 # Text and surfaces of few colours: more cost bytes and show nothing.
-COLOURS = 64
+COLOURS = 256
 WORK_S = 300
 SETTLED_S = 0.3
 
@@ -37,7 +37,7 @@ NEUTRAL = """(names) => {
 }"""
 
 
-def neutral_names(server: Server) -> list[tuple[str, str]]:
+def neutral_names(server: Server, harbour: Harbour) -> list[tuple[str, str]]:
     """Names of this computer and what stands for them, the longest first."""
     root = str(Path(__file__).resolve().parents[1])
     names = {
@@ -47,6 +47,8 @@ def neutral_names(server: Server) -> list[tuple[str, str]]:
         sys.executable: "python",
         socket.gethostname(): "harbour-1",
         f"127.0.0.1:{server.port}": "longshore.example:8080",
+        harbour.told.url.removesuffix("/hook"): "https://shop.example",
+        harbour.deaf.url.removesuffix("/hook"): "https://old.example",
     }
     return sorted(names.items(), key=lambda pair: -len(pair[0]))
 
@@ -76,9 +78,9 @@ def settled(page, names: list[tuple[str, str]]) -> bytes:
     return last[0]
 
 
-def draw(browser: Browser, server: Server, pages: dict[str, str], folder: Path) -> int:
+def draw(browser: Browser, server: Server, names: list[tuple[str, str]], pages: dict[str, str], folder: Path) -> int:
     """Draws all pages in all sizes; answers their bytes."""
-    total, names = 0, neutral_names(server)
+    total = 0
     for width, height in HEIGHTS.items():
         for scheme in ("light", "dark"):
             size = {"viewport": {"width": width, "height": height}, "has_touch": width == PHONE}
@@ -105,7 +107,7 @@ def main() -> None:
             pages = harbour.finish()
             only = os.environ.get("LONGSHORE_PICTURES")
             pages = {name: path for name, path in pages.items() if not only or name in only.split(",")}
-            total = draw(browser, server, pages, folder)
+            total = draw(browser, server, neutral_names(server, harbour), pages, folder)
             print(f"{4 * len(pages)} pictures, {total / 1e6:.2f} MB")
         finally:
             browser.close()
