@@ -61,6 +61,7 @@ def shown(api: Api) -> dict:
         moving = {"IN_QUEUE": ("delayTime",), "IN_PROGRESS": ("executionTime",)}
         found[endpoint.id] = [{k: v for k, v in state.items() if k not in moving.get(state["status"], ())} for state in states]
         found[endpoint.id, "chunks"] = [endpoint.ok("GET", f"/stream/{job}?offset=0&wait=0") for job in jobs]
+        found[endpoint.id, "attempts"] = [endpoint.ok("GET", f"/jobs/{job}")["attempts"] for job in jobs]
         found[endpoint.id, "counts"] = endpoint.health()["jobs"]
     return found
 

@@ -39,6 +39,28 @@ def test_acknowledged_results_survive_kill_9(fresh_server):
     assert endpoint.status(jobs[3])["output"] == "went on" and "retries" not in endpoint.status(jobs[3])
 
 
+def test_attempts_and_the_reason_of_a_retry_survive_kill_9(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    worker = FakeWorker(endpoint)
+    job = endpoint.run()
+    worker.take()
+    # The worker says that it has no job: the delivery was lost.
+    assert worker.take()["id"] == job
+    worker.ping(job), worker.ping(), worker.ping()
+    endpoint.wait_for(job, "IN_QUEUE")
+    before = endpoint.ok("GET", f"/jobs/{job}")["attempts"]
+    ends = [(attempt["n"], attempt["end"], attempt["worker"]) for attempt in before]
+    assert ends == [(1, "undelivered", worker.id), (2, "workerLost", worker.id)], before
+    server.kill()
+    server.start()
+    assert endpoint.ok("GET", f"/jobs/{job}")["attempts"] == before
+    explained = endpoint.ok("GET", f"/explain/{job}")
+    (retrying,) = [cause for cause in explained["also"] if cause["code"] == "retrying"]
+    assert before[-1]["reason"] in retrying["text"], retrying
+    endpoint.cancel(job)
+
+
 def test_large_payloads_survive_kill_9_byte_for_byte(fresh_server):
     server = fresh_server()
     endpoint = Api(server).external()

@@ -45,6 +45,10 @@ def test_killed_worker_has_its_job_retried_then_failed(api, tmp_path, handler):
     record = endpoint.wait_for(job)
     assert record["status"] == "FAILED" and record["retries"] == 1
     assert "signal" in record["error"].lower() and "9" in record["error"], record["error"]
+    attempts = endpoint.ok("GET", f"/jobs/{job}")["attempts"]
+    shown = [(attempt["n"], attempt["worker"], attempt["end"]) for attempt in attempts]
+    assert shown == [(1, first.worker, "workerLost"), (2, second.worker, "workerLost")]
+    assert all("signal 9" in attempt["reason"] and attempt["takenAt"] <= attempt["endedAt"] for attempt in attempts)
 
 
 def test_handler_that_ends_its_process_fails_with_code_and_log(api):

@@ -9,7 +9,7 @@ mod writer;
 
 use std::sync::Arc;
 
-use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
+use longshore_model::{Counters, EndedAttempt, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 use longshore_store::{
     Batch, Catalog, ChunkRow, MemoryStore, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow,
     WebhookRow,
@@ -99,6 +99,10 @@ impl Store for SimStore {
             let Some(outcome) = self.read(move |rows| rows.outcome(job)).await? else { return Ok(None) };
             self.rows.damage().outcome(&self.drive, &self.rows, job, outcome).map(Some)
         })
+    }
+
+    fn attempts(&self, job: JobKey) -> StoreFuture<'_, Vec<EndedAttempt>> {
+        self.read(move |rows| rows.attempts(job))
     }
 
     fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {

@@ -122,6 +122,9 @@ pub struct StatusArgs {
     /// The job's id
     #[arg(index = 2, value_name = "JOB", value_parser = job_id)]
     pub(crate) job: JobId,
+    /// List the job's last attempts and why they ended
+    #[arg(long, conflicts_with = "wait")]
+    pub(crate) attempts: bool,
     #[command(flatten)]
     pub(crate) waiting: WaitArgs,
     #[command(flatten)]

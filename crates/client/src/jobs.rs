@@ -48,6 +48,13 @@ pub struct Job {
     pub text: Bytes,
 }
 
+/// What is known of a job beside its state, as far as commands show it.
+#[derive(Debug, Deserialize)]
+pub struct JobLife {
+    /// The last attempts, oldest first, each as JSON text.
+    pub attempts: Vec<Box<RawValue>>,
+}
+
 /// One chunk of a job's stream.
 #[derive(Debug, Deserialize)]
 pub struct Chunk {
@@ -179,6 +186,15 @@ impl Client {
     /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn status(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
         self.job(RequestBuilder::get(&format!("/v2/{}/status/{job}?position=true", segment(endpoint)))).await
+    }
+
+    /// Returns the life of a job.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
+    pub async fn job_life(&self, endpoint: &str, job: JobId) -> Result<JobLife, ClientError> {
+        self.transport.json(RequestBuilder::get(&format!("/v2/{}/jobs/{job}", segment(endpoint)))).await
     }
 
     /// Returns a job when it has ended, or as it is when `wait` has passed.

@@ -29,7 +29,9 @@ pub use error::ClientError;
 pub use explain::{Explanation, WaitAction, WaitCause, WaitEstimate};
 pub use external::{ExternalWorker, TakenJob};
 pub use images::{Build, BuildNews};
-pub use jobs::{Chunk, Health, HealthJobs, HealthReasons, HealthWorkers, Job, JobPage, Purged, StreamPage};
+pub use jobs::{
+    Chunk, Health, HealthJobs, HealthReasons, HealthWorkers, Job, JobLife, JobPage, Purged, StreamPage,
+};
 pub use logs::LogLines;
 pub use longshore_trust::{Roots, TlsProblem};
 pub use management::{Endpoint, EndpointSpec, Template, TemplateSpec};

@@ -219,6 +219,15 @@ pub enum StreamFrom {
     Offset(u64),
 }
 
+/// How long a job's stream is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamSize {
+    /// The number of chunks since the stream began, also of lost attempts.
+    pub chunks: u64,
+    /// The bytes of the stored chunks, as the store has them.
+    pub bytes: u64,
+}
+
 /// A page of a job's stream.
 #[derive(Clone, Debug)]
 pub struct StreamPage {

@@ -2,6 +2,7 @@
 
 mod inputs;
 pub(crate) mod requests;
+mod streams;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use longshore_blobs::BlobError;
-use longshore_model::{Endpoint, EndpointId, EndpointNo, JobEnd, JobId, JobKey, Millis, Submitter};
+use longshore_model::{Endpoint, EndpointId, EndpointNo, JobEnd, JobId, JobKey, Millis, Submitter, WorkerId};
 use longshore_planted::{Bug, planted};
 use longshore_store::{BlobRef, Payload};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -164,6 +165,14 @@ impl EndpointShared {
     pub(crate) fn fleet_status(&self) -> FleetStatus {
         let receiver = self.fleet_status.lock().unwrap_or_else(PoisonError::into_inner);
         receiver.as_ref().map(|status| status.borrow().clone()).unwrap_or_default()
+    }
+
+    /// The type of a managed worker's first GPU; `None` if it has none, or has exited.
+    pub(crate) fn gpu_of(&self, worker: &WorkerId) -> Option<String> {
+        let receiver = self.fleet_status.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = receiver.as_ref()?.borrow();
+        let worker = status.workers.iter().find(|one| one.id == *worker)?;
+        worker.placement.gpus.first().map(|gpu| gpu.type_id.clone())
     }
 
     /// The statuses of the supervisor as it publishes them; `None` if there is no supervisor.

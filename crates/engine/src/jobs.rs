@@ -21,12 +21,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_model::{JobId, JobRow, Millis};
+use longshore_model::{Attempt, EndedAttempt, JobId, JobRow};
 use longshore_queue::{Page, Refusal};
 use tokio::sync::oneshot;
 
 use crate::actor::query::{Query, QueueHealth, View};
-use crate::actor::request::Request;
+use crate::actor::request::{Request, unread};
 use crate::endpoint_shared::EndpointShared;
 use crate::workers::fleet::count_workers;
 use crate::{BudgetPermit, EndpointError, Health, JobFilter, JobPage, JobSnapshot};
@@ -186,15 +186,17 @@ impl Jobs {
         self.shared.query(|reply| Query::Jobs { filter, reply }).await.map(|page| *page)
     }
 
-    /// Returns when and why the job was last requeued; `None` if it was not, or since a restart of the server. The last
-    /// 64 requeues of an endpoint are known.
+    /// Returns the stored attempts of a job, ascending by number: those that ended without the job's result. The last
+    /// [`ATTEMPTS_MAX`](longshore_model::limits::ATTEMPTS_MAX) are stored. The present one follows from `row`.
     ///
     /// # Errors
     ///
-    /// Only those of every method of [`Jobs`].
-    pub async fn requeued(&self, job: JobId) -> Result<Option<(Millis, String)>, EndpointError> {
-        let requeue = self.shared.query(|reply| Query::Requeued { job, reply }).await?;
-        Ok(requeue.map(|requeue| (requeue.at, requeue.reason)))
+    /// [`EndpointError::Unreadable`], [`EndpointError::Damaged`] if they cannot be read.
+    pub async fn ended_attempts(&self, row: &JobRow) -> Result<Vec<EndedAttempt>, EndpointError> {
+        if row.attempt == Attempt(0) {
+            return Ok(Vec::new());
+        }
+        self.shared.services.store.attempts(row.key).await.map_err(|error| unread(&error))
     }
 
     /// Returns the members that the job was submitted with, as in [`Submission::members`](crate::Submission::members).

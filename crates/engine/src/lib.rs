@@ -62,7 +62,7 @@ pub(crate) use catalog::json_rows::StoredJson;
 
 pub use api::{
     Accepted, CatalogError, EndpointError, FleetView, Health, JobFilter, JobPage, JobSnapshot, Outcome,
-    StreamFrom, StreamPage, Submission, TakeRequest, TakenJob, WorkerView,
+    StreamFrom, StreamPage, StreamSize, Submission, TakeRequest, TakenJob, WorkerView,
 };
 pub use balancer::{
     BalancedServer, Balancer, BalancerMetrics, BalancerOutcome, HealthNote, Link, Links, NotAdmitted,

@@ -129,6 +129,8 @@ pub struct JobRow {
     pub started_at: Millis,
     /// When the job became terminal; 0 before.
     pub finished_at: Millis,
+    /// When the first chunk of the present or last attempt arrived; 0 without one.
+    pub first_chunk_at: Millis,
     /// When the last client retry was accepted; 0 without one.
     pub retried_at: Millis,
     /// When the row is deleted: by the ttl before the end, by retention after.
@@ -175,6 +177,7 @@ impl JobRow {
             enqueued_at: created_at,
             started_at: Millis(0),
             finished_at: Millis(0),
+            first_chunk_at: Millis(0),
             retried_at: Millis(0),
             delete_at: created_at + TTL_MS_DEFAULT,
             ttl_ms: TTL_MS_DEFAULT as u32,

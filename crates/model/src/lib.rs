@@ -5,6 +5,7 @@
 
 extern crate alloc;
 
+mod attempt;
 mod code;
 mod console;
 mod counters;
@@ -35,6 +36,7 @@ mod time;
 mod trace;
 mod worker;
 
+pub use attempt::{AttemptEnd, EndedAttempt};
 pub use code::{CodeHash, ParseCodeError};
 pub use console::{ConsoleCode, ConsoleSession};
 pub use counters::Counters;

@@ -17,6 +17,10 @@ pub const CODE_BODY_BYTES_MAX: usize = 64_000_000;
 pub const CHUNK_BYTES_MAX: usize = 1_000_000;
 /// The longest error of a job, in bytes; a longer error is truncated.
 pub const ERROR_BYTES_MAX: usize = 1_000_000;
+/// The number of ended attempts of a job that are stored.
+pub const ATTEMPTS_MAX: u32 = 8;
+/// The longest stored reason of the end of an attempt, in bytes; a longer reason is cut.
+pub const ATTEMPT_REASON_BYTES_MAX: usize = 400;
 /// The longest progress value of a job, in bytes; a longer value is dropped.
 pub const PROGRESS_BYTES_MAX: usize = 1_000_000;
 /// The longest `Idempotency-Key`, in bytes.

@@ -1,7 +1,7 @@
 //! The arguments of the statement that writes a batch: columns of what a reduced batch leaves.
 
 use longshore_model::{Counters, ShardId};
-use longshore_store::encode_job_row;
+use longshore_store::{encode_attempt, encode_job_row};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 
@@ -68,6 +68,8 @@ pub(crate) struct Columns {
     value_ids: Vec<BytesColumn>,
     value_classes: Vec<i16>,
     value_bytes: Vec<BytesColumn>,
+    attempted: Vec<i64>,
+    attempt_bytes: Vec<Vec<u8>>,
 }
 
 impl From<Reduced> for Columns {
@@ -110,6 +112,10 @@ impl Columns {
             self.deleted.push(key);
         } else if change.are_chunks_dropped {
             self.chunks_dropped.push(key);
+        }
+        for (n, attempt) in change.attempts {
+            self.attempted.push(key);
+            self.attempt_bytes.push([&n.0.to_be_bytes()[..], &encode_attempt(&attempt)].concat());
         }
         for chunk in change.chunks {
             self.chunks.push(key);
@@ -174,11 +180,11 @@ impl Columns {
     pub(crate) async fn write(
         &self,
         client: &Client,
-        statement: &Statement,
+        statements: &CommitStatements,
         place: BatchPlace,
     ) -> Result<BatchResult, Error> {
         let shard = i16::from(place.shard.0);
-        let arguments: [&(dyn ToSql + Sync); 35] = [
+        let arguments: [&(dyn ToSql + Sync); WITH_ATTEMPTS] = [
             &shard,
             &place.epoch,
             &place.batches_before,
@@ -214,8 +220,15 @@ impl Columns {
             &self.value_ids,
             &self.value_classes,
             &self.value_bytes,
+            &self.attempted,
+            &self.attempt_bytes,
         ];
-        let rows = client.query(statement, &arguments).await?;
+        let (statement, count) = if self.attempted.is_empty() {
+            (&statements.plain, PLAIN)
+        } else {
+            (&statements.with_attempts, WITH_ATTEMPTS)
+        };
+        let rows = client.query(statement, &arguments[..count]).await?;
         let Some(row) = rows.first() else { return Ok(BatchResult::Written) };
         match (row.try_get::<_, Option<i64>>(0)?, row.try_get::<_, Option<i64>>(1)?) {
             (Some(epoch), Some(batches)) => Ok(BatchResult::Refused { epoch, batches }),
@@ -224,8 +237,30 @@ impl Columns {
     }
 }
 
-/// The statement, with as many parameters as [`Columns::write`] has arguments.
-pub(crate) fn text() -> String {
-    let parameters: Vec<String> = (1..=35).map(|number| format!("${number}")).collect();
+/// The number of arguments of a batch without ended attempts.
+const PLAIN: usize = 35;
+/// The number of arguments of a batch with ended attempts.
+const WITH_ATTEMPTS: usize = PLAIN + 2;
+
+/// The statements that write a batch, prepared on one connection.
+#[derive(Clone)]
+pub(crate) struct CommitStatements {
+    plain: Statement,
+    with_attempts: Statement,
+}
+
+impl CommitStatements {
+    /// Prepares the statements.
+    ///
+    /// # Errors
+    /// That of the database, or of the connection to it.
+    pub(crate) async fn prepare(client: &Client) -> Result<Self, Error> {
+        let plain = client.prepare(&text(PLAIN)).await?;
+        Ok(Self { plain, with_attempts: client.prepare(&text(WITH_ATTEMPTS)).await? })
+    }
+}
+
+fn text(parameters: usize) -> String {
+    let parameters: Vec<String> = (1..=parameters).map(|number| format!("${number}")).collect();
     format!("SELECT epoch, batches FROM commit_batch({})", parameters.join(", "))
 }

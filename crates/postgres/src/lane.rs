@@ -14,9 +14,9 @@ use std::task::Poll;
 use longshore_model::{Epoch, ShardId};
 use longshore_store::StoreError;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::Client;
 
-use crate::commit_statement::{self, BatchPlace, BatchResult, Columns};
+use crate::commit_statement::{BatchPlace, BatchResult, Columns, CommitStatements};
 use crate::connect::{Database, Role};
 use crate::error::{breaks_connection, store_error};
 use crate::flusher::{FlushRequest, Flushes};
@@ -71,15 +71,14 @@ struct InFlight {
 /// The connection of a lane.
 struct LaneSession {
     client: Arc<Client>,
-    statement: Statement,
+    statements: CommitStatements,
 }
 
 impl LaneSession {
     async fn open(database: &Database) -> Result<Self, StoreError> {
         let client = database.connect(Role::Lane).await?;
-        let statement =
-            client.prepare(&commit_statement::text()).await.map_err(|error| store_error(&error))?;
-        Ok(Self { client: Arc::new(client), statement })
+        let statements = CommitStatements::prepare(&client).await.map_err(|error| store_error(&error))?;
+        Ok(Self { client: Arc::new(client), statements })
     }
 }
 
@@ -182,10 +181,10 @@ impl Lane {
             batches_before: claim.batches,
             is_synced: commit.is_synced && is_alone,
         };
-        let (client, statement) = (Arc::clone(&session.client), session.statement.clone());
+        let (client, statements) = (Arc::clone(&session.client), session.statements.clone());
         let columns = Arc::clone(&commit.columns);
         let mut result: Pin<Box<dyn Future<Output = _> + Send>> =
-            Box::pin(async move { columns.write(&client, &statement, place).await });
+            Box::pin(async move { columns.write(&client, &statements, place).await });
         // The first poll puts the statement behind the earlier ones.
         let ready = poll_fn(|context| match result.as_mut().poll(context) {
             Poll::Ready(result) => Poll::Ready(Some(result)),

@@ -23,6 +23,7 @@ pub(crate) enum Read {
     Webhooks,
     Input,
     Outcome,
+    Attempts,
     Stream,
     Chunks,
     Counters,
@@ -31,11 +32,12 @@ pub(crate) enum Read {
 }
 
 impl Read {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Jobs,
         Self::Webhooks,
         Self::Input,
         Self::Outcome,
+        Self::Attempts,
         Self::Stream,
         Self::Chunks,
         Self::Counters,
@@ -51,6 +53,7 @@ impl Read {
             Self::Webhooks => "SELECT seq, attempts, due_at FROM webhook WHERE endpoint = $1 ORDER BY seq",
             Self::Input => "SELECT input FROM job WHERE endpoint = $1 AND seq = $2",
             Self::Outcome => "SELECT outcome FROM job WHERE endpoint = $1 AND seq = $2",
+            Self::Attempts => "SELECT attempts FROM job WHERE endpoint = $1 AND seq = $2",
             Self::Stream => "SELECT next, consumed FROM stream WHERE endpoint = $1 AND seq = $2",
             Self::Chunks => {
                 "SELECT \"offset\", bytes FROM chunk WHERE endpoint = $1 AND seq = $2 AND \"offset\" >= $3 \

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use longshore_model::{Counters, EndpointNo, JobKey, JobRow};
+use longshore_model::{Attempt, Counters, EndedAttempt, EndpointNo, JobKey, JobRow};
 use longshore_store::{ChunkRow, OutcomeRow, Payload, StoreError, StreamRow, WebhookRow, Write};
 use serde::Serialize;
 
@@ -49,6 +49,8 @@ pub(crate) struct JobChange {
     pub input: Option<Payload>,
     /// The job's output and error.
     pub outcome: Option<Part<OutcomeRow>>,
+    /// Ended attempts, by number.
+    pub attempts: BTreeMap<Attempt, Box<EndedAttempt>>,
     /// Whether the stored chunks are deleted first.
     pub are_chunks_dropped: bool,
     /// New chunks, in the order in which they were appended.
@@ -120,6 +122,9 @@ impl Reduced {
                 self.job(job)?.outcome = Some(Part::Put(outcome));
             }
             Write::ClearOutcome(job) => self.job(job)?.outcome = Some(Part::Deleted),
+            Write::PutAttempt(job, attempt) => {
+                self.job(job)?.attempts.insert(attempt.n, attempt);
+            }
             Write::AppendChunk(job, chunk) => {
                 self.bytes += chunk.bytes.len();
                 self.job(job)?.chunks.push(chunk);

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use longshore_model::{Counters, Durability, EndpointNo, Epoch, JobKey, JobRow, Millis, ShardId};
+use longshore_model::{
+    Attempt, Counters, Durability, EndedAttempt, EndpointNo, Epoch, JobKey, JobRow, Millis, ShardId,
+};
 use longshore_store::{
     Batch, Catalog, ChunkRow, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow, WebhookRow,
-    decode_job_row,
+    decode_attempt, decode_job_row,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -186,6 +188,18 @@ impl PostgresStore {
         Ok(get::<Option<Vec<u8>>>(&row, 0)?.map(Bytes::from))
     }
 
+    async fn read_attempts(&self, job: JobKey) -> Result<Vec<EndedAttempt>, StoreError> {
+        let Some(row) = self.read_one(Read::Attempts, job).await? else { return Ok(Vec::new()) };
+        let stored = get::<Option<Vec<Vec<u8>>>>(&row, 0)?.unwrap_or_default();
+        let attempt = |bytes: &Vec<u8>| {
+            let (n, body) = bytes.split_first_chunk().ok_or_else(|| {
+                StoreError::Corrupt("the database has an attempt without a number".to_owned())
+            })?;
+            decode_attempt(job, Attempt(u32::from_be_bytes(*n)), body)
+        };
+        stored.iter().map(attempt).collect()
+    }
+
     async fn read_chunks(
         &self,
         job: JobKey,
@@ -323,6 +337,10 @@ impl Store for PostgresStore {
 
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
         Box::pin(async move { self.read_bytes(Read::Outcome, job).await?.map(payload::outcome).transpose() })
+    }
+
+    fn attempts(&self, job: JobKey) -> StoreFuture<'_, Vec<EndedAttempt>> {
+        Box::pin(self.read_attempts(job))
     }
 
     fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {

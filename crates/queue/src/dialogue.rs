@@ -15,6 +15,7 @@ mod rows;
 mod script;
 mod world;
 
+mod attempts;
 mod cancel;
 mod delivery;
 mod expire;

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use longshore_model::{JobEnd, JobId, JobKey, JobRow, JobState, Millis, Submitter, WorkerId};
+use longshore_model::{EndedAttempt, JobEnd, JobId, JobKey, JobRow, JobState, Millis, Submitter, WorkerId};
 
 /// What a verb caused, in addition to its result. The caller commits `changes`, then releases the result and `signals`.
 #[must_use]
@@ -40,6 +40,8 @@ pub enum Change {
     PutError(JobKey, String),
     /// Deletes the outcome, if there is one.
     ClearOutcome(JobKey),
+    /// Stores an attempt that ended without the job's result. The caller adds the worker's GPU.
+    PutAttempt(JobKey, Box<EndedAttempt>),
     /// Deletes the chunks of an attempt that did not end the job. The offsets of later chunks continue.
     DropChunks(JobKey),
     /// Deletes the stream. The next chunk has offset 0; for a client retry.

@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops;
 
-use longshore_model::{JobId, JobRow, Submitter, TraceContext};
+use longshore_model::{JobId, JobRow, Millis, Submitter, TraceContext};
 
 use crate::idempotency::IdempotencyKey;
 use crate::index::Index;
@@ -42,6 +42,8 @@ pub(crate) struct Jobs {
     by_id: Index<JobId>,
     /// The submitters that the packed rows refer to.
     pub(crate) submitters: Submitters,
+    /// When the first chunks arrived ([`JobRow::first_chunk_at`]), of jobs that stream.
+    first_chunks: BTreeMap<Slot, Millis>,
     /// The clients' traces ([`JobRow::trace`]). Few jobs have one.
     traces: BTreeMap<Slot, TraceContext>,
     /// Encoded fields of rows that this version does not know ([`JobRow::carried`]). Few jobs have any.
@@ -53,6 +55,8 @@ pub(crate) struct Jobs {
 pub(crate) struct UnpackedFields<'a> {
     /// The API key and the owner of the submit.
     pub(crate) submitter: Submitter,
+    /// When the first chunk arrived; 0 without one.
+    pub(crate) first_chunk_at: Millis,
     /// The client's trace; `None` without one.
     pub(crate) trace: Option<&'a TraceContext>,
     /// Encoded fields that this version does not know; `None` if the row has none.
@@ -84,6 +88,20 @@ impl Jobs {
         self.carried.insert(slot, fields);
     }
 
+    /// When the first chunk of the job's present attempt arrived; `None` without one.
+    pub(crate) fn first_chunk_at(&self, slot: Slot) -> Option<Millis> {
+        if self.first_chunks.is_empty() { None } else { self.first_chunks.get(&slot).copied() }
+    }
+
+    /// Sets when the first chunk of the job's present attempt arrived; `None` without one.
+    pub(crate) fn set_first_chunk_at(&mut self, slot: Slot, at: Option<Millis>) {
+        match at {
+            Some(at) => _ = self.first_chunks.insert(slot, at),
+            None if self.first_chunks.is_empty() => {}
+            None => _ = self.first_chunks.remove(&slot),
+        }
+    }
+
     /// Sets the client's trace of the job.
     pub(crate) fn set_trace(&mut self, slot: Slot, trace: TraceContext) {
         self.traces.insert(slot, trace);
@@ -112,6 +130,7 @@ impl Jobs {
         let row = self.slot_mut(slot).take().expect("a slot in an index holds a job");
         assert!(self.by_id.remove(row.id, slot), "a job is found by its id");
         self.submitters.remove_job(row.submitter);
+        self.set_first_chunk_at(slot, None);
         if !self.traces.is_empty() {
             self.traces.remove(&slot);
         }
@@ -128,7 +147,8 @@ impl Jobs {
         let submitter = self.submitters.get(row.submitter);
         let trace = if self.traces.is_empty() { None } else { self.traces.get(&slot) };
         let carried = if self.carried.is_empty() { None } else { self.carried.get(&slot) };
-        row.unpacked(UnpackedFields { submitter, trace, carried: carried.map(AsRef::as_ref) })
+        let first_chunk_at = self.first_chunk_at(slot).unwrap_or_default();
+        row.unpacked(UnpackedFields { submitter, first_chunk_at, trace, carried: carried.map(AsRef::as_ref) })
     }
 
     /// The job's idempotency key; `None` if its submit had no `Idempotency-Key`.
@@ -161,7 +181,8 @@ impl Jobs {
         self.by_id.contains(self[slot].id, slot)
     }
 
-    /// Asserts that every slot has a job or is listed as free, and that submitters and carried fields belong to jobs.
+    /// Asserts that every slot has a job or is listed as free, and that submitters, first chunks and carried fields belong to
+    /// jobs.
     #[cfg(test)]
     pub(crate) fn assert_slab(&self) {
         let slots: usize = self.pages.iter().map(Vec::len).sum();
@@ -172,6 +193,7 @@ impl Jobs {
         }
         assert_eq!(self.submitters.counts(), counts, "submitters are counted by their jobs");
         let has_job = |slot: &Slot| self.iter().any(|(of, _)| of == *slot);
+        assert!(self.first_chunks.keys().all(has_job), "first chunks belong to a job");
         assert!(self.carried.keys().all(has_job), "carried fields belong to a job");
     }
 

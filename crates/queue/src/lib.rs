@@ -66,6 +66,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod attempts;
 mod cancel;
 mod deferred;
 mod delete_all;
@@ -83,7 +84,6 @@ mod queue;
 mod ready_queue;
 mod register;
 mod report;
-mod requeues;
 mod restore;
 mod retry;
 mod settings;

@@ -13,7 +13,7 @@ use crate::submitters::SubmitterNo;
 /// The row of a job, packed: a queue may have millions. A job as its submit left it needs 64 bytes. A job that
 /// was taken or changed since, or has an idempotency key, has its [`RowExtras`] in a separate allocation.
 ///
-/// The submitter is a number in a table, and traces and carried fields are in tables of their own ([`UnpackedFields`]).
+/// The submitter is a number in a table, and first chunks, traces and carried fields are in tables of their own ([`UnpackedFields`]).
 #[derive(Debug)]
 pub(crate) struct PackedRow {
     /// The key as [`JobKey::to_row`] encodes it.
@@ -121,7 +121,8 @@ impl RowExtras {
 }
 
 impl PackedRow {
-    /// Packs a stored row. `submitter` is the number of the row's submitter. The caller stores the row's trace and carried fields.
+    /// Packs a stored row. `submitter` is the number of the row's submitter. The caller stores the row's first
+    /// chunk, trace and carried fields.
     pub(crate) fn new(row: JobRow, submitter: SubmitterNo) -> Self {
         // Without `..`, so that a new field of `JobRow` does not compile until it is packed.
         let JobRow {
@@ -141,6 +142,7 @@ impl PackedRow {
             enqueued_at,
             started_at,
             finished_at,
+            first_chunk_at: _,
             retried_at,
             delete_at,
             ttl_ms,
@@ -236,6 +238,7 @@ impl PackedRow {
             enqueued_at: extras.enqueued_at,
             started_at: extras.started_at,
             finished_at: extras.finished_at,
+            first_chunk_at: fields.first_chunk_at,
             retried_at: extras.retried_at.get(),
             delete_at: extras.delete_at,
             ttl_ms: self.ttl_ms,

@@ -7,7 +7,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use longshore_model::{JobId, JobState, Millis, WorkerId};
+use longshore_model::{AttemptEnd, JobId, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
 use crate::transitions::RequeueCause;
@@ -80,8 +80,11 @@ impl Queue {
             if !counts {
                 row.extras_mut().redeliveries += 1;
             }
-            let cause =
-                if held.confirmed { RequeueCause::AttemptFailed(DROPPED) } else { RequeueCause::Unconfirmed };
+            let cause = if held.confirmed {
+                RequeueCause::AttemptEnded(AttemptEnd::WorkerLost, DROPPED)
+            } else {
+                RequeueCause::Unconfirmed
+            };
             self.requeue(held.slot, counts, &cause, now, out);
         }
     }

@@ -331,11 +331,6 @@ impl Queue {
         held.iter().map(|held| self.jobs.row(held.slot).id).collect()
     }
 
-    /// When and why the job was last requeued; `None` if it was not, or later requeues of other jobs replaced the note.
-    pub fn requeued(&self, job: JobId) -> Option<(Millis, &str)> {
-        self.requeues.find(job)
-    }
-
     /// The number of workers that the queue knows.
     pub fn known_workers(&self) -> u32 {
         self.workers.len() as u32

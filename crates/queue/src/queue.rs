@@ -9,7 +9,6 @@ use crate::idempotency::IdempotencyIndex;
 use crate::index::Index;
 use crate::jobs::Jobs;
 use crate::ready_queue::ReadyQueue;
-use crate::requeues::Requeues;
 use crate::workers::Workers;
 use crate::{Effects, QueueSettings, Signal};
 
@@ -59,8 +58,6 @@ pub struct Queue {
     pub(crate) workers: Workers,
     /// Queued jobs that are not in `ready`, because their input could not be read.
     pub(crate) deferred: DeferredJobs,
-    /// Why jobs were requeued lately.
-    pub(crate) requeues: Requeues,
     /// The slot that [`Queue::check_sample`] checks next.
     pub(crate) next_sample: u32,
 }
@@ -86,7 +83,6 @@ impl Queue {
             enqueued_last: Millis(0),
             workers: Workers::default(),
             deferred: DeferredJobs::default(),
-            requeues: Requeues::default(),
             next_sample: 0,
         }
     }

@@ -1,11 +1,14 @@
 //! The verbs report, progress and append: a worker reports on a job that it holds, or held.
 
-use longshore_model::{Attempt, JobId, JobKey, JobState, Millis, WorkerId};
+use longshore_model::{Attempt, AttemptEnd, JobId, JobKey, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
 use crate::transitions::RequeueCause;
 use crate::{Change, Effects, Queue};
+
+/// Why an attempt whose handler reported an error ended. The job's outcome has the error.
+const HANDLER_FAILED: &str = "the handler reported an error";
 
 /// The result that a worker reports, without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,7 @@ impl Queue {
                     self.credit_reporter(slot, worker, now);
                 }
                 if let Some(error) = self.too_large(slot, output_bytes) {
+                    self.put_attempt(slot, AttemptEnd::Failed, &error, now, out);
                     out.changes.push(Change::PutError(key, error));
                     self.end(slot, JobState::Failed, now, out);
                 } else {
@@ -71,16 +75,12 @@ impl Queue {
                 }
             }
             Report::Failed if self.retries_errors(slot) => {
-                self.requeue(
-                    slot,
-                    true,
-                    &RequeueCause::AttemptFailed("the handler reported an error"),
-                    now,
-                    out,
-                );
+                let cause = RequeueCause::AttemptEnded(AttemptEnd::Failed, HANDLER_FAILED);
+                self.requeue(slot, true, &cause, now, out);
                 return None;
             }
             Report::Failed => {
+                self.put_attempt(slot, AttemptEnd::Failed, HANDLER_FAILED, now, out);
                 out.changes.push(Change::PutOutcome(key));
                 self.end(slot, JobState::Failed, now, out);
             }
@@ -105,9 +105,19 @@ impl Queue {
 
     /// Permits the worker to append chunks to the job's stream: returns the key of the job and its present attempt. `None`
     /// if the worker does not hold the job or the job has expired. Renews the lease of a known worker, and confirms the
-    /// delivery.
-    pub fn append(&mut self, now: Millis, worker: &WorkerId, job: JobId) -> Option<(JobKey, Attempt)> {
+    /// delivery. The first time of an attempt is written into the job's row.
+    pub fn append(
+        &mut self,
+        now: Millis,
+        worker: &WorkerId,
+        job: JobId,
+        out: &mut Effects,
+    ) -> Option<(JobKey, Attempt)> {
         let slot = self.confirm(now, worker, job)?;
+        if self.jobs.first_chunk_at(slot).is_none() {
+            self.jobs.set_first_chunk_at(slot, Some(now));
+            self.put(slot, out);
+        }
         Some((self.jobs[slot].key(), self.jobs[slot].attempt()))
     }
 

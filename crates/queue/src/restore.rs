@@ -23,7 +23,9 @@ impl Queue {
         }
         let by = self.jobs.submitters.add_job(row.submitter);
         let (trace, carried) = (row.trace.take(), row.carried.take());
+        let first_chunk_at = Some(row.first_chunk_at).filter(|at| *at != Millis(0));
         let slot = self.jobs.insert(PackedRow::new(row, by));
+        self.jobs.set_first_chunk_at(slot, first_chunk_at);
         if let Some(trace) = trace {
             self.jobs.set_trace(slot, *trace);
         }

@@ -46,6 +46,7 @@ impl Queue {
         if !planted(Bug::StreamNotReset) {
             out.changes.push(Change::ResetStream(key));
         }
+        self.jobs.set_first_chunk_at(slot, None);
         self.enqueue(slot, QueueEnd::Back, now, out);
         self.schedule(slot);
         self.put(slot, out);

@@ -1,6 +1,6 @@
 //! The verb tick: deletes expired jobs, ends purged jobs and those that ran too long, and checks workers.
 
-use longshore_model::{JobState, Millis};
+use longshore_model::{AttemptEnd, JobState, Millis};
 
 use crate::jobs::Slot;
 use crate::queue::SLICE_JOBS_MAX;
@@ -42,7 +42,8 @@ impl Queue {
                 "the job ran longer than its execution timeout of {} ms",
                 row.execution_timeout_ms
             );
-            out.changes.push(Change::PutError(row.key(), error));
+            self.put_attempt(slot, AttemptEnd::TimedOut, &error, now, out);
+            out.changes.push(Change::PutError(self.jobs[slot].key(), error));
             self.stop_holder(slot, now, out);
             self.end(slot, JobState::TimedOut, now, out);
         } else {

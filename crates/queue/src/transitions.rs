@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use longshore_model::{Attempt, JobState, Millis, WorkerId};
+use longshore_model::{Attempt, AttemptEnd, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
@@ -25,12 +25,23 @@ pub(crate) enum QueueEnd {
 
 /// Why a running job is requeued.
 pub(crate) enum RequeueCause<'a> {
-    /// The attempt failed, for this reason.
-    AttemptFailed(&'a str),
+    /// The attempt ended this way, for this reason.
+    AttemptEnded(AttemptEnd, &'a str),
     /// The worker did not confirm the delivery and does not have the job.
     Unconfirmed,
     /// The job's input could not be read, so it was not sent to the worker.
     Unreadable,
+}
+
+impl RequeueCause<'_> {
+    /// How the attempt ended, and why.
+    fn end(&self) -> (AttemptEnd, &str) {
+        match self {
+            Self::AttemptEnded(end, reason) => (*end, reason),
+            Self::Unconfirmed => (AttemptEnd::Undelivered, "its worker did not confirm the delivery"),
+            Self::Unreadable => (AttemptEnd::Undelivered, "its input could not be read from the disk"),
+        }
+    }
 }
 
 impl Queue {
@@ -135,7 +146,8 @@ impl Queue {
     }
 
     /// Requeues a running job: at the front, or at its previous position if its input was unreadable. Ends the job as failed
-    /// instead if the requeue `counts` as a retry and no retry is left. Drops the outcome and chunks of the attempt.
+    /// instead if the requeue `counts` as a retry and no retry is left. Stores how the attempt ended, and drops its outcome and
+    /// chunks.
     ///
     /// # Panics
     ///
@@ -151,6 +163,8 @@ impl Queue {
         let max_retries = self.settings.max_retries;
         let row = &self.jobs[slot];
         assert_eq!(row.state(), JobState::InProgress, "only a running job is requeued");
+        let (end, reason) = cause.end();
+        self.put_attempt(slot, end, reason, now, out);
         if counts && row.retries() >= max_retries + u8::from(planted(Bug::OneRunTooMany)) {
             let error = no_retries_left(row, cause);
             out.changes.push(Change::PutError(row.key(), error));
@@ -172,20 +186,15 @@ impl Queue {
         if !planted(Bug::ChunksOfLostAttempt) {
             out.changes.push(Change::DropChunks(row.key()));
         }
-        let reason = match cause {
-            RequeueCause::AttemptFailed(reason) => reason,
-            RequeueCause::Unconfirmed => "its worker did not confirm the delivery",
-            RequeueCause::Unreadable => "its input could not be read from the disk",
-        };
-        self.requeues.note(self.jobs[slot].id, now, reason);
         let requeued = Requeued { row: ended, at: now, reason: reason.into() };
         out.signals.push(Signal::Requeued(Box::new(requeued)));
         let end = match cause {
             _ if planted(Bug::RequeuedAtBack) => QueueEnd::Back,
             // At the front the job would overtake jobs before it that were unreadable earlier.
             RequeueCause::Unreadable => QueueEnd::Same,
-            RequeueCause::AttemptFailed(_) | RequeueCause::Unconfirmed => QueueEnd::Front,
+            RequeueCause::AttemptEnded(..) | RequeueCause::Unconfirmed => QueueEnd::Front,
         };
+        self.jobs.set_first_chunk_at(slot, None);
         self.enqueue(slot, end, now, out);
         self.schedule(slot);
         self.put(slot, out);
@@ -292,7 +301,7 @@ fn can_end_twice() -> bool {
 fn no_retries_left(row: &PackedRow, cause: &RequeueCause<'_>) -> String {
     let retries = u32::from(row.retries());
     match cause {
-        RequeueCause::AttemptFailed(reason) => {
+        RequeueCause::AttemptEnded(_, reason) => {
             let runs = retries + 1;
             let runs = if runs == 1 { "1 run".into() } else { alloc::format!("{runs} runs") };
             alloc::format!("failed after {runs}, no retries left: {reason}")

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use longshore_model::{Attempt, JobId, JobState, Millis};
+use longshore_model::{Attempt, AttemptEnd, JobId, JobState, Millis};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
@@ -30,6 +30,7 @@ impl Queue {
         }
         let key = row.key();
         if let Some(error) = damage {
+            self.put_attempt(slot, AttemptEnd::Undelivered, &error, now, out);
             out.changes.push(Change::PutError(key, error));
             self.end(slot, JobState::Failed, now, out);
         } else {

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use longshore_model::{JobId, Millis, WorkerId};
+use longshore_model::{AttemptEnd, JobId, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
 use crate::transitions::RequeueCause;
@@ -27,16 +27,18 @@ impl Queue {
         out.signals.push(Signal::LoadChanged);
     }
 
+    /// Requeues the jobs of a worker that is lost or, without `counts`, was stopped by the server.
     fn requeue_all(&mut self, now: Millis, id: &WorkerId, counts: bool, reason: &str, out: &mut Effects) {
         let mut held = self.workers.get(id).map(|worker| worker.held.clone()).unwrap_or_default();
         self.sort_last_first(&mut held);
+        let end = if counts { AttemptEnd::WorkerLost } else { AttemptEnd::Drained };
         for held in held {
             if counts && !held.confirmed {
                 // The worker may have crashed while reading the take reply, so the job is delivered alone next time.
                 let row = self.jobs[held.slot].extras_mut();
                 row.redeliveries = row.redeliveries.max(1);
             }
-            self.requeue(held.slot, counts, &RequeueCause::AttemptFailed(reason), now, out);
+            self.requeue(held.slot, counts, &RequeueCause::AttemptEnded(end, reason), now, out);
         }
     }
 

@@ -5,7 +5,8 @@ use std::fmt;
 
 use bytes::Bytes;
 use longshore_model::{
-    ApiKey, Counters, Durability, Endpoint, EndpointNo, JobKey, JobRow, JsonRowKind, Millis, Template,
+    ApiKey, Counters, Durability, EndedAttempt, Endpoint, EndpointNo, JobKey, JobRow, JsonRowKind, Millis,
+    Template,
 };
 
 use crate::BlobRef;
@@ -27,7 +28,7 @@ pub struct Batch {
 pub enum Write {
     /// Inserts a job or replaces its row.
     PutJob(Box<JobRow>),
-    /// Removes a job with its input, outcome, stream, chunks and webhook call. Without such a job nothing happens.
+    /// Removes a job with its input, outcome, ended attempts, stream, chunks and webhook call. Without such a job nothing happens.
     DeleteJob(JobKey),
     /// Stores a job's input: the members of the submitted JSON object, without the outer braces.
     PutInput(JobKey, Payload),
@@ -35,6 +36,9 @@ pub enum Write {
     PutOutcome(JobKey, OutcomeRow),
     /// Removes a job's output and error.
     ClearOutcome(JobKey),
+    /// Inserts or replaces an ended attempt of a job, by its number. The store keeps the
+    /// [`ATTEMPTS_MAX`](longshore_model::limits::ATTEMPTS_MAX) attempts with the largest numbers.
+    PutAttempt(JobKey, Box<EndedAttempt>),
     /// Adds a chunk. Its offset must be larger than that of every stored chunk of the job.
     AppendChunk(JobKey, ChunkRow),
     /// Removes a job's chunks; its stream row stays.

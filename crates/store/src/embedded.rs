@@ -30,7 +30,7 @@ use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
-use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
+use longshore_model::{Attempt, Counters, EndedAttempt, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
 use self::compaction::Compaction;
 pub use self::copy::{HeldFile, HeldLog, hold_log};
@@ -66,6 +66,24 @@ pub fn encode_job_row(row: &JobRow) -> Vec<u8> {
 pub fn decode_job_row(key: JobKey, bytes: &[u8]) -> Result<JobRow, StoreError> {
     log::job_row::decode(key, bytes).map_err(|malformed| {
         StoreError::Corrupt(format!("the row of job {} of endpoint {}: {malformed}", key.seq, key.endpoint.0))
+    })
+}
+
+/// Encodes an ended attempt without its job and its number, as records of the log have it. Other stores keep the same bytes.
+pub fn encode_attempt(attempt: &EndedAttempt) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(64);
+    log::attempt_row::put(&mut bytes, attempt);
+    bytes
+}
+
+/// Decodes the attempt `n` of a job that [`encode_attempt`] has encoded.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] with what was expected, if no version up to this one writes the bytes.
+pub fn decode_attempt(job: JobKey, n: Attempt, bytes: &[u8]) -> Result<EndedAttempt, StoreError> {
+    log::attempt_row::decode(n, bytes).map_err(|malformed| {
+        let JobKey { endpoint, seq } = job;
+        StoreError::Corrupt(format!("attempt {} of job {seq} of endpoint {}: {malformed}", n.0, endpoint.0))
     })
 }
 
@@ -149,6 +167,10 @@ impl Store for EmbeddedStore {
 
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
         Box::pin(self.readers.read(move |shared| read::outcome(shared, job)))
+    }
+
+    fn attempts(&self, job: JobKey) -> StoreFuture<'_, Vec<EndedAttempt>> {
+        Box::pin(self.readers.read(move |shared| read::attempts(shared, job)))
     }
 
     fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {

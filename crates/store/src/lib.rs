@@ -12,14 +12,15 @@ mod memory;
 use std::future::Future;
 use std::pin::Pin;
 
-use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
+use longshore_model::{Counters, EndedAttempt, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
 pub use batch::{Batch, Catalog, ChunkRow, JsonRow, OutcomeRow, Payload, StreamRow, WebhookRow, Write};
 pub use blob::{BlobCheck, BlobRef};
 pub use chains::CommitChains;
 pub use embedded::{
     Damage, EmbeddedStore, HeldDataDir, HeldFile, HeldLog, Salvaged, Scrub, Scrubbed, SegmentLimits,
-    UNPROVEN_END, Verified, decode_job_row, dump, encode_job_row, hold_log, salvage, verify, verify_with,
+    UNPROVEN_END, Verified, decode_attempt, decode_job_row, dump, encode_attempt, encode_job_row, hold_log,
+    salvage, verify, verify_with,
 };
 pub use memory::MemoryStore;
 
@@ -91,6 +92,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns a job's output and error; `None` if neither is stored.
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>>;
+
+    /// Returns a job's ended attempts, ascending by number.
+    fn attempts(&self, job: JobKey) -> StoreFuture<'_, Vec<EndedAttempt>>;
 
     /// Returns the offsets of a job's stream; `None` if none are stored.
     fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>>;

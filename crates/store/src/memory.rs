@@ -10,7 +10,8 @@ use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longshore_model::{
-    ApiKey, Counters, Endpoint, EndpointNo, Epoch, JobKey, JobRow, JsonRowKind, ShardId, Template,
+    ApiKey, Attempt, Counters, EndedAttempt, Endpoint, EndpointNo, Epoch, JobKey, JobRow, JsonRowKind,
+    ShardId, Template, limits,
 };
 
 use crate::{
@@ -49,6 +50,7 @@ struct Tables {
     jobs: BTreeMap<JobKey, JobRow>,
     inputs: BTreeMap<JobKey, Payload>,
     outcomes: BTreeMap<JobKey, OutcomeRow>,
+    attempts: BTreeMap<(JobKey, Attempt), EndedAttempt>,
     streams: BTreeMap<JobKey, StreamRow>,
     chunks: BTreeMap<(JobKey, u64), ChunkRow>,
     hooks: BTreeMap<JobKey, WebhookRow>,
@@ -93,6 +95,7 @@ impl Tables {
             Write::PutInput(job, input) => drop(self.inputs.insert(job, input)),
             Write::PutOutcome(job, outcome) => drop(self.outcomes.insert(job, outcome)),
             Write::ClearOutcome(job) => drop(self.outcomes.remove(&job)),
+            Write::PutAttempt(job, attempt) => self.put_attempt(job, *attempt),
             Write::AppendChunk(job, chunk) => drop(self.chunks.insert((job, chunk.offset), chunk)),
             Write::DropChunks(job) => self.drop_chunks(job),
             Write::PutStream(job, stream) => drop(self.streams.insert(job, stream)),
@@ -127,7 +130,21 @@ impl Tables {
         self.outcomes.remove(&job);
         self.streams.remove(&job);
         self.hooks.remove(&job);
+        self.attempts.retain(|(own, _), _| *own != job);
         self.drop_chunks(job);
+    }
+
+    fn put_attempt(&mut self, job: JobKey, attempt: EndedAttempt) {
+        self.attempts.insert((job, attempt.n), attempt);
+        let surplus = self.attempts_of(job).count().saturating_sub(limits::ATTEMPTS_MAX as usize);
+        let old: Vec<_> = self.attempts_of(job).take(surplus).map(|attempt| attempt.n).collect();
+        for n in old {
+            self.attempts.remove(&(job, n));
+        }
+    }
+
+    fn attempts_of(&self, job: JobKey) -> impl Iterator<Item = &EndedAttempt> {
+        self.attempts.range((job, Attempt(0))..=(job, Attempt(u32::MAX))).map(|(_, attempt)| attempt)
     }
 
     fn drop_chunks(&mut self, job: JobKey) {
@@ -239,6 +256,10 @@ impl Store for MemoryStore {
 
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
         answer(Ok(self.tables().outcomes.get(&job).cloned()))
+    }
+
+    fn attempts(&self, job: JobKey) -> StoreFuture<'_, Vec<EndedAttempt>> {
+        answer(Ok(self.tables().attempts_of(job).cloned().collect()))
     }
 
     fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {

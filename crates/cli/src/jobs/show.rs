@@ -19,6 +19,16 @@ const REQUESTS: &[Column] = &[
     Column::new("RAN", "executionTime").shown_as(ms_cell),
 ];
 
+const ATTEMPTS: &[Column] = &[
+    Column::new("TRY", "n"),
+    Column::new("WORKER", "worker"),
+    Column::new("GPU", "gpu"),
+    Column::new("TAKEN", "takenAt").shown_as(time_cell),
+    Column::new("ENDED", "endedAt").shown_as(time_cell),
+    Column::new("END", "end"),
+    Column::new("REASON", "reason"),
+];
+
 /// Parses a job state, in upper or lower case.
 pub(super) fn state(text: &str) -> Result<String, String> {
     let name = text.to_ascii_uppercase();
@@ -27,9 +37,14 @@ pub(super) fn state(text: &str) -> Result<String, String> {
         .ok_or_else(|| format!("one of {}", JobState::ALL.map(JobState::as_str).join(", ")))
 }
 
-/// Prints a job, or with `--wait` its end.
+/// Prints a job, or with `--wait` its end, or with `--attempts` its attempts.
 pub(crate) async fn status(args: &StatusArgs) -> CommandResult {
     let session = args.at.remote.connect()?.whole_if(args.waiting.raw);
+    if args.attempts {
+        let life = session.client.job_life(&args.at.endpoint, args.job).await?;
+        session.output.records(ATTEMPTS, &life.attempts)?;
+        return Ok(CommandExit::Success);
+    }
     let job = session.client.status(&args.at.endpoint, args.job).await?;
     if args.waiting.wait {
         return follow::to_the_end(&session, &args.at.endpoint, job, args.waiting.timeout).await;

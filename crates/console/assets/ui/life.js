@@ -8,7 +8,7 @@ import { Card } from "./card.js";
 /** @typedef {{name: string, tone: string, from: number, to: number, note?: string}} Bar */
 
 const ENDS = /** @type {Record<string, string>} */ ({ completed: "completed", failed: "failed", timedOut: "timedout", cancelled: "cancelled", workerLost: "failed", drained: "cancelled", undelivered: "cancelled" });
-const END_WORDS = /** @type {Record<string, string>} */ ({ requeued: "queued again", workerLost: "worker lost", drained: "drained", undelivered: "not delivered", timedOut: "timed out" });
+const END_WORDS = /** @type {Record<string, string>} */ ({ workerLost: "worker lost", drained: "drained", undelivered: "not delivered", timedOut: "timed out" });
 
 /** When the job was made, taken and ended, in ms; later ones are null before they are. @param {any} job */
 export function milestones(job) {
@@ -25,18 +25,20 @@ function bars(job, stream) {
   const { created, started, ended } = milestones(job);
   const end = ended ?? now.value;
   /** @type {Bar[]} */
-  const list = [{ name: "Waited", tone: "queued", from: created, to: started ?? end }];
-  if (job.coldStart) list.push({ name: "Worker started", tone: "accent", from: moment(job.coldStart.requestedAt) ?? created, to: moment(job.coldStart.readyAt) ?? end });
-  for (const lost of (job.attempts ?? []).filter((/** @type {any} */ one) => one.end === "requeued")) {
-    const at = moment(lost.endedAt) ?? created;
-    list.push({ name: `Try ${lost.n}`, tone: "failed", from: at, to: at, note: `${END_WORDS.requeued}: ${lost.reason}` });
-  }
-  const attempts = (job.attempts ?? []).filter((/** @type {any} */ one) => moment(one.takenAt) !== null);
+  const list = [];
+  const attempts = job.attempts ?? [];
+  // Of a job with many attempts, the first ones are not known.
+  let queuedAt = attempts[0]?.n > 1 ? null : created;
   for (const attempt of attempts) {
+    const takenAt = moment(attempt.takenAt) ?? created;
+    if (queuedAt !== null) list.push({ name: "Waited", tone: "queued", from: queuedAt, to: takenAt });
+    queuedAt = moment(attempt.endedAt);
     const name = attempts.length > 1 || attempt.n > 1 ? `Try ${attempt.n}${attempt.worker ? ` on ${shortId(attempt.worker)}` : ""}` : `Ran${attempt.worker ? ` on ${shortId(attempt.worker)}` : ""}`;
     const word = END_WORDS[attempt.end];
-    list.push({ name, tone: ENDS[attempt.end] ?? "running", from: moment(attempt.takenAt) ?? created, to: moment(attempt.endedAt) ?? end, note: [word, attempt.reason].filter(Boolean).join(": ") });
+    list.push({ name, tone: ENDS[attempt.end] ?? "running", from: takenAt, to: queuedAt ?? end, note: [[word, attempt.reason].filter(Boolean).join(": "), attempt.gpu].filter(Boolean).join(" · ") });
   }
+  if (attempts.length === 0 || (queuedAt !== null && queuedAt < end)) list.push({ name: "Waited", tone: "queued", from: queuedAt ?? created, to: started ?? end });
+  if (job.coldStart) list.splice(1, 0, { name: "Worker started", tone: "accent", from: moment(job.coldStart.requestedAt) ?? created, to: moment(job.coldStart.readyAt) ?? end });
   if (attempts.length === 0 && started !== null) {
     const tries = (job.retries ?? 0) + 1;
     list.push({ name: `${ended ? "Ran" : "Runs"}${job.workerId ? ` on ${shortId(job.workerId)}` : ""}`, tone: JOB_STATES[job.status].tone, from: started, to: end, note: tries > 1 ? `try ${tries}` : "" });

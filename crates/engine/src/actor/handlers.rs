@@ -285,7 +285,7 @@ impl Actor {
     /// Appends chunks to the stream of a job that the worker runs. Other chunks are dropped without an error: a worker can do
     /// nothing about an attempt that has ended.
     fn append(&mut self, worker: WorkerId, job: JobId, chunks: Vec<Bytes>, reply: ReplySender<Appended>) {
-        if let Some((key, _)) = self.apply(|queue, now, _| queue.append(now, &worker, job)) {
+        if let Some((key, _)) = self.apply(|queue, now, out| queue.append(now, &worker, job, out)) {
             let Some((stream, bytes)) = self.streams.get(key).zip(self.streams.bytes(key)) else {
                 self.hold(HeldReply::Appended, reply, Ok(Appended::Cold(key, chunks)));
                 return;
@@ -364,7 +364,8 @@ impl Actor {
                     if !row.state.is_terminal() {
                         self.streams.add_waiter(row.key, waiter);
                     }
-                    Ok(StreamLookup::Here(Box::new(row), stream))
+                    let bytes = self.streams.bytes(row.key);
+                    Ok(StreamLookup::Here(Box::new(row), stream, bytes))
                 }
             },
         };

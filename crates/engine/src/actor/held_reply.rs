@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use longshore_fleet::{Requeue, WaitingQueue};
 use longshore_model::JobRow;
 use longshore_queue::Page;
 
 use super::post_commit::PostCommit;
-use super::query::QueueHealth;
+use super::query::{QueueHealth, Waiting};
 use super::request::{Appended, Given, ReplySender, StreamLookup, TailLookup};
 use crate::endpoint_shared::EndpointShared;
 use crate::{Accepted, EndpointError, FleetView};
@@ -51,8 +50,7 @@ pub(crate) enum HeldReply {
     Page(Reply<Box<Page>>),
     Health(Reply<Box<QueueHealth>>),
     Fleet(Reply<Box<FleetView>>),
-    Waiting(Reply<Box<WaitingQueue>>),
-    Requeued(Reply<Option<Box<Requeue>>>),
+    Waiting(Reply<Box<Waiting>>),
     /// The signals of the round: the last reply of its round, and dropped after a failed commit.
     PostCommit(Box<PostCommit>, Arc<EndpointShared>),
 }
@@ -80,7 +78,6 @@ impl HeldReply {
             Self::Health(reply) => reply.release(commit),
             Self::Fleet(reply) => reply.release(commit),
             Self::Waiting(reply) => reply.release(commit),
-            Self::Requeued(reply) => reply.release(commit),
             Self::PostCommit(post_commit, shared) => {
                 if commit.is_ok() {
                     post_commit.release(&shared);

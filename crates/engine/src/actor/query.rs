@@ -3,7 +3,7 @@
 //! A query is data and not a closure, so that a node of a cluster could send it to another one. Its reply is held like any
 //! other one, until every row that the query read is durable.
 
-use longshore_fleet::{Requeue, WaitingJob, WaitingQueue, WorkerContact};
+use longshore_fleet::{WaitingJob, WaitingQueue, WorkerContact};
 use longshore_model::{Counters, JobId, JobRow, Millis, WorkerPhase};
 use longshore_queue::{Page, Queue, QueueLoad, Refusal, StateCounts, WorkerLoad};
 
@@ -22,10 +22,8 @@ pub(crate) enum Query {
     Jobs { filter: Box<JobFilter>, reply: ReplySender<Box<Page>> },
     /// The endpoint's counters, its load, and the load of each worker.
     Health { reply: ReplySender<Box<QueueHealth>> },
-    /// When and why a job was last requeued; `None` if it was not, or the note is gone.
-    Requeued { job: JobId, reply: ReplySender<Option<Box<Requeue>>> },
     /// What the queue knows about why a job waits; `None`: why the endpoint's jobs wait. `NoSuchJob` for an unknown job.
-    Waiting { job: Option<JobId>, reply: ReplySender<Box<WaitingQueue>> },
+    Waiting { job: Option<JobId>, reply: ReplySender<Box<Waiting>> },
     /// The load and the workers, as the supervisor plans with them.
     Fleet { reply: ReplySender<Box<FleetView>> },
 }
@@ -40,6 +38,15 @@ pub(crate) enum View {
     Stored,
     /// The row as clients see it, or else the stored row.
     VisibleOrStored,
+}
+
+/// Why a job, or the jobs of an endpoint, wait, as far as the queue knows.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    /// What the queue knows. It does not know why a job was requeued.
+    pub(crate) queue: WaitingQueue,
+    /// The row of the job.
+    pub(crate) row: Option<JobRow>,
 }
 
 /// A queue's counts in one round.
@@ -65,7 +72,6 @@ impl Query {
             Self::Jobs { reply, .. } => drop(reply.send(Err(why.clone()))),
             Self::Health { reply } => drop(reply.send(Err(why.clone()))),
             Self::Fleet { reply } => drop(reply.send(Err(why.clone()))),
-            Self::Requeued { reply, .. } => drop(reply.send(Err(why.clone()))),
             Self::Waiting { reply, .. } => drop(reply.send(Err(why.clone()))),
         }
     }
@@ -98,11 +104,6 @@ impl Actor {
                 let view = fleet_view(queue, now);
                 self.hold(HeldReply::Fleet, reply, Ok(Box::new(view)));
             }
-            Query::Requeued { job, reply } => {
-                let requeue = queue.requeued(job);
-                let requeue = requeue.map(|(at, reason)| Box::new(Requeue { at, reason: reason.to_owned() }));
-                self.hold(HeldReply::Requeued, reply, Ok(requeue));
-            }
             Query::Waiting { job, reply } => {
                 let waiting = self.waiting(job).map(Box::new).map_err(EndpointError::Refused);
                 self.hold(HeldReply::Waiting, reply, waiting);
@@ -113,7 +114,7 @@ impl Actor {
 
 impl Actor {
     /// What the queue knows about why a job waits, in logarithmic time of its jobs and linear time of its workers.
-    fn waiting(&self, job: Option<JobId>) -> Result<WaitingQueue, Refusal> {
+    fn waiting(&self, job: Option<JobId>) -> Result<Waiting, Refusal> {
         let (queue, now) = (&self.queue, self.now());
         let row = job.map(|job| queue.find_visible(job, now).ok_or(Refusal::NoSuchJob)).transpose()?;
         let load = queue.load();
@@ -122,7 +123,7 @@ impl Actor {
             let silent_ms = now.since(worker.last_take.max(worker.idle_since));
             WorkerContact { phase: worker.phase, silent_ms: (!asks).then_some(silent_ms) }
         });
-        Ok(WaitingQueue {
+        let queue = WaitingQueue {
             position: job.and_then(|job| queue.position(job)),
             queued: load.queued,
             queued_normal: load.queued_normal,
@@ -131,13 +132,13 @@ impl Actor {
             jobs_max: self.shared.services.settings.of_queue(&self.shared.record()).jobs_max,
             workers: workers.collect(),
             last_take_at: queue.last_take(),
-            job: row.map(|row| waiting_job(queue, &row)),
-        })
+            job: row.as_ref().map(waiting_job),
+        };
+        Ok(Waiting { queue, row })
     }
 }
 
-fn waiting_job(queue: &Queue, row: &JobRow) -> WaitingJob {
-    let requeue = queue.requeued(row.id);
+fn waiting_job(row: &JobRow) -> WaitingJob {
     WaitingJob {
         state: row.state,
         low_priority: row.low_priority,
@@ -146,7 +147,7 @@ fn waiting_job(queue: &Queue, row: &JobRow) -> WaitingJob {
         finished_at: row.finished_at,
         delete_at: row.delete_at,
         retries: row.retries,
-        requeue: requeue.map(|(at, reason)| Requeue { at, reason: reason.to_owned() }),
+        requeue: None,
     }
 }
 

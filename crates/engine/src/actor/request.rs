@@ -123,8 +123,8 @@ pub(crate) enum Appended {
 /// The result of looking up a stream.
 #[derive(Debug)]
 pub(crate) enum StreamLookup {
-    /// The job's row, and the row of its stream.
-    Here(Box<JobRow>, StreamRow),
+    /// The job's row, the row of its stream, and the bytes of its chunks if they were counted.
+    Here(Box<JobRow>, StreamRow, Option<u64>),
     /// The actor does not know this stream: as for [`Appended::Cold`].
     Cold(JobKey),
 }
@@ -210,7 +210,6 @@ impl Request {
                 | Query::Position { .. }
                 | Query::Jobs { .. }
                 | Query::Health { .. }
-                | Query::Requeued { .. }
                 | Query::Waiting { .. },
             )
             | Self::Wait { .. }

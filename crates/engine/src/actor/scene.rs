@@ -9,7 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use longshore_blobs::MemoryBlobs;
 use longshore_model::{
-    Counters, Endpoint, EndpointNo, Epoch, JobId, JobKey, JobRow, JobState, Provider, ShardId, Submitter,
+    Counters, EndedAttempt, Endpoint, EndpointNo, Epoch, JobId, JobKey, JobRow, JobState, Provider, ShardId,
+    Submitter,
 };
 use longshore_queue::Queue;
 use longshore_store::{
@@ -86,6 +87,10 @@ impl Store for SlowStore {
 
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
         self.inner.outcome(job)
+    }
+
+    fn attempts(&self, job: JobKey) -> StoreFuture<'_, Vec<EndedAttempt>> {
+        self.inner.attempts(job)
     }
 
     fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {

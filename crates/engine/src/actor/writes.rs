@@ -89,6 +89,11 @@ impl Actor {
                 self.shared.services.payload_cache.forget_outcome(job);
                 Write::ClearOutcome(job)
             }
+            Change::PutAttempt(job, mut attempt) => {
+                let worker = attempt.worker.as_ref();
+                attempt.gpu = worker.and_then(|worker| self.shared.gpu_of(worker)).map(Into::into);
+                Write::PutAttempt(job, attempt)
+            }
             // Later chunks get larger offsets in both cases, so that a reader that continues at its last offset misses none.
             Change::DropChunks(job) | Change::ResetStream(job) if self.streams.may_have_chunks(job) => {
                 self.streams.dropped(job);

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use longshore_fleet::{
-    Explanation, FleetFacts, GpuHolder, GpuShortage, PauseFacts, Shortage, StoreFault, WaitFacts,
+    Explanation, FleetFacts, GpuHolder, GpuShortage, PauseFacts, Requeue, Shortage, StoreFault, WaitFacts,
     WaitingQueue, explain,
 };
-use longshore_model::{Endpoint, EndpointId, JobId, Millis, Provider, StartStage, WorkerId};
+use longshore_model::{
+    Endpoint, EndpointId, JobId, JobRow, JobState, Millis, Provider, StartStage, WorkerId,
+};
 use tokio::time::timeout;
 
 use super::Engine;
-use crate::actor::query::Query;
+use crate::actor::query::{Query, Waiting};
 use crate::gpu_pool::PoolShortage;
 use crate::supervisor::environment::limits;
 use crate::{EndpointError, EndpointHandle, FieldChange, FleetStatus, Refusal};
@@ -75,7 +77,13 @@ impl Engine {
         }
         let query = endpoint.shared().query(|reply| Query::Waiting { job, reply });
         let unavailable = match timeout(QUEUE_WAIT, query).await {
-            Ok(Ok(queue)) => return Ok(Some(*queue)),
+            Ok(Ok(waiting)) => {
+                let Waiting { mut queue, row } = *waiting;
+                if let Some((job, row)) = queue.job.as_mut().zip(row) {
+                    job.requeue = last_requeue(endpoint, &row).await;
+                }
+                return Ok(Some(queue));
+            }
             Ok(Err(error @ EndpointError::Unavailable(_))) => error,
             Ok(Err(error)) => return Err(error),
             Err(_) => EndpointError::Unavailable("the endpoint's queue does not answer".to_owned()),
@@ -191,4 +199,14 @@ impl Engine {
         }
         holders.into_values().collect()
     }
+}
+
+/// When and why a job was put back into the queue; `None` if it was not, or its attempts cannot be read now.
+async fn last_requeue(endpoint: &EndpointHandle, row: &JobRow) -> Option<Requeue> {
+    if row.state != JobState::InQueue || row.never_taken {
+        return None;
+    }
+    let attempts = endpoint.jobs().ended_attempts(row);
+    let last = timeout(QUEUE_WAIT, attempts).await.ok()?.ok()?.pop()?;
+    (last.n == row.attempt).then(|| Requeue { at: last.ended_at, reason: last.reason.into() })
 }

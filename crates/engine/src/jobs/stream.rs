@@ -14,7 +14,7 @@ use crate::actor::request::{Request, StreamLookup, unread};
 use crate::chunk::decoded;
 use crate::endpoint_shared::requests::reloading;
 use crate::payload_budget::SMALL_BYTES;
-use crate::{BudgetPermit, EndpointError, StreamFrom, StreamPage};
+use crate::{BudgetPermit, EndpointError, StreamFrom, StreamPage, StreamSize};
 
 /// The size limit of the chunks of one page, in bytes.
 const PAGE_BYTES_MAX: usize = 16_000_000;
@@ -38,7 +38,7 @@ impl Jobs {
         let until = Instant::now() + wait;
         loop {
             let (watch, news) = oneshot::channel();
-            let (row, stream) = self.look_up_stream(job, watch).await?;
+            let (row, stream, _) = self.look_up_stream(job, watch).await?;
             let start = match from {
                 StreamFrom::Drained => stream.consumed,
                 StreamFrom::Offset(offset) => offset,
@@ -58,29 +58,37 @@ impl Jobs {
         }
     }
 
-    /// Returns the number of chunks that the job's handler has yielded since its stream began, also of lost attempts.
+    /// Returns the number of chunks that the job's handler has yielded since its stream began, also of lost attempts, and
+    /// the size of the stored chunks. After a restart of the server, they are read once for that.
     ///
     /// # Errors
     ///
-    /// [`EndpointError::Refused`] with [`Refusal::NoSuchJob`](crate::Refusal::NoSuchJob) for an unknown or expired id.
-    pub async fn chunk_count(&self, job: JobId) -> Result<u64, EndpointError> {
+    /// - [`EndpointError::Refused`] with [`Refusal::NoSuchJob`](crate::Refusal::NoSuchJob) for an unknown or expired id.
+    /// - [`EndpointError::Unreadable`], [`EndpointError::Damaged`] if the row of the stream or the chunks cannot be read.
+    pub async fn stream_size(&self, job: JobId) -> Result<StreamSize, EndpointError> {
         let (watch, _) = oneshot::channel();
-        Ok(self.look_up_stream(job, watch).await?.1.next)
+        let (row, stream, bytes) = self.look_up_stream(job, watch).await?;
+        let bytes = match bytes {
+            Some(bytes) => bytes,
+            None if stream.next == 0 => 0,
+            None => self.shared.warm_stream_with_bytes(row.key).await?,
+        };
+        Ok(StreamSize { chunks: stream.next, bytes })
     }
 
-    /// The job's row and the row of its stream. `watch` is woken by the next chunk or by the job's end.
+    /// The job's row, the row of its stream and the bytes of its chunks, if these were counted. `watch` is woken by the next chunk or by the job's end.
     async fn look_up_stream(
         &self,
         job: JobId,
         watch: oneshot::Sender<()>,
-    ) -> Result<(JobRow, StreamRow), EndpointError> {
+    ) -> Result<(JobRow, StreamRow, Option<u64>), EndpointError> {
         match self.shared.request(|reply| Request::Stream { job, watch, reply }).await? {
-            StreamLookup::Here(row, stream) => Ok((*row, stream)),
+            StreamLookup::Here(row, stream, bytes) => Ok((*row, stream, bytes)),
             StreamLookup::Cold(key) => {
                 self.warm_stream(key).await?;
                 let (watch, _) = oneshot::channel();
                 match self.shared.request(|reply| Request::Stream { job, watch, reply }).await? {
-                    StreamLookup::Here(row, stream) => Ok((*row, stream)),
+                    StreamLookup::Here(row, stream, bytes) => Ok((*row, stream, bytes)),
                     StreamLookup::Cold(_) => Err(reloading()),
                 }
             }

@@ -14,9 +14,9 @@ use longshore_engine::{
     WebhookTransport, WorkerSettings,
 };
 use longshore_model::{
-    ComputeType, Counters, Durability, Endpoint, EndpointId, EndpointNo, Epoch, JobId, JobKey, JobRow,
-    Millis, Provider, RegistryAuth, RegistryAuthId, RetryOn, ScalerType, ShardId, Submitter, Template,
-    TemplateId, WorkerId,
+    ComputeType, Counters, Durability, EndedAttempt, Endpoint, EndpointId, EndpointNo, Epoch, JobId, JobKey,
+    JobRow, Millis, Provider, RegistryAuth, RegistryAuthId, RetryOn, ScalerType, ShardId, Submitter,
+    Template, TemplateId, WorkerId,
 };
 use longshore_store::{
     Batch, Catalog, ChunkRow, CommitChains, MemoryStore, OutcomeRow, Payload, Store, StoreError, StoreFuture,
@@ -452,6 +452,10 @@ impl Store for BreakableStore {
             self.check_readable(job)?;
             self.inner.outcome(job).await
         })
+    }
+
+    fn attempts(&self, job: JobKey) -> StoreFuture<'_, Vec<EndedAttempt>> {
+        self.inner.attempts(job)
     }
 
     fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {

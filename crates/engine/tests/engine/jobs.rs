@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use longshore_blobs::Blobs;
-use longshore_engine::{EndpointError, JobConditions, JobFilter, Outcome, Refusal};
+use longshore_engine::{EndpointError, JobConditions, JobFilter, Outcome, Refusal, RetryReason};
 use longshore_model::{EndpointNo, JobState};
 use longshore_store::Store as _;
 

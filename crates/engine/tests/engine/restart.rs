@@ -1,6 +1,8 @@
 //! Jobs, results and tokens after a restart.
 
-use longshore_model::JobState;
+use longshore_engine::Chunk;
+use longshore_fleet::CauseCode;
+use longshore_model::{AttemptEnd, JobState, Millis};
 
 use crate::harness::{Disks, done, job, one_endpoint, output, take, worker};
 
@@ -28,6 +30,53 @@ async fn queued_running_and_completed_jobs_survive_a_restart() {
     let taken = take(&demo, "w2", 0).await;
     assert_eq!(&taken[0].members[..], br#""input":{"n":2}"#);
     assert_eq!(demo.jobs().health().await.unwrap().counters.completed, 2);
+}
+
+#[tokio::test]
+async fn ended_attempts_and_the_reason_of_a_retry_survive_a_restart() {
+    let disks = Disks::new();
+    let (first, demo) = one_endpoint(&disks).await;
+    let id = demo.jobs().submit(job(&first, "{}")).await.unwrap().id;
+    take(&demo, "w1", 0).await;
+    demo.workers().lose(worker("w1"), true, "exit code 137".to_owned()).await.unwrap();
+
+    let second = disks.start().await;
+    let demo = second.endpoint("demo").unwrap();
+    let row = demo.jobs().status(id).await.unwrap().row;
+    let attempts = demo.jobs().ended_attempts(&row).await.unwrap();
+    assert_eq!(attempts.len(), 1);
+    assert_eq!((attempts[0].n, attempts[0].end), (row.attempt, AttemptEnd::WorkerLost));
+    assert_eq!((attempts[0].worker.clone(), &*attempts[0].reason), (Some(worker("w1")), "exit code 137"));
+    let explanation = second.explain(&demo, Some(id), &|_| true).await.unwrap();
+    let retrying = explanation.also.iter().find(|cause| cause.code == CauseCode::Retrying).unwrap();
+    assert!(retrying.text.contains("exit code 137"), "{}", retrying.text);
+}
+
+#[tokio::test]
+async fn the_size_of_a_stream_and_the_time_of_its_first_chunk_survive_a_restart() {
+    let disks = Disks::new();
+    let (first, demo) = one_endpoint(&disks).await;
+    let id = demo.jobs().submit(job(&first, "{}")).await.unwrap().id;
+    take(&demo, "w1", 0).await;
+    let none = demo.jobs().stream_size(id).await.unwrap();
+    assert_eq!((none.chunks, none.bytes), (0, 0));
+    for output in ["\"one\"", "\"three\""] {
+        let chunk = Chunk { output: output.into(), ..Chunk::default() };
+        demo.workers().append(worker("w1"), id, vec![chunk]).await.unwrap();
+    }
+    let (size, row) = (demo.jobs().stream_size(id).await.unwrap(), demo.jobs().status(id).await.unwrap().row);
+    assert_eq!((size.chunks, size.bytes), (2, 12));
+    assert!(row.first_chunk_at >= row.started_at);
+
+    let second = disks.start().await;
+    let demo = second.endpoint("demo").unwrap();
+    assert_eq!(demo.jobs().stream_size(id).await.unwrap(), size);
+    assert_eq!(demo.jobs().status(id).await.unwrap().row.first_chunk_at, row.first_chunk_at);
+    // A further attempt begins without chunks.
+    demo.workers().lose(worker("w1"), true, "exit code 1".to_owned()).await.unwrap();
+    let size = demo.jobs().stream_size(id).await.unwrap();
+    assert_eq!((size.chunks, size.bytes), (2, 0));
+    assert_eq!(demo.jobs().status(id).await.unwrap().row.first_chunk_at, Millis(0));
 }
 
 #[tokio::test]

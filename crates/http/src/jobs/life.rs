@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{DeliveryFilter, JobSnapshot, WorkerStatus};
-use longshore_model::{JobRow, JobState, Millis};
+use longshore_model::{AttemptEnd, EndedAttempt, JobRow, JobState, Millis, limits};
 use serde_json::{Map, Value, json};
 
 use super::openapi::{job_id, states};
@@ -19,19 +19,21 @@ pub(super) async fn life(call: Call) -> Result<Response, ApiError> {
     let job = jobs.status(id).await?;
     let row = &job.row;
     let position = if row.state == JobState::InQueue { jobs.position(id).await? } else { None };
-    let requeue = if row.retries > 0 || row.attempt.0 > 1 { jobs.requeued(id).await? } else { None };
+    let ended = jobs.ended_attempts(row).await?;
     let mut view = record(&job);
     view.extend(times(row));
     view.extend(submit(&call.state, row));
     view.extend(trace(&call.state, row));
     view.insert("position".to_owned(), json!(position));
-    view.insert("chunks".to_owned(), json!(jobs.chunk_count(id).await?));
+    let stream = jobs.stream_size(id).await?;
+    view.insert("chunks".to_owned(), json!(stream.chunks));
+    view.insert("chunkBytes".to_owned(), json!(stream.bytes));
     let status = call.endpoint.workers().fleet_status();
     let worker = status.workers.iter().find(|worker| Some(&worker.id) == row.worker.as_ref());
     view.insert("version".to_owned(), json!(version(&call, row, worker)));
     view.insert("coldStart".to_owned(), worker.map_or(Value::Null, |worker| cold_start(row, worker)));
     let gpu = worker.and_then(|worker| worker.placement.gpus.first()).map(|gpu| gpu.type_id.as_str());
-    view.insert("attempts".to_owned(), Value::Array(attempts(row, requeue, gpu)));
+    view.insert("attempts".to_owned(), attempts(row, ended, gpu).iter().map(attempt).collect());
     let calls = if row.webhook || call.endpoint.record().webhook.is_some() {
         jobs.deliveries(DeliveryFilter { job: Some(id), ..DeliveryFilter::default() }).await?
     } else {
@@ -96,6 +98,7 @@ fn times(row: &JobRow) -> Map<String, Value> {
         "createdAt": rfc3339(row.created_at),
         "enqueuedAt": rfc3339(row.enqueued_at),
         "startedAt": if row.never_taken { None } else { known(row.started_at) },
+        "firstChunkAt": known(row.first_chunk_at),
         "completedAt": if is_over { known(row.finished_at) } else { None },
         "ttlAt": if is_over { None } else { known(row.delete_at) },
         "expiresAt": if is_over { known(row.delete_at) } else { None },
@@ -133,36 +136,58 @@ fn trace(state: &HttpState, row: &JobRow) -> Map<String, Value> {
     members(json!({ "traceparent": context.map(|context| context.to_string()), "traceUrl": url }))
 }
 
-/// The attempts that are known, oldest first: the last one that was requeued, and the present or last one.
-fn attempts(row: &JobRow, requeue: Option<(Millis, String)>, gpu: Option<&str>) -> Vec<Value> {
-    let is_waiting = row.state == JobState::InQueue;
-    let mut attempts = Vec::new();
-    if let Some((at, reason)) = requeue {
-        let n = if is_waiting { row.attempt.0 } else { row.attempt.0.saturating_sub(1) };
-        attempts.push(json!({
-            "n": n, "worker": null, "gpu": null, "takenAt": null, "endedAt": rfc3339(at), "end": "requeued", "reason": reason,
-        }));
+/// An attempt of a job, which may be running.
+struct Attempted {
+    attempt: EndedAttempt,
+    is_running: bool,
+}
+
+/// The last attempts, oldest first: those that are stored, and the present or last one, which follows from the job's row.
+fn attempts(row: &JobRow, ended: Vec<EndedAttempt>, gpu: Option<&str>) -> Vec<Attempted> {
+    let mut attempts: Vec<_> =
+        ended.into_iter().map(|attempt| Attempted { attempt, is_running: false }).collect();
+    let last = attempts.last().map(|last| &last.attempt).filter(|last| last.n >= row.attempt);
+    // A result that arrived after its attempt was given up ends the attempt after all.
+    let is_told = last.is_some() && row.state != JobState::Completed;
+    if row.state != JobState::InQueue && !row.never_taken && row.ran() && !is_told {
+        let taken_at = last.map_or(row.started_at, |last| last.taken_at);
+        let present = present_attempt(row, taken_at, gpu);
+        attempts.retain(|one| one.attempt.n < present.attempt.n);
+        attempts.push(present);
     }
-    if !is_waiting && !row.never_taken && row.ran() {
-        let is_over = row.state.is_terminal();
-        let end = match row.state {
-            JobState::Completed => Some("completed"),
-            JobState::Failed => Some("failed"),
-            JobState::TimedOut => Some("timedOut"),
-            JobState::Cancelled => Some("cancelled"),
-            JobState::InQueue | JobState::InProgress => None,
-        };
-        attempts.push(json!({
-            "n": row.attempt.0,
-            "worker": row.worker,
-            "gpu": gpu,
-            "takenAt": rfc3339(row.started_at),
-            "endedAt": is_over.then(|| rfc3339(row.finished_at)),
-            "end": end,
-            "reason": null,
-        }));
-    }
-    attempts
+    attempts.split_off(attempts.len().saturating_sub(limits::ATTEMPTS_MAX as usize))
+}
+
+fn present_attempt(row: &JobRow, taken_at: Millis, gpu: Option<&str>) -> Attempted {
+    let end = match row.state {
+        JobState::Failed => AttemptEnd::Failed,
+        JobState::TimedOut => AttemptEnd::TimedOut,
+        JobState::Cancelled => AttemptEnd::Cancelled,
+        JobState::Completed | JobState::InQueue | JobState::InProgress => AttemptEnd::Completed,
+    };
+    let attempt = EndedAttempt {
+        n: row.attempt,
+        worker: row.worker.clone(),
+        gpu: gpu.map(Into::into),
+        taken_at,
+        ended_at: row.finished_at,
+        end,
+        reason: Box::default(),
+    };
+    Attempted { attempt, is_running: !row.state.is_terminal() }
+}
+
+fn attempt(Attempted { attempt, is_running }: &Attempted) -> Value {
+    let over = |value: String| Some(value).filter(|value| !is_running && !value.is_empty());
+    json!({
+        "n": attempt.n.0,
+        "worker": attempt.worker,
+        "gpu": attempt.gpu,
+        "takenAt": rfc3339(attempt.taken_at),
+        "endedAt": over(rfc3339(attempt.ended_at)),
+        "end": over(attempt.end.as_str().to_owned()),
+        "reason": over(attempt.reason.to_string()),
+    })
 }
 
 fn members(view: Value) -> Map<String, Value> {
@@ -179,12 +204,12 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         schema
     };
     let later = || nullable(time());
-    let ends = ["completed", "failed", "timedOut", "cancelled", "requeued"];
+    let ends = AttemptEnd::ALL.map(AttemptEnd::as_str);
     let attempt = [
         ("n", count()),
         ("worker", nullable(text())),
         ("gpu", nullable(text())),
-        ("takenAt", later()),
+        ("takenAt", time()),
         ("endedAt", later()),
         ("end", nullable(json!({ "type": "string", "enum": ends }))),
         ("reason", nullable(text())),
@@ -207,6 +232,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("createdAt", time()),
         ("enqueuedAt", time()),
         ("startedAt", later()),
+        ("firstChunkAt", later()),
         ("completedAt", later()),
         ("ttlAt", later()),
         ("expiresAt", later()),
@@ -220,6 +246,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("version", nullable(count())),
         ("coldStart", nullable(cold)),
         ("chunks", count()),
+        ("chunkBytes", count()),
         (
             "attempts",
             array_of(&object(&attempt, &["n", "worker", "gpu", "takenAt", "endedAt", "end", "reason"])),

@@ -71,23 +71,84 @@ async fn a_job_shows_its_life_from_its_submit_to_its_end() {
     assert!(ended["expiresAt"].is_string() && ended["ttlAt"].is_null() && ended["output"].is_null());
 }
 
+/// Loses the worker that has taken the job.
+async fn lose(server: &Direct, counts: bool, reason: &str) {
+    let demo = server.engine.endpoint("demo").unwrap();
+    demo.workers().lose(worker(), counts, reason.to_owned()).await.unwrap();
+}
+
+/// The `n`, `end` and `reason` of a job's attempts.
+async fn attempts(server: &Direct, job: &str) -> Vec<(u64, Value, Value)> {
+    let life = get(server, &format!("/v2/demo/jobs/{job}")).await;
+    let attempts = life["attempts"].as_array().unwrap().iter();
+    let one = |one: &Value| (one["n"].as_u64().unwrap(), one["end"].clone(), one["reason"].clone());
+    attempts.map(one).collect()
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_requeued_job_says_when_and_why() {
+async fn a_job_shows_its_attempts_with_their_workers_times_and_ends() {
     let server = Direct::start().await;
     let job = submit(&server, r#"{"input":{}}"#).await;
     take(&server).await;
-    let workers = server.engine.endpoint("demo").unwrap();
-    workers.workers().lose(worker(), true, "its computer was switched off".to_owned()).await.unwrap();
-    let path = format!("/v2/demo/jobs/{job}");
-    let waiting = get(&server, &path).await;
+    lose(&server, true, "its computer was switched off").await;
+    let waiting = get(&server, &format!("/v2/demo/jobs/{job}")).await;
     let lost = &waiting["attempts"][0];
-    assert_eq!((&lost["n"], &lost["end"]), (&json!(1), &json!("requeued")));
+    assert_eq!((&lost["n"], &lost["worker"], &lost["end"]), (&json!(1), &json!("w-1"), &json!("workerLost")));
     assert_eq!(lost["reason"], "its computer was switched off");
+    assert!(lost["takenAt"].is_string() && lost["endedAt"].is_string(), "{lost}");
+
     take(&server).await;
-    let running = get(&server, &path).await;
-    let numbers: Vec<_> =
-        running["attempts"].as_array().unwrap().iter().map(|attempt| attempt["n"].clone()).collect();
-    assert_eq!(numbers, [json!(1), json!(2)]);
+    lose(&server, false, "the endpoint needs fewer workers").await;
+    let taken = take(&server).await;
+    let former = [
+        (1, json!("workerLost"), json!("its computer was switched off")),
+        (2, json!("drained"), json!("the endpoint needs fewer workers")),
+    ];
+    let running = (3, Value::Null, Value::Null);
+    assert_eq!(attempts(&server, &job).await, [former.clone().to_vec(), vec![running]].concat());
+    end(&server, taken, completed("1")).await;
+    let completed = (3, json!("completed"), Value::Null);
+    assert_eq!(attempts(&server, &job).await, [former.to_vec(), vec![completed]].concat());
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_attempts_the_last_eight_are_shown() {
+    let server = Direct::start().await;
+    let job = submit(&server, r#"{"input":{}}"#).await;
+    for n in 1..=11 {
+        take(&server).await;
+        lose(&server, false, &format!("stop {n}")).await;
+    }
+    let numbers = async || attempts(&server, &job).await.iter().map(|(n, ..)| *n).collect::<Vec<_>>();
+    assert_eq!(numbers().await, [4, 5, 6, 7, 8, 9, 10, 11]);
+    take(&server).await;
+    assert_eq!(numbers().await, [5, 6, 7, 8, 9, 10, 11, 12]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_attempt_of_a_failed_job_stays_after_a_retry_by_a_client() {
+    let server = Direct::start().await;
+    let job = submit(&server, r#"{"input":{}}"#).await;
+    for _ in 0..3 {
+        take(&server).await;
+        lose(&server, true, "exit code 137").await;
+    }
+    let lost = |n| (n, json!("workerLost"), json!("exit code 137"));
+    assert_eq!(attempts(&server, &job).await, [lost(1), lost(2), lost(3)]);
+    assert_eq!(server.ask("POST", &format!("/v2/demo/retry/{job}"), "").await.status, 200);
+    assert_eq!(attempts(&server, &job).await, [lost(1), lost(2), lost(3)]);
+    take(&server).await;
+    assert_eq!(attempts(&server, &job).await.len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_result_completes_the_attempt_that_was_given_up() {
+    let server = Direct::start().await;
+    let job = submit(&server, r#"{"input":{}}"#).await;
+    let taken = take(&server).await;
+    lose(&server, true, "its lease ended").await;
+    end(&server, taken, completed("1")).await;
+    assert_eq!(attempts(&server, &job).await, [(1, json!("completed"), Value::Null)]);
 }
 
 #[tokio::test(start_paused = true)]

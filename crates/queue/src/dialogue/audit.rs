@@ -17,6 +17,7 @@ pub(super) fn audit(queue: &Queue, rows: &Rows) {
         assert_eq!(Some(&row), rows.jobs.get(&row.key), "memory equals rows");
         assert!(row.key.seq <= queue.counters.reserved_seq, "the sequence number is reserved: {row:?}");
         audit_payloads(&row, rows);
+        audit_attempts(&row, rows);
     }
     queue.jobs.assert_slab();
     queue.assert_sums();
@@ -47,6 +48,22 @@ fn audit_payloads(row: &JobRow, rows: &Rows) {
         JobState::Failed => assert!(outcome.is_some(), "{row:?}"),
         JobState::Cancelled => assert!(outcome.is_none(), "{row:?}"),
         JobState::TimedOut => assert!(matches!(outcome, Some(Outcome::Error(_))), "{row:?}"),
+    }
+}
+
+/// Asserts that every attempt is stored whose end the job's row does not tell.
+fn audit_attempts(row: &JobRow, rows: &Rows) {
+    let is_stored = |n| rows.attempts.contains_key(&(row.key, Attempt(n)));
+    let last = row.attempt.0;
+    assert!((1..last).all(is_stored), "every former attempt is stored: {row:?}");
+    assert!(!is_stored(0) && !is_stored(last + 1), "only attempts are stored: {row:?}");
+    match row.state {
+        JobState::InProgress => assert!(!is_stored(last), "a running attempt has not ended: {row:?}"),
+        JobState::InQueue | JobState::Failed | JobState::TimedOut => {
+            assert_eq!(is_stored(last), last > 0, "{row:?}");
+        }
+        // Told by the row, unless the attempt had ended before.
+        JobState::Completed | JobState::Cancelled => {}
     }
 }
 

@@ -67,7 +67,7 @@ impl Command {
                 return recorded(queue.progress(now, &worker, job, out).is_some());
             }
             Self::Append { worker, job } => {
-                let permit = queue.append(now, &worker, job);
+                let permit = queue.append(now, &worker, job, out);
                 return permit.map_or(Reply::Ignored, |(key, attempt)| Reply::MayAppend(key, attempt));
             }
             Self::Undelivered { job, attempt, damage } => {

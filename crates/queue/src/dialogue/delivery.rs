@@ -77,7 +77,7 @@ fn a_chunk_confirms_the_delivery() {
             0s ping w1 -: ok
             0s append w1 a: may append in attempt 1
             0s ping w1 -: ok
-            0s status a: IN_PROGRESS by w1, delay 0s, execution 0s, chunks 1, until 86400s
+            0s status a: IN_PROGRESS by w1, delay 0s, execution 0s, first chunk 0s, chunks 1, until 86400s
             0s ping w1 -: a chunks dropped: 1; a back in line, retry 1
             0s status a: IN_QUEUE after w1, retries 1, chunks 0, until 86400s
         "#]],

@@ -135,7 +135,7 @@ fn the_chunks_of_a_lost_attempt_are_dropped() {
             0s lose w1 counted: a outcome cleared; a chunks dropped: 2; a back in line, retry 1
             0s take w2: a
             0s append w2 a: may append in attempt 2
-            0s status a: IN_PROGRESS by w2, delay 0s, execution 0s, retries 1, chunks 1, until 86400s
+            0s status a: IN_PROGRESS by w2, delay 0s, execution 0s, first chunk 0s, retries 1, chunks 1, until 86400s
         "#]],
     );
 }

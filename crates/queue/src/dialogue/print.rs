@@ -5,7 +5,7 @@ use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use longshore_model::{JobId, Millis};
+use longshore_model::{Attempt, JobId, Millis};
 
 use super::command::{Command, Reply};
 use super::rows::{Note, Outcome};
@@ -104,6 +104,9 @@ pub(super) fn status(world: &mut World, name: &str) -> String {
         said.push(format!("delay {}", seconds(row.delay_ms())));
         said.push(format!("execution {}", seconds(row.execution_ms(world.now))));
     }
+    if row.first_chunk_at != Millis(0) {
+        said.push(format!("first chunk {}", time(row.first_chunk_at)));
+    }
     if row.retries > 0 {
         said.push(format!("retries {}", row.retries));
     }
@@ -114,6 +117,21 @@ pub(super) fn status(world: &mut World, name: &str) -> String {
     }));
     said.push(format!("until {}", time(row.delete_at)));
     with_names(world, said.join(", "))
+}
+
+/// Returns the stored attempts of a job.
+pub(super) fn attempts(world: &mut World, name: &str) -> String {
+    let job = world.job(name, false);
+    let Some(row) = world.queue.find_visible(job, world.now) else { return "no such job".to_string() };
+    let of_job = world.rows.attempts.range((row.key, Attempt(0))..=(row.key, Attempt(u32::MAX)));
+    let all: Vec<_> = of_job
+        .map(|((_, n), attempt)| {
+            let by = attempt.worker.as_ref().map_or("no worker", |worker| worker.as_str());
+            let (from, to) = (time(attempt.taken_at), time(attempt.ended_at));
+            format!("{} by {by} from {from} to {to} {}: {}", n.0, attempt.end.as_str(), attempt.reason)
+        })
+        .collect();
+    if all.is_empty() { "none".to_string() } else { with_names(world, all.join("; ")) }
 }
 
 /// Returns the load of every worker.

@@ -127,7 +127,7 @@ fn only_the_holder_may_append() {
             0s append w2 a: ignored
             0s append w1 a: may append in attempt 1
             0s append w1 a: may append in attempt 1
-            0s status a: IN_PROGRESS by w1, delay 0s, execution 0s, chunks 2, until 86400s
+            0s status a: IN_PROGRESS by w1, delay 0s, execution 0s, first chunk 0s, chunks 2, until 86400s
         "#]],
     );
 }

@@ -5,7 +5,7 @@ use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use longshore_model::{Counters, JobId, JobKey, JobRow, JobState};
+use longshore_model::{Attempt, Counters, EndedAttempt, JobId, JobKey, JobRow, JobState, Millis};
 
 use super::command::Command;
 use crate::Change;
@@ -33,6 +33,8 @@ pub(super) struct Rows {
     pub(super) counters: Counters,
     pub(super) inputs: BTreeSet<JobKey>,
     pub(super) outcomes: BTreeMap<JobKey, Outcome>,
+    /// The attempts that ended without the job's result.
+    pub(super) attempts: BTreeMap<(JobKey, Attempt), EndedAttempt>,
     /// The number of chunks of each stream that has had one.
     pub(super) streams: BTreeMap<JobKey, u32>,
     /// The jobs with a pending webhook call.
@@ -61,6 +63,7 @@ impl Rows {
                 self.jobs.remove(key).expect("a job that is deleted exists");
                 self.inputs.remove(key);
                 self.outcomes.remove(key);
+                self.attempts.retain(|(job, _), _| job != key);
                 self.streams.remove(key);
                 self.webhooks.remove(key);
             }
@@ -77,6 +80,14 @@ impl Rows {
                 if self.outcomes.remove(key).is_some() {
                     note(self.jobs[key].id, "outcome cleared".to_string());
                 }
+            }
+            Change::PutAttempt(key, attempt) => {
+                let row = &self.jobs[key];
+                assert_eq!(row.state, JobState::InProgress, "a running attempt ends");
+                assert_eq!((attempt.n, &attempt.worker), (row.attempt, &row.worker), "{row:?}");
+                assert_eq!(attempt.taken_at, row.started_at, "{row:?}");
+                let before = self.attempts.insert((*key, attempt.n), EndedAttempt::clone(attempt));
+                assert_eq!(before, None, "an attempt ends once");
             }
             Change::DropChunks(key) => {
                 if let Some(chunks) = self.streams.get_mut(key).filter(|chunks| **chunks > 0) {
@@ -119,6 +130,8 @@ impl Rows {
         let is_client_retry = old.state.is_terminal() && new.state == InQueue;
         assert!(is_client_retry || old.retried_at == new.retried_at, "only a client retry has its time");
         self.retried += u64::from(is_client_retry || old.retries < new.retries);
+        let has_chunk = new.first_chunk_at != Millis(0);
+        assert!(!(has_chunk && new.state == InQueue), "a queued job has no chunk: {new:?}");
         let allowed = match (old.state, new.state) {
             (InQueue, InProgress) => matches!(cause, Command::Take(_)),
             (InQueue, Completed) => matches!(cause, Command::Report { .. }) && !old.never_taken,
@@ -144,10 +157,12 @@ impl Rows {
     }
 }
 
-/// Whether only the time of deletion changed, and whether a webhook call is pending.
+/// Whether only the time of deletion or of the first chunk changed, and whether a webhook call is pending.
 fn keeps_other_fields(old: &JobRow, new: &JobRow, cause: &Command) -> bool {
     let may_redeliver = matches!(cause, Command::RedeliverWebhook { .. });
+    let is_first_chunk = matches!(cause, Command::Append { .. }) && old.first_chunk_at == Millis(0);
     let same = JobRow {
+        first_chunk_at: if is_first_chunk { new.first_chunk_at } else { old.first_chunk_at },
         delete_at: new.delete_at,
         ttl_pinned: new.ttl_pinned,
         webhook_pending: (old.webhook_pending || may_redeliver) && new.webhook_pending,

@@ -11,7 +11,7 @@ use longshore_model::{
 };
 
 use super::command::{Command, Reply};
-use super::print::{describe, page, status, time, workers};
+use super::print::{attempts, describe, page, status, time, workers};
 use super::world::{World, worker};
 use crate::{Report, Submit, Take};
 
@@ -42,6 +42,7 @@ pub(super) fn play(world: &mut World, line: &str, dialogue: &mut String) {
             format!("it is {}", time(world.now))
         }
         ["status", job] => status(world, job),
+        ["attempts", job] => attempts(world, job),
         ["position", job] => {
             let job = world.job(job, false);
             world.queue.position(job).map_or_else(|| "not in line".to_string(), |at| at.to_string())

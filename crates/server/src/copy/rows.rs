@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use longshore_blobs::{Blobs as _, DirBlobs};
-use longshore_model::{Durability, Endpoint, Epoch, JobRow, ShardId};
+use longshore_model::{Durability, EndedAttempt, Endpoint, Epoch, JobRow, ShardId};
 use longshore_store::{
     Batch, BlobRef, Catalog, ChunkRow, OutcomeRow, Payload, Store, StoreError, StreamRow, WebhookRow, Write,
-    encode_job_row,
+    encode_attempt, encode_job_row,
 };
 
 use super::progress::CopyProgress;
@@ -40,6 +40,7 @@ struct WholeJob {
     row: JobRow,
     input: Option<Bytes>,
     outcome: Option<(Option<Bytes>, Option<Box<str>>)>,
+    attempts: Vec<EndedAttempt>,
     stream: Option<StreamRow>,
     chunks: Vec<ChunkRow>,
 }
@@ -124,7 +125,7 @@ async fn add_job(
     tally: &mut Tally,
     mut writer: Option<&mut Writer<'_>>,
 ) -> Result<(), StartupError> {
-    let WholeJob { row, input, outcome, stream, mut chunks } = job;
+    let WholeJob { row, input, outcome, attempts, stream, mut chunks } = job;
     let key = row.key;
     let name = [key.endpoint.0.to_le_bytes().as_slice(), &key.seq.to_le_bytes()].concat();
     tally.jobs += 1;
@@ -138,6 +139,9 @@ async fn add_job(
     if let Some((_, error)) = &outcome {
         tally.hash(&[b"outcome", &name, error.as_deref().unwrap_or_default().as_bytes()]);
     }
+    for attempt in &attempts {
+        tally.hash(&[b"attempt", &name, &attempt.n.0.to_le_bytes(), &encode_attempt(attempt)]);
+    }
     if let Some(stream) = stream {
         tally.hash(&[b"stream", &name, &stream.next.to_le_bytes(), &stream.consumed.to_le_bytes()]);
     }
@@ -147,6 +151,9 @@ async fn add_job(
     }
     if let Some(writer) = writer.as_deref_mut() {
         writer.put_job(row, input, outcome, stream, webhook).await?;
+        for attempt in attempts {
+            writer.put(Write::PutAttempt(key, Box::new(attempt)), 0).await?;
+        }
     }
     loop {
         let bytes: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
@@ -181,12 +188,13 @@ async fn whole_job(rows: StoreRows, row: JobRow) -> Result<WholeJob, StartupErro
         Some(OutcomeRow { output: None, error }) => Some((None, error)),
         None => None,
     };
+    let attempts = rows.store.attempts(key).await?;
     let stream = rows.store.stream(key).await?;
     let chunks = match stream {
         Some(_) => rows.store.chunks(key, 0, CHUNK_BYTES).await?,
         None => Vec::new(),
     };
-    Ok(WholeJob { row, input, outcome, stream, chunks })
+    Ok(WholeJob { row, input, outcome, attempts, stream, chunks })
 }
 
 impl StoreRows {

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::error::corrupt;
 use super::log::format::SEGMENT_HEADER_BYTES;
-use super::log::job_row;
 use super::log::names;
 use super::log::payload::PayloadRef;
 use super::log::record::{Record, each};
 use super::log::segment::SegmentHeader;
+use super::log::{attempt_row, job_row};
 use super::recovery::scan::{ReadWindow, frame_at};
 use crate::StoreError;
 
@@ -79,6 +79,13 @@ fn say(record: &Record<'_>) -> Value {
         Record::Chunk(key, offset, kept) => {
             json!({ "chunk": job(*key), "offset": offset, "payload": payload(kept) })
         }
+        Record::Attempt(key, n, body) => match attempt_row::decode(*n, body) {
+            Ok(attempt) => json!({
+                "attempt": job(*key), "n": n.0, "worker": attempt.worker, "gpu": attempt.gpu, "end": attempt.end.as_str(),
+                "takenAt": attempt.taken_at, "endedAt": attempt.ended_at, "reasonBytes": attempt.reason.len(),
+            }),
+            Err(malformed) => json!({ "attempt": job(*key), "malformed": malformed.to_string() }),
+        },
         Record::Stream(key, stream) => {
             json!({ "stream": job(*key), "next": stream.next, "drained": stream.consumed })
         }

@@ -11,7 +11,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use longshore_model::{Counters, EndpointNo, Epoch, JobKey, ShardId};
+use longshore_model::{Attempt, Counters, EndpointNo, Epoch, JobKey, ShardId, limits};
 
 pub(super) use self::job_table::Column;
 use self::job_table::JobTable;
@@ -30,6 +30,7 @@ pub(super) struct Index {
     pub segments: Segments,
     pages: JobTable,
     chunks: BTreeMap<(JobKey, u64), RecordRef>,
+    attempts: BTreeMap<(JobKey, Attempt), RecordRef>,
     streams: BTreeMap<JobKey, ValueEntry<StreamRow>>,
     hooks: BTreeMap<JobKey, ValueEntry<WebhookRow>>,
     counters: BTreeMap<EndpointNo, ValueEntry<Counters>>,
@@ -61,6 +62,7 @@ impl Index {
             Record::Input(job, _) => self.pages.put(job, Column::Input, place),
             Record::Outcome(job, _) => self.pages.put(job, Column::Outcome, place),
             Record::Chunk(job, offset, _) => self.chunks.insert((job, offset), place),
+            Record::Attempt(job, n, _) => self.attempts.insert((job, n), place),
             Record::Stream(job, stream) => put(&mut self.streams, job, stream, place),
             Record::Webhook(hook) => put(&mut self.hooks, hook.job, hook, place),
             Record::Counters(endpoint, counters) => put(&mut self.counters, endpoint, counters, place),
@@ -77,6 +79,9 @@ impl Index {
         self.segments.add_live(place);
         if let Some(before) = before {
             self.segments.remove_live(before);
+        }
+        if let Record::Attempt(job, ..) = record {
+            self.remove_old_attempts(job);
         }
         Ok(())
     }
@@ -110,11 +115,25 @@ impl Index {
         let last = JobKey { seq: first.seq + (count - 1), ..first };
         self.pages.remove_all(first, last, |place| self.segments.remove_live(place));
         self.remove_chunks(first, last);
+        let attempts = (first, Attempt(0))..=(last, Attempt(u32::MAX));
+        for (_, place) in self.attempts.extract_if(attempts, |_, _| true) {
+            self.segments.remove_live(place);
+        }
         for (_, stream) in self.streams.extract_if(first..=last, |_, _| true) {
             self.segments.remove_live(stream.place);
         }
         for (_, hook) in self.hooks.extract_if(first..=last, |_, _| true) {
             self.segments.remove_live(hook.place);
+        }
+    }
+
+    /// Removes all attempts of a job but those with the largest numbers.
+    fn remove_old_attempts(&mut self, job: JobKey) {
+        let surplus = self.attempts(job).count().saturating_sub(limits::ATTEMPTS_MAX as usize);
+        let old: Vec<_> = self.attempts(job).take(surplus).collect();
+        for (n, place) in old {
+            self.attempts.remove(&(job, n));
+            self.segments.remove_live(place);
         }
     }
 
@@ -137,6 +156,7 @@ impl Index {
             Record::Input(job, _) => self.pages.get(job, Column::Input),
             Record::Outcome(job, _) => self.pages.get(job, Column::Outcome),
             Record::Chunk(job, offset, _) => self.chunks.get(&(job, offset)).copied(),
+            Record::Attempt(job, n, _) => self.attempts.get(&(job, n)).copied(),
             Record::Stream(job, _) => self.streams.get(&job).map(|stream| stream.place),
             Record::Webhook(hook) => self.hooks.get(&hook.job).map(|hook| hook.place),
             Record::Counters(endpoint, _) => self.counters.get(&endpoint).map(|counters| counters.place),
@@ -166,6 +186,11 @@ impl Index {
     /// Returns the offsets and places of a job's chunks from offset `from` on, ascending.
     pub fn chunks(&self, job: JobKey, from: u64) -> impl Iterator<Item = (u64, RecordRef)> {
         self.chunks.range((job, from)..=(job, u64::MAX)).map(|(&(_, offset), &place)| (offset, place))
+    }
+
+    /// Returns the numbers and places of a job's ended attempts, ascending.
+    pub fn attempts(&self, job: JobKey) -> impl Iterator<Item = (Attempt, RecordRef)> {
+        self.attempts.range((job, Attempt(0))..=(job, Attempt(u32::MAX))).map(|(&(_, n), &place)| (n, place))
     }
 
     /// Returns a job's stream row.

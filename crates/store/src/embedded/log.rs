@@ -11,6 +11,7 @@
 //! committed until the new segment is durable; from then on no failed frame can return after a crash.
 
 pub(in crate::embedded) mod active_segment;
+pub(in crate::embedded) mod attempt_row;
 pub(in crate::embedded) mod coding;
 pub(in crate::embedded) mod end_file;
 pub(in crate::embedded) mod format;

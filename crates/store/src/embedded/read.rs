@@ -9,16 +9,16 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use longshore_model::{JobKey, JobRow};
+use longshore_model::{EndedAttempt, JobKey, JobRow};
 
 use self::pool::ReadShared;
 use super::error::corrupt;
 use super::index::{Column, Index, RecordRef};
 use super::log::coding::Malformed;
-use super::log::job_row;
 use super::log::names;
 use super::log::payload::OutOfLine;
 use super::log::record::{OutcomeRecord, RawRecord, Record};
+use super::log::{attempt_row, job_row};
 use super::recovery::scan::ReadWindow;
 use crate::{ChunkRow, OutcomeRow, Payload, StoreError};
 
@@ -92,6 +92,23 @@ fn chunk(job: JobKey, offset: u64, spot: &FileSpan) -> Result<ChunkRow, StoreErr
         },
         _ => Err(spot.malformed(Malformed("the job's chunk"))),
     })
+}
+
+/// Reads a job's ended attempts.
+pub(super) fn attempts(shared: &ReadShared, job: JobKey) -> Result<Vec<EndedAttempt>, StoreError> {
+    let spots: Vec<_> = {
+        let index = shared.index();
+        index.attempts(job).filter_map(|(n, place)| Some((n, FileSpan::new(&index, place)?))).collect()
+    };
+    let attempt = |(n, spot): (_, FileSpan)| {
+        spot.read(|record, _| match record {
+            Record::Attempt(own, of, body) if (own, of) == (job, n) => {
+                attempt_row::decode(n, body).map_err(|malformed| spot.malformed(malformed))
+            }
+            _ => Err(spot.malformed(Malformed("the job's attempt"))),
+        })
+    };
+    spots.into_iter().map(attempt).collect()
 }
 
 /// Reads a page of an endpoint's jobs: at most `limit` rows after `after`, ascending.

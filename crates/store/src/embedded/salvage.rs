@@ -14,11 +14,11 @@ use super::error::from_io;
 use super::index::Column;
 use super::log::Log;
 use super::log::frame::Frame;
-use super::log::job_row;
 use super::log::limits::SegmentLimits;
 use super::log::names;
 use super::log::payload::PayloadRef;
 use super::log::record::{OutcomeRecord, RawRecord, Record, each};
+use super::log::{attempt_row, job_row};
 use super::read;
 use super::read::catalog;
 use super::recovery::Recovered;
@@ -141,6 +141,7 @@ impl Salvage<'_> {
             // The new log starts at its own first segment.
             Record::LogStart(_) => return Ok(()),
             Record::Job(key, body) => _ = job_row::decode(key, body).map_err(malformed)?,
+            Record::Attempt(_, n, body) => _ = attempt_row::decode(n, body).map_err(malformed)?,
             // A missing file is no damage if a later record deletes the job. `copy_blobs` checks the files at the end.
             Record::Input(job, PayloadRef::Blob(..))
             | Record::Outcome(job, OutcomeRecord { output: Some(PayloadRef::Blob(..)), .. }) => {

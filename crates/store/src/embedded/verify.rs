@@ -9,10 +9,10 @@ use longshore_model::JobKey;
 use super::blob_file::{BLOBS, check_blob};
 use super::error;
 use super::index::{Column, Index, SLOTS_MAX, Segment};
-use super::log::job_row;
 use super::log::names;
 use super::log::payload::{OutOfLine, PayloadRef};
 use super::log::record::{OutcomeRecord, RawRecord, Record, each};
+use super::log::{attempt_row, job_row};
 use super::read::catalog;
 use super::recovery::scan::{ScannedFrame, read_range};
 use super::walk::{Damage, Part, Walker, walk};
@@ -108,6 +108,7 @@ impl Walker for Check {
             let record = raw.and_then(RawRecord::parse);
             let record = record.and_then(|record| match record {
                 Record::Job(key, body) => job_row::decode(key, body).map(|_| record),
+                Record::Attempt(_, n, body) => attempt_row::decode(n, body).map(|_| record),
                 _ => Ok(record),
             });
             match record {

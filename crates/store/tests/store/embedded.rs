@@ -13,6 +13,7 @@ mod salvage;
 mod scrub;
 mod segment;
 mod stored_archive;
+mod stored_attempts;
 mod stored_console;
 mod stored_secrets;
 mod stored_version;

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use longshore_model::{
-    ApiKey, Attempt, Durability, Endpoint, EndpointId, EndpointNo, Epoch, Idempotency, JobId, JobKey, JobRow,
-    JobState, KeyId, KeyScope, Millis, OwnerNo, ShardId, Submitter, Template, TemplateId, TraceContext,
+    ApiKey, Attempt, AttemptEnd, Durability, EndedAttempt, Endpoint, EndpointId, EndpointNo, Epoch,
+    Idempotency, JobId, JobKey, JobRow, JobState, KeyId, KeyScope, Millis, OwnerNo, ShardId, Submitter,
+    Template, TemplateId, TraceContext,
 };
 use longshore_store::{Batch, ChunkRow, Payload, Store, StoreError, Write};
 
@@ -52,6 +53,7 @@ pub fn full_job(endpoint: u32, seq: u64) -> JobRow {
         enqueued_at: Millis(102),
         started_at: Millis(103),
         finished_at: Millis(104),
+        first_chunk_at: Millis(106),
         retried_at: Millis(105),
         delete_at: Millis::MAX,
         ttl_ms: u32::MAX,
@@ -67,6 +69,23 @@ pub fn full_job(endpoint: u32, seq: u64) -> JobRow {
         // A reserved field of no bytes, and one of a later version.
         carried: Some([6, 0, 0x80, 1, 3, 0xff, 0, 1].into()),
     }
+}
+
+/// An ended attempt of which no field has its default.
+pub fn attempt(n: u32) -> EndedAttempt {
+    EndedAttempt {
+        n: Attempt(n),
+        worker: Some("wk-1.a:b_C".parse().unwrap()),
+        gpu: Some("NVIDIA H100".into()),
+        taken_at: Millis(1_000 + u64::from(n)),
+        ended_at: Millis(2_000 + u64::from(n)),
+        end: AttemptEnd::WorkerLost,
+        reason: format!("signal 9, attempt {n}: \0 \"ü\"").into(),
+    }
+}
+
+pub fn put_attempt(job: JobKey, attempt: EndedAttempt) -> Write {
+    Write::PutAttempt(job, Box::new(attempt))
 }
 
 pub fn put(row: JobRow) -> Write {

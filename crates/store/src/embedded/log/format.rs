@@ -87,8 +87,9 @@
 //! | 16 | a shard's epoch: counts its owners | a byte of shard, *n* epoch |
 //! | 17 | the first segment of the log | *n* number |
 //! | 18 | reserved: the state of an owner at an endpoint | |
+//! | 19 | an attempt of a job that ended without a result; of each job the 8 with the largest numbers count | job, *n* number of the attempt, then as in `attempt_row.rs` |
 //!
-//! Further kinds take 19 and up.
+//! Further kinds take 20 and up.
 //!
 //! Values have ranks in the order of their creation. Their classes:
 //!
@@ -156,7 +157,9 @@ pub(in crate::embedded) mod kind {
     pub const LAST_ENDPOINT: u8 = 15;
     pub const EPOCH: u8 = 16;
     pub const LOG_START: u8 = 17;
-    // 18 is reserved for the state of an owner; further kinds take 19 and up.
+    // 18 is reserved for the state of an owner.
+    pub const ATTEMPT: u8 = 19;
+    // Further kinds take 20 and up.
 }
 
 /// The classes of values.

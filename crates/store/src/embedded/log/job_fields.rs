@@ -16,6 +16,7 @@
 //! | 66 | reserved: until when a repeated submit is the same job | a byte |
 //! | 67 | the client's trace | [`TraceContext::to_stored`], 25 bytes |
 //! | 68 | when the last client retry was accepted | *n* ms since 1970, not 0 |
+//! | 69 | when the first chunk of the present or last attempt arrived | *n* ms since 1970, not 0 |
 //!
 //! Reserved fields are kept as bytes too. No version writes them.
 //!
@@ -32,6 +33,7 @@ const OWNER: u64 = 1;
 const KEY: u64 = 2;
 const TRACE: u64 = 67;
 const RETRIED_AT: u64 = 68;
+const FIRST_CHUNK_AT: u64 = 69;
 /// The largest tag below [`OPTIONAL`] that is used or reserved.
 const LAST_KNOWN: u64 = 6;
 /// The first tag that a reader need not know.
@@ -59,10 +61,12 @@ pub(in crate::embedded) fn encode(row: &JobRow) -> Vec<u8> {
     if let Some(trace) = &row.trace {
         put_field(&mut fields, TRACE, &trace.to_stored());
     }
-    if row.retried_at != Millis(0) {
-        let mut value = Vec::with_capacity(10);
-        put_number(&mut value, row.retried_at.0);
-        put_field(&mut fields, RETRIED_AT, &value);
+    for (tag, at) in [(RETRIED_AT, row.retried_at), (FIRST_CHUNK_AT, row.first_chunk_at)] {
+        if at != Millis(0) {
+            let mut value = Vec::with_capacity(10);
+            put_number(&mut value, at.0);
+            put_field(&mut fields, tag, &value);
+        }
     }
     fields.extend_from_slice(after);
     fields
@@ -106,7 +110,8 @@ pub(in crate::embedded) fn decode(fields: &[u8], row: &mut JobRow) -> Result<(),
             OWNER => row.submitter.owner = owner(value)?,
             KEY => row.submitter.key = Some(key(value)?),
             TRACE => row.trace = Some(Box::new(trace(value)?)),
-            RETRIED_AT => row.retried_at = retried_at(value)?,
+            RETRIED_AT => row.retried_at = time(value, "the time of a retry")?,
+            FIRST_CHUNK_AT => row.first_chunk_at = time(value, "the time of a chunk")?,
             _ if tag > LAST_KNOWN && tag < OPTIONAL => return Err(NEWER),
             _ => carried.extend_from_slice(&from[..from.len() - at.rest().len()]),
         }
@@ -120,11 +125,11 @@ fn trace(value: &[u8]) -> Result<TraceContext, Malformed> {
     TraceContext::from_stored(value.try_into().map_err(|_| WRONG)?).ok_or(WRONG)
 }
 
-fn retried_at(value: &[u8]) -> Result<Millis, Malformed> {
+fn time(value: &[u8], what: &'static str) -> Result<Millis, Malformed> {
     let mut at = Decoder::new(value);
-    let retried_at = Millis(at.number("the time of a retry")?);
+    let time = Millis(at.number(what)?);
     at.end()?;
-    if retried_at == Millis(0) { Err(Malformed("the time of a retry")) } else { Ok(retried_at) }
+    if time == Millis(0) { Err(Malformed(what)) } else { Ok(time) }
 }
 
 fn owner(value: &[u8]) -> Result<OwnerNo, Malformed> {
@@ -203,11 +208,17 @@ mod tests {
     #[test]
     fn fields_of_later_versions_stay_around_the_known_ones() {
         let trace = Box::new(TraceContext::new([7; 16], [8; 8], true));
-        let carried: Box<[u8]> = [64, 1, 9, 69, 1, 9].into();
-        let row = JobRow { trace: Some(trace), retried_at: Millis(300), carried: Some(carried), ..row() };
+        let carried: Box<[u8]> = [64, 1, 9, 70, 1, 9].into();
+        let row = JobRow {
+            trace: Some(trace),
+            retried_at: Millis(300),
+            first_chunk_at: Millis(301),
+            carried: Some(carried),
+            ..row()
+        };
         let fields = encode(&row);
         assert_eq!(decoded(&fields), Ok(row));
-        assert_eq!((fields[0], fields[3], fields[30], fields[34]), (64, 67, 68, 69));
+        assert_eq!([0, 3, 30, 34, 38].map(|at| fields[at]), [64, 67, 68, 69, 70]);
     }
 
     #[test]
@@ -230,6 +241,8 @@ mod tests {
             &[68, 0],
             &[68, 1, 0],
             &[68, 2, 1, 1],
+            &[69, 0],
+            &[69, 1, 0],
         ] {
             assert!(decoded(bad).is_err(), "{bad:?}");
         }

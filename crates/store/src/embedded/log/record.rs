@@ -1,6 +1,6 @@
 //! Records: each has the full state of one row or deletes it. `format.rs` describes their bodies.
 
-use longshore_model::{Counters, EndpointNo, Epoch, JobKey, Millis, ShardId};
+use longshore_model::{Attempt, Counters, EndpointNo, Epoch, JobKey, Millis, ShardId};
 
 use super::coding::{Decoder, Malformed};
 use super::format::kind;
@@ -68,6 +68,8 @@ pub(in crate::embedded) enum Record<'a> {
     Outcome(JobKey, OutcomeRecord<'a>),
     /// A chunk with its offset.
     Chunk(JobKey, u64, PayloadRef<'a>),
+    /// An ended attempt of a job with its number, encoded; `attempt_row.rs` decodes it.
+    Attempt(JobKey, Attempt, &'a [u8]),
     /// The offsets of a job's stream.
     Stream(JobKey, StreamRow),
     /// A job's pending webhook call.
@@ -134,6 +136,10 @@ impl<'a> Record<'a> {
             kind::INPUT => Self::Input(job(&mut at)?, PayloadRef::decode(&mut at)?),
             kind::OUTCOME => Self::Outcome(job(&mut at)?, outcome(&mut at)?),
             kind::CHUNK => Self::Chunk(job(&mut at)?, at.number("an offset")?, PayloadRef::decode(&mut at)?),
+            kind::ATTEMPT => {
+                let (job, n) = (job(&mut at)?, at.small("an attempt's number")?);
+                return Ok(Self::Attempt(job, Attempt(n), at.rest()));
+            }
             kind::STREAM => {
                 let (job, next, consumed) = (job(&mut at)?, at.number("an offset")?, at.number("an offset")?);
                 Self::Stream(job, StreamRow { next, consumed })

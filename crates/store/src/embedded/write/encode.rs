@@ -7,9 +7,9 @@ use super::creation_order::CreationOrder;
 use crate::embedded::log::coding::{put_bytes, put_number};
 use crate::embedded::log::format::{class, kind};
 use crate::embedded::log::frame::Frame;
-use crate::embedded::log::job_row;
 use crate::embedded::log::payload;
 use crate::embedded::log::record::{ENDPOINT_NO_MAX, ERROR, OUTPUT};
+use crate::embedded::log::{attempt_row, job_row};
 use crate::{OutcomeRow, StoreError, Write};
 
 /// Bytes that the records of one batch may have. Offsets within a segment are 32 bits.
@@ -130,6 +130,12 @@ fn job_record(frame: &mut Frame, write: &Write) -> Result<u8, StoreError> {
             put_number(frame.body(), chunk.offset);
             payload::put_inline(frame, &chunk.bytes);
             kind::CHUNK
+        }
+        Write::PutAttempt(job, attempt) => {
+            put_key(*job)?;
+            put_number(frame.body(), u64::from(attempt.n.0));
+            attempt_row::put(frame.body(), attempt);
+            kind::ATTEMPT
         }
         Write::PutStream(job, stream) => {
             put_key(*job)?;

@@ -1,9 +1,10 @@
 //! Job rows, and what belongs to them.
 
-use longshore_model::{EndpointNo, JobKey, JobState, Millis};
+use longshore_model::limits::ATTEMPTS_MAX;
+use longshore_model::{Attempt, AttemptEnd, EndedAttempt, EndpointNo, JobKey, JobState, Millis};
 use longshore_store::{OutcomeRow, Store, StreamRow, WebhookRow, Write};
 
-use crate::rows::{chunk, claim, commit, full_job, inline, job, key, put};
+use crate::rows::{attempt, chunk, claim, commit, full_job, inline, job, key, put, put_attempt};
 
 pub async fn every_field_survives(store: &impl Store) {
     let epoch = claim(store).await;
@@ -76,6 +77,7 @@ pub async fn deleting_removes_all_that_belongs_to_a_job(store: &impl Store) {
             put(job(1, seq)),
             Write::PutInput(job_key, inline("in")),
             Write::PutOutcome(job_key, OutcomeRow { output: Some(inline("out")), error: Some("e".into()) }),
+            put_attempt(job_key, attempt(1)),
             Write::PutStream(job_key, StreamRow { next: 1, consumed: 0 }),
             chunk(job_key, 0, "chunk"),
             Write::PutWebhook(WebhookRow { job: job_key, attempts: 1, due_at: Millis(5) }),
@@ -88,6 +90,7 @@ pub async fn deleting_removes_all_that_belongs_to_a_job(store: &impl Store) {
     assert_eq!(store.jobs(EndpointNo(1), 0, 10).await.unwrap(), [job(1, 1), job(1, 3)]);
     assert_eq!(store.input(gone).await.unwrap(), None);
     assert_eq!(store.outcome(gone).await.unwrap(), None);
+    assert!(store.attempts(gone).await.unwrap().is_empty());
     assert_eq!(store.stream(gone).await.unwrap(), None);
     assert!(store.chunks(gone, 0, 100).await.unwrap().is_empty());
     let owed: Vec<_> = store.webhooks(EndpointNo(1)).await.unwrap().iter().map(|hook| hook.job.seq).collect();
@@ -96,9 +99,41 @@ pub async fn deleting_removes_all_that_belongs_to_a_job(store: &impl Store) {
     for neighbour in [key(1, 1), key(1, 3)] {
         assert!(store.input(neighbour).await.unwrap().is_some());
         assert!(store.outcome(neighbour).await.unwrap().is_some());
+        assert_eq!(store.attempts(neighbour).await.unwrap(), [attempt(1)]);
         assert!(store.stream(neighbour).await.unwrap().is_some());
         assert_eq!(store.chunks(neighbour, 0, 100).await.unwrap().len(), 1);
     }
+}
+
+pub async fn the_last_attempts_survive(store: &impl Store) {
+    let epoch = claim(store).await;
+    let (one, other) = (key(1, 1), key(1, 2));
+    commit(store, epoch, vec![put(job(1, 1)), put(job(1, 2)), put_attempt(other, attempt(3))]).await.unwrap();
+    assert!(store.attempts(one).await.unwrap().is_empty());
+    let bare = EndedAttempt {
+        worker: None,
+        gpu: None,
+        taken_at: Millis(9),
+        ended_at: Millis(0),
+        end: AttemptEnd::Undelivered,
+        reason: "".into(),
+        n: Attempt(u32::MAX),
+    };
+    // Several of one job in one batch, and one in place of an earlier one.
+    commit(store, epoch, vec![put_attempt(one, attempt(1)), put_attempt(one, attempt(2))]).await.unwrap();
+    let replaced = EndedAttempt { gpu: None, ..attempt(2) };
+    let writes = vec![put_attempt(one, bare.clone()), put_attempt(one, replaced.clone())];
+    commit(store, epoch, writes).await.unwrap();
+    assert_eq!(store.attempts(one).await.unwrap(), [attempt(1), replaced, bare.clone()]);
+
+    for n in 5..=20 {
+        commit(store, epoch, vec![put(job(1, 1)), put_attempt(one, attempt(n))]).await.unwrap();
+    }
+    let mut last: Vec<_> = (14..=20).map(attempt).collect();
+    last.push(bare);
+    assert_eq!(last.len(), ATTEMPTS_MAX as usize);
+    assert_eq!(store.attempts(one).await.unwrap(), last);
+    assert_eq!(store.attempts(other).await.unwrap(), [attempt(3)]);
 }
 
 /// As an expiry does: one batch deletes many jobs, most of them neighbours.

@@ -28,6 +28,7 @@ macro_rules! store_conformance {
             jobs::endpoints_do_not_mix,
             jobs::the_largest_keys_work,
             jobs::deleting_removes_all_that_belongs_to_a_job,
+            jobs::the_last_attempts_survive,
             jobs::deleting_many_spares_those_between,
             jobs::deleting_what_is_not_there_is_fine,
             jobs::hooks_are_kept_per_endpoint,

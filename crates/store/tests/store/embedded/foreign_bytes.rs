@@ -10,7 +10,9 @@ use longshore_store::{EmbeddedStore, OutcomeRow, Store, StoreError, StreamRow, W
 
 use super::fresh;
 use super::segment::Segment;
-use crate::rows::{api_key, chunk, claim, commit, endpoint, full_job, inline, key, put, template};
+use crate::rows::{
+    api_key, attempt, chunk, claim, commit, endpoint, full_job, inline, key, put, put_attempt, template,
+};
 
 /// The only segment of a store with one of everything in it, and what was committed in its last frame.
 pub(super) async fn filled() -> Segment {
@@ -21,6 +23,7 @@ pub(super) async fn filled() -> Segment {
         put(full_job(1, 1)),
         Write::PutInput(one, longshore_store::Payload::Inline(vec![7; 600].into())),
         Write::PutOutcome(one, OutcomeRow { output: Some(inline("out")), error: Some("e".into()) }),
+        put_attempt(one, attempt(1)),
         Write::PutStream(one, StreamRow { next: 1, consumed: 0 }),
         chunk(one, 0, "chunk"),
         Write::PutWebhook(WebhookRow { job: one, attempts: 1, due_at: Millis(1) }),
@@ -52,6 +55,7 @@ pub(super) async fn read_all(store: &EmbeddedStore) -> Vec<StoreError> {
         store.webhooks(EndpointNo(1)).await.map(drop),
         store.input(one).await.map(drop),
         store.outcome(one).await.map(drop),
+        store.attempts(one).await.map(drop),
         store.stream(one).await.map(drop),
         store.chunks(one, 0, 1_000_000).await.map(drop),
     ];

@@ -11,7 +11,9 @@ use longshore_store::{
 };
 use proptest::prelude::*;
 
-use crate::rows::{SHARD, api_key, chunk, claim, endpoint, full_job, job, key, put, template};
+use crate::rows::{
+    SHARD, api_key, attempt, chunk, claim, endpoint, full_job, job, key, put, put_attempt, template,
+};
 
 const ENDPOINTS: u32 = 3;
 const JOBS: u64 = 150;
@@ -66,6 +68,7 @@ fn writes() -> impl Strategy<Value = Vec<Write>> {
         1 => (jobs(), any::<u32>()).prop_map(|(job, attempts)| {
             vec![Write::PutWebhook(WebhookRow { job, attempts, due_at: Millis(7) })]
         }),
+        2 => (jobs(), 1..15_u32).prop_map(|(job, n)| vec![put_attempt(job, attempt(n))]),
         2 => (jobs(), 0..4_u8).prop_map(|(job, what)| vec![match what {
             0 => Write::ClearOutcome(job),
             1 => Write::DropChunks(job),
@@ -117,7 +120,8 @@ async fn content(store: &dyn Store) -> Vec<String> {
             let (input, outcome) = (store.input(job).await.unwrap(), store.outcome(job).await.unwrap());
             let (stream, chunks) =
                 (store.stream(job).await.unwrap(), store.chunks(job, 0, usize::MAX).await.unwrap());
-            content.push(format!("{job:?} {input:?} {outcome:?} {stream:?} {chunks:?}"));
+            let attempts = store.attempts(job).await.unwrap();
+            content.push(format!("{job:?} {input:?} {outcome:?} {attempts:?} {stream:?} {chunks:?}"));
         }
     }
     content

@@ -84,6 +84,7 @@ async fn read(store: &EmbeddedStore) -> Result<(u64, u64), StoreError> {
         for job in (1..=JOBS).map(|seq| key(endpoint, seq)) {
             note(&store.input(job).await?);
             note(&store.outcome(job).await?);
+            note(&store.attempts(job).await?);
             note(&store.stream(job).await?);
             note(&store.chunks(job, 0, usize::MAX).await?);
         }

@@ -4,7 +4,7 @@ use longshore_disk_faults::Random;
 use longshore_model::{Counters, Durability, EndpointNo, JobKey, JsonRowKind, Millis};
 use longshore_store::{Batch, OutcomeRow, Payload, StreamRow, WebhookRow, Write};
 
-use crate::rows::{api_key, chunk, endpoint, full_job, job, key, put, template};
+use crate::rows::{api_key, attempt, chunk, endpoint, full_job, job, key, put, put_attempt, template};
 
 /// The setting that says how many batches are in the store.
 pub const COUNT: &str = "batches";
@@ -58,7 +58,11 @@ fn change(number: u64, random: &mut Random, writes: &mut Vec<Write>) {
             Write::PutStream(key, StreamRow { next: number + 1, consumed: number / 2 }),
         ]),
         4 => writes.push(Write::DeleteJob(key)),
-        5 => writes.extend([Write::ClearOutcome(key), Write::DropChunks(key)]),
+        5 => writes.extend([
+            put_attempt(key, attempt(number as u32)),
+            Write::ClearOutcome(key),
+            Write::DropChunks(key),
+        ]),
         6 => {
             let counters = Counters { completed: number, reserved_seq: number * 100, ..Counters::default() };
             writes.push(Write::PutCounters(EndpointNo(1), counters));
