@@ -63,6 +63,7 @@ def test_promtool_accepts_the_metrics(server):
     checked = promtool("check", "metrics", stdin=page)
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
     assert f'longshore_jobs_finished_total{{endpoint="{endpoint.id}",state="completed"}}' in page
+    assert f'longshore_job_retries_total{{endpoint="{endpoint.id}",reason="client"}} 0' in page
     assert f'longshore_worker_starts_total{{endpoint="{endpoint.id}",reason="queued_jobs"}} 1' in page
     assert f'longshore_worker_start_seconds_count{{endpoint="{endpoint.id}"}} 1' in page
     assert f'longshore_attention{{endpoint="{stuck.id}",code="no_external_worker",severity="bad"}} 1' in page

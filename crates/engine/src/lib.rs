@@ -95,7 +95,7 @@ pub use longshore_queue::{JobConditions, Refusal, StateCounts};
 pub use metering::{JobUsage, Usage, UsageKind, UsageSheet};
 pub use metrics::{
     EndpointMetrics, EngineMetrics, EventCounts, Exemplar, ExitKind, Histogram, HistogramSnapshot,
-    SubmitRefusal, WebhookOutcome,
+    RetryReason, SubmitRefusal, WebhookOutcome,
 };
 pub use owner_use::{BUSIEST_OWNERS, Use};
 pub use payload_budget::{BudgetPermit, PayloadBudget};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use longshore_history::Activity;
 use longshore_model::Millis;
 
-pub use events::{EventCounts, ExitKind, SubmitRefusal, WebhookOutcome};
+pub use events::{EventCounts, ExitKind, RetryReason, SubmitRefusal, WebhookOutcome};
 pub(crate) use finishes::Finishes;
 pub(crate) use run_times::RecentRuns;
 

@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use longshore_model::{EndedAttempt, JobEnd, JobId, JobKey, JobRow, JobState, Millis, Submitter, WorkerId};
+use longshore_model::{
+    AttemptEnd, EndedAttempt, JobEnd, JobId, JobKey, JobRow, JobState, Millis, Submitter, WorkerId,
+};
 
 /// What a verb caused, in addition to its result. The caller commits `changes`, then releases the result and `signals`.
 #[must_use]
@@ -105,6 +107,10 @@ pub struct Requeued {
     pub row: JobRow,
     /// When the attempt ended.
     pub at: Millis,
+    /// How the attempt ended.
+    pub end: AttemptEnd,
+    /// Whether the requeue counts as a retry.
+    pub counts: bool,
     /// Why the attempt ended, in the server's words or in those of the exit of its worker.
     pub reason: String,
 }

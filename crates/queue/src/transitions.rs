@@ -186,16 +186,16 @@ impl Queue {
         if !planted(Bug::ChunksOfLostAttempt) {
             out.changes.push(Change::DropChunks(row.key()));
         }
-        let requeued = Requeued { row: ended, at: now, reason: reason.into() };
+        let requeued = Requeued { row: ended, at: now, end, counts, reason: reason.into() };
         out.signals.push(Signal::Requeued(Box::new(requeued)));
-        let end = match cause {
+        let place = match cause {
             _ if planted(Bug::RequeuedAtBack) => QueueEnd::Back,
             // At the front the job would overtake jobs before it that were unreadable earlier.
             RequeueCause::Unreadable => QueueEnd::Same,
             RequeueCause::AttemptEnded(..) | RequeueCause::Unconfirmed => QueueEnd::Front,
         };
         self.jobs.set_first_chunk_at(slot, None);
-        self.enqueue(slot, end, now, out);
+        self.enqueue(slot, place, now, out);
         self.schedule(slot);
         self.put(slot, out);
     }

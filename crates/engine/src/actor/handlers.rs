@@ -11,7 +11,7 @@ use super::held_reply::{HeldReply, Reply};
 use super::parked_takes::ParkedTake;
 use super::request::{Appended, EndWaiter, Given, ReplySender, Request, StreamLookup, TailLookup};
 use super::writes::{CarriedPayload, bytes_of, file_of};
-use crate::metrics::SubmitRefusal;
+use crate::metrics::{RetryReason, SubmitRefusal};
 use crate::owner_use::Use;
 use crate::stream_tail::TailEvent;
 use crate::workers::take::Undelivered;
@@ -37,7 +37,7 @@ impl Actor {
             Request::Cancel { job, reply } => {
                 self.change(reply, |queue, now, out| queue.cancel(now, job, out));
             }
-            Request::Retry { job, reply } => self.change(reply, |queue, now, out| queue.retry(now, job, out)),
+            Request::Retry { job, reply } => self.retry(job, reply),
             Request::SetTtl { job, ttl_ms, reply } => {
                 self.change(reply, |queue, now, out| queue.set_ttl(now, job, ttl_ms, out));
             }
@@ -124,6 +124,14 @@ impl Actor {
         verb: impl FnOnce(&mut Queue, Millis, &mut Effects) -> Result<JobRow, Refusal>,
     ) {
         let result = self.apply(verb);
+        self.hold(HeldReply::Row, reply, result.map(Box::new).map_err(EndpointError::Refused));
+    }
+
+    fn retry(&mut self, job: JobId, reply: ReplySender<Box<JobRow>>) {
+        let result = self.apply(|queue, now, out| queue.retry(now, job, out));
+        if result.is_ok() {
+            self.shared.metrics.events.retried(RetryReason::Client);
+        }
         self.hold(HeldReply::Row, reply, result.map(Box::new).map_err(EndpointError::Refused));
     }
 

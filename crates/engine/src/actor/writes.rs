@@ -8,6 +8,7 @@ use longshore_store::{ChunkRow, OutcomeRow, Payload, StreamRow, WebhookRow, Writ
 
 use super::Actor;
 use crate::failures::{ErrorSource, FailedJob, kind_of};
+use crate::metrics::RetryReason;
 use crate::owner_use::Use;
 use crate::stream_tail::TailEvent;
 use crate::supervisor::FleetEvent;
@@ -130,7 +131,12 @@ impl Actor {
                     self.ended(job, key, ran_ms.filter(|_| state != JobState::Cancelled));
                     self.trace_ended(job, was_running);
                 }
-                Signal::Requeued(requeued) => self.trace_requeued(*requeued),
+                Signal::Requeued(requeued) => {
+                    if requeued.counts {
+                        self.shared.metrics.events.retried(RetryReason::after(requeued.end));
+                    }
+                    self.trace_requeued(*requeued);
+                }
                 Signal::Expired(row) => self.trace_expired(row),
                 Signal::Deleted(id, key) => {
                     if self.post_commit.is_watched {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use longshore_model::StartCause;
+use longshore_model::{AttemptEnd, StartCause};
 
 use super::Histogram;
 
@@ -89,7 +89,44 @@ impl WebhookOutcome {
     }
 }
 
-/// The counters of one endpoint's submits, managed workers and webhook calls. Volatile: empty when the server starts.
+/// Why an attempt of a job is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryReason {
+    /// The handler reported an error, and the endpoint retries those.
+    Failed,
+    /// The worker exited, was not heard of for too long, or dropped the job.
+    WorkerLost,
+    /// The worker did not confirm the delivery, more often than that is tolerated.
+    Undelivered,
+    /// A client asked for it.
+    Client,
+}
+
+impl RetryReason {
+    /// Every reason, in the order of the variants.
+    pub const ALL: [Self; 4] = [Self::Failed, Self::WorkerLost, Self::Undelivered, Self::Client];
+
+    /// The reason of an automatic retry after an attempt that ended this way.
+    pub(crate) fn after(end: AttemptEnd) -> Self {
+        match end {
+            AttemptEnd::Completed | AttemptEnd::Failed | AttemptEnd::TimedOut => Self::Failed,
+            AttemptEnd::Undelivered => Self::Undelivered,
+            AttemptEnd::WorkerLost | AttemptEnd::Drained | AttemptEnd::Cancelled => Self::WorkerLost,
+        }
+    }
+
+    /// The value of the label `reason`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::WorkerLost => "worker_lost",
+            Self::Undelivered => "undelivered",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// The counters of one endpoint's submits, retries, managed workers and webhook calls. Volatile: empty when the server starts.
 #[derive(Debug)]
 pub struct EventCounts {
     /// The time from the launch of a worker to its first take, in ms.
@@ -98,6 +135,7 @@ pub struct EventCounts {
     exits: [AtomicU64; ExitKind::ALL.len()],
     webhooks: [AtomicU64; WebhookOutcome::ALL.len()],
     refusals: [AtomicU64; SubmitRefusal::ALL.len()],
+    retries: [AtomicU64; RetryReason::ALL.len()],
     sync_submits: AtomicU64,
 }
 
@@ -109,6 +147,7 @@ impl Default for EventCounts {
             exits: [const { AtomicU64::new(0) }; ExitKind::ALL.len()],
             webhooks: [const { AtomicU64::new(0) }; WebhookOutcome::ALL.len()],
             refusals: [const { AtomicU64::new(0) }; SubmitRefusal::ALL.len()],
+            retries: [const { AtomicU64::new(0) }; RetryReason::ALL.len()],
             sync_submits: AtomicU64::new(0),
         }
     }
@@ -135,6 +174,11 @@ impl EventCounts {
         self.refusals[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a repeated attempt.
+    pub(crate) fn retried(&self, reason: RetryReason) {
+        self.retries[reason as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts an accepted submit whose client waits for the result.
     pub fn submitted_sync(&self) {
         self.sync_submits.fetch_add(1, Ordering::Relaxed);
@@ -143,6 +187,11 @@ impl EventCounts {
     /// The number of accepted submits whose clients waited for the results.
     pub fn sync_submits(&self) -> u64 {
         self.sync_submits.load(Ordering::Relaxed)
+    }
+
+    /// The number of attempts that were repeated for this reason.
+    pub fn retries(&self, reason: RetryReason) -> u64 {
+        self.retries[reason as usize].load(Ordering::Relaxed)
     }
 
     /// The number of submits that were refused for this reason.
@@ -179,10 +228,12 @@ mod tests {
         counts.called(WebhookOutcome::Retried);
         counts.refused(SubmitRefusal::RateLimit);
         counts.submitted_sync();
+        counts.retried(RetryReason::Client);
         assert_eq!(StartCause::ALL.map(|cause| counts.starts(cause)), [0, 1, 0]);
         assert_eq!(ExitKind::ALL.map(|kind| counts.ends(kind)), [0, 0, 0, 2]);
         assert_eq!(WebhookOutcome::ALL.map(|outcome| counts.calls(outcome)), [0, 1, 0]);
         assert_eq!(SubmitRefusal::ALL.map(|reason| counts.refusals(reason)), [0, 0, 1]);
+        assert_eq!(RetryReason::ALL.map(|reason| counts.retries(reason)), [0, 0, 0, 1]);
         assert_eq!(counts.sync_submits(), 1);
     }
 }

@@ -186,6 +186,10 @@ async fn the_job_of_a_lost_worker_is_requeued_until_no_retry_is_left() {
             assert!(record.error.unwrap().contains("exit code 1"));
         }
     }
+    demo.jobs().retry(id).await.unwrap();
+    let events = &demo.metrics().events;
+    // Failed, lost, not delivered, by a client.
+    assert_eq!(RetryReason::ALL.map(|reason| events.retries(reason)), [0, 2, 0, 1]);
 }
 
 #[tokio::test]

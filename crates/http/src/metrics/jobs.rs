@@ -1,6 +1,6 @@
 //! The families about the jobs, the webhook calls and the history of each endpoint.
 
-use longshore_engine::{EndpointMetrics, Histogram, SubmitRefusal, WebhookOutcome};
+use longshore_engine::{EndpointMetrics, Histogram, RetryReason, SubmitRefusal, WebhookOutcome};
 use longshore_model::Millis;
 
 use super::exposition::{Exposition, MetricType};
@@ -72,8 +72,15 @@ fn counters(page: &mut Exposition, measured: &[MeasuredEndpoint]) {
             ("cancelled", totals.cancelled as f64),
         ]
     });
-    let retries = ("longshore_job_retries_total", MetricType::Counter, "attempts that were repeated");
-    plain(page, measured, retries, |one| one.totals.retried as f64);
+    let retries =
+        ("longshore_job_retries_total", MetricType::Counter, "attempts that were repeated, by the reason");
+    labelled(page, measured, retries, "reason", |one| {
+        if one.handle.balancer().is_some() {
+            return Vec::new();
+        }
+        let events = &one.handle.metrics().events;
+        RetryReason::ALL.map(|reason| (reason.as_str(), events.retries(reason) as f64)).into()
+    });
     let refused =
         ("longshore_jobs_refused_total", MetricType::Counter, "submits that were refused, by the reason");
     labelled(page, measured, refused, "reason", |one| {

@@ -289,6 +289,7 @@ async fn metrics_count_jobs_requests_and_commits() {
         format!(r#"longshore_jobs_submitted_total{{endpoint="{endpoint}",mode="async"}} 1"#),
         format!(r#"longshore_jobs_finished_total{{endpoint="{endpoint}",state="completed"}} 1"#),
         format!(r#"longshore_jobs_finished_total{{endpoint="{endpoint}",state="timed_out"}} 0"#),
+        format!(r#"longshore_job_retries_total{{endpoint="{endpoint}",reason="worker_lost"}} 0"#),
         format!(r#"longshore_jobs_total{{endpoint="{endpoint}",event="completed"}} 1"#),
         format!(r#"longshore_workers{{endpoint="{endpoint}",condition="idle"}} 1"#),
         format!(r#"longshore_job_delay_seconds_count{{endpoint="{endpoint}"}} 1"#),
