@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_model::{JobId, Millis};
+use longshore_model::{Durability, JobId, Millis};
 use longshore_queue::{Effects, Queue};
 use longshore_store::Write;
 use tokio::sync::OwnedSemaphorePermit;
@@ -262,6 +262,7 @@ impl Actor {
             let endpoint = self.shared.no;
             self.writes.push(Write::PutCounters(endpoint, counters));
         }
+        let durability = self.durability();
         if !self.post_commit.is_empty() {
             self.note_counts();
             let post_commit = std::mem::take(&mut self.post_commit);
@@ -284,7 +285,7 @@ impl Actor {
         let next = Vec::with_capacity(self.writes.len());
         let writes = std::mem::replace(&mut self.writes, next);
         let request = CommitRequest {
-            durability: self.shared.record().durability,
+            durability,
             writes,
             held,
             progress: Arc::clone(&self.progress),
@@ -294,6 +295,12 @@ impl Actor {
         };
         // The committer outlives its actors: it ends when the last one has dropped its sender.
         let _ = self.committer.send(request);
+    }
+
+    /// How durable the writes of this round must be. With payload files to delete they are synced, also those of a buffered
+    /// endpoint: a power cut would otherwise bring back rows that name these files.
+    fn durability(&self) -> Durability {
+        if self.post_commit.blobs.is_empty() { self.shared.record().durability } else { Durability::Synced }
     }
 
     /// Publishes the load of the endpoint after this round.

@@ -44,6 +44,19 @@ impl Disks {
         }
     }
 
+    /// The stores as a power cut leaves them: buffered commits since the last synced one are lost. The engine that uses these
+    /// stores does not notice.
+    pub(crate) fn after_power_cut(&self) -> Self {
+        let synced = self.store.synced.lock().unwrap().clone();
+        let store = BreakableStore { inner: synced, ..BreakableStore::default() };
+        Self {
+            store: Arc::new(store),
+            blobs: self.blobs.clone(),
+            clock: self.clock.clone(),
+            budget_bytes: self.budget_bytes,
+        }
+    }
+
     /// Starts an engine on these stores and waits until it is ready.
     pub(crate) async fn start(&self) -> Engine {
         self.start_with(Arc::new(HttpTransport::new(&WebhookSettings::default()))).await
@@ -313,6 +326,8 @@ impl Runtime for JumpingClock {
 #[derive(Default)]
 pub(crate) struct BreakableStore {
     inner: MemoryStore,
+    /// The rows at the last synced commit.
+    synced: Mutex<MemoryStore>,
     broken: AtomicBool,
     chains: Mutex<CommitChains>,
     /// Commits wait before they take effect.
@@ -418,7 +433,12 @@ impl Store for BreakableStore {
         Box::pin(async move {
             let _ = held.wait_for(|held| !held).await;
             wait_for_disk(duration).await;
-            self.inner.commit(shard, epoch, batch).await
+            let durability = batch.durability;
+            self.inner.commit(shard, epoch, batch).await?;
+            if durability == Durability::Synced {
+                *self.synced.lock().unwrap() = self.inner.clone();
+            }
+            Ok(())
         })
     }
 

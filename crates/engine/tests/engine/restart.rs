@@ -1,10 +1,12 @@
 //! Jobs, results and tokens after a restart.
 
-use longshore_engine::Chunk;
+use longshore_blobs::Blobs as _;
+use longshore_engine::{Chunk, EndpointHandle, Engine};
 use longshore_fleet::CauseCode;
-use longshore_model::{AttemptEnd, JobState, Millis};
+use longshore_model::{AttemptEnd, Durability, Endpoint, EndpointNo, JobState, Millis};
+use longshore_store::Store as _;
 
-use crate::harness::{Disks, done, job, one_endpoint, output, take, worker};
+use crate::harness::{Disks, done, endpoint, eventually, job, one_endpoint, output, take, template, worker};
 
 #[tokio::test]
 async fn queued_running_and_completed_jobs_survive_a_restart() {
@@ -50,6 +52,56 @@ async fn ended_attempts_and_the_reason_of_a_retry_survive_a_restart() {
     let explanation = second.explain(&demo, Some(id), &|_| true).await.unwrap();
     let retrying = explanation.also.iter().find(|cause| cause.code == CauseCode::Retrying).unwrap();
     assert!(retrying.text.contains("exit code 137"), "{}", retrying.text);
+}
+
+/// An engine with the endpoint `demo`, whose commits are buffered.
+async fn one_buffered_endpoint(disks: &Disks) -> (Engine, EndpointHandle) {
+    let engine = disks.start().await;
+    let template = engine.catalog().create_template(template("t")).await.unwrap();
+    let record = Endpoint { durability: Durability::Buffered, ..endpoint(template.id, "demo") };
+    let record = engine.create_endpoint(record).await.unwrap();
+    let handle = engine.endpoint(record.id.as_str()).unwrap();
+    (engine, handle)
+}
+
+/// The number of payload files, once it is the expected one.
+async fn wait_for_files(disks: &Disks, count: usize) {
+    eventually(async || disks.blobs.list("1").await.unwrap().len() == count).await;
+}
+
+#[tokio::test]
+async fn a_power_cut_brings_back_no_value_whose_file_was_deleted() {
+    let disks = Disks::new();
+    let (engine, demo) = one_buffered_endpoint(&disks).await;
+    let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
+    take(&demo, "w1", 0).await;
+    let value = |letter: &str| format!("\"{}\"", letter.repeat(2_000));
+    for letter in ["a", "b"] {
+        demo.workers().progress(worker("w1"), id, value(letter).into()).await.unwrap();
+        // Catalogs are synced, and everything before with them.
+        engine.catalog().create_template(template(letter)).await.unwrap();
+    }
+    demo.workers().progress(worker("w1"), id, value("c").into()).await.unwrap();
+    wait_for_files(&disks, 1).await;
+    let restarted = disks.after_power_cut().start().await;
+    let shown = restarted.endpoint("demo").unwrap().jobs().status(id).await.unwrap();
+    assert_eq!(output(&shown), value("c"));
+}
+
+#[tokio::test]
+async fn a_power_cut_brings_back_no_job_whose_file_was_deleted() {
+    let disks = Disks::new();
+    let (engine, demo) = one_buffered_endpoint(&disks).await;
+    let large = format!("\"{}\"", "x".repeat(2_000));
+    let id = demo.jobs().submit(job(&engine, &large)).await.unwrap().id;
+    engine.catalog().create_template(template("u")).await.unwrap();
+    wait_for_files(&disks, 1).await;
+    disks.clock.jump(8 * 24 * 3_600_000);
+    // A request wakes the queue, whose timers do not know of the jump.
+    assert!(demo.jobs().status(id).await.is_err());
+    wait_for_files(&disks, 0).await;
+    let after = disks.after_power_cut();
+    assert_eq!(after.store.jobs(EndpointNo(1), 0, 10).await.unwrap(), []);
 }
 
 #[tokio::test]
