@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from harness.browser import LAN_NAME, key_for
 from harness.client import Api
+from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY
 from harness.wait import until
 
@@ -46,6 +47,21 @@ def test_a_code_signs_in_once_and_leaves_no_trace(console, api):
     page = second.go(f"/#code={code}")
     expect(page.get_by_text("This code was used, or is older than a minute.")).to_be_visible()
     second.forget("401")
+
+
+def test_the_life_of_a_job_shows_each_attempt(console, api):
+    endpoint = api.external(name="Retried")
+    worker = FakeWorker(endpoint)
+    job = endpoint.run()
+    worker.take()
+    # The worker says that it has no job: the delivery was lost.
+    assert worker.take()["id"] == job
+    worker.done(job, {"output": 1})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    life = page.get_by_role("region", name="Life").get_by_role("listitem")
+    expect(life.filter(has_text="Try 1 on")).to_contain_text("not delivered: its worker did not confirm the delivery")
+    expect(life.filter(has_text="Try 2 on")).to_be_visible()
+    expect(life.filter(has_text="Waited")).to_have_count(2)
 
 
 def test_a_job_is_run_and_its_output_is_shown(console, api):
