@@ -44,6 +44,6 @@ pub(super) fn families(page: &mut Exposition, node: &NodeStatus) {
     let nodes = node.shown_nodes();
     for state in NodeState::ALL {
         let number = nodes.iter().filter(|other| other.state == state).count();
-        page.sample(name, &[("state", state.as_str())], number);
+        page.sample(name, &[("state", &state.as_str().to_ascii_lowercase())], number);
     }
 }
