@@ -83,6 +83,9 @@ def test_usage_has_the_cost_and_a_file_of_it(console, api, worked):
         page.get_by_role("button", name="CSV").click()
     rows = list(csv.DictReader(download.value.path().read_text().splitlines()))
     assert {row["gpuTypeId"] for row in rows} >= {"NVIDIA L4"} and sum(float(row["amount"]) for row in rows) > 0
+    page.get_by_role("link", name="Endpoints").click()
+    expect(page.get_by_role("columnheader", name="Cost an hour")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="Worked")).to_contain_text("3600.00")
 
 
 def test_health_shows_the_state_and_what_the_operator_changed(console, api, worked):
