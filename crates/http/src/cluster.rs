@@ -10,6 +10,7 @@
 //! in circles. Servers without peers have none of this between the connection and the routes.
 
 mod classify;
+mod continued;
 mod forward;
 mod local;
 mod node_edge;
@@ -106,6 +107,11 @@ impl Cluster {
     /// Ends the polls of workers that wait at the owner: they get no job. For a node that stops.
     pub fn release_polls(&self) {
         self.shared.is_stopping.send_replace(true);
+    }
+
+    /// Whether this node stops.
+    fn is_stopping(&self) -> bool {
+        *self.shared.is_stopping.borrow()
     }
 
     /// What answers the requests of a listener for clients, workers and operators.

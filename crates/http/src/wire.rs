@@ -5,6 +5,7 @@ pub(crate) mod base_path;
 pub(crate) mod body;
 pub(crate) mod body_buffer;
 pub(crate) mod did_you_mean;
+pub(crate) mod frames;
 pub(crate) mod guarded_page;
 pub(crate) mod gunzip;
 pub(crate) mod json_body;

@@ -40,19 +40,41 @@ pub(super) struct Class {
     pub(super) hands_over: bool,
     /// Its connection closes after the response, unless the worker asks to keep it.
     pub(super) closes: bool,
+    /// How a response that has begun goes on with the next owner.
+    pub(super) goes_on: GoesOn,
 }
 
-const ONCE: Class =
-    Class { repeat: Repeat::Never, body_bytes_max: 0, patience: PATIENCE, hands_over: false, closes: false };
+/// How a response that has begun goes on when the owner is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GoesOn {
+    /// It breaks off, and the client has to ask again.
+    No,
+    /// Its events have numbers, and the next owner sends those after the last one.
+    Events,
+    /// It comes in frames, see [`crate::wire::frames`].
+    Frames,
+}
+
+const ONCE: Class = Class {
+    repeat: Repeat::Never,
+    body_bytes_max: 0,
+    patience: PATIENCE,
+    hands_over: false,
+    closes: false,
+    goes_on: GoesOn::No,
+};
 const AGAIN: Class = Class { repeat: Repeat::Always, body_bytes_max: MANAGEMENT_BODY_BYTES_MAX, ..ONCE };
 
 impl Class {
-    /// The class of a request. `base` is what requests may have before their path.
-    pub(super) fn of(method: &Method, uri: &Uri, base: &str) -> Self {
+    /// The class of a request. `base` is what requests may have before their path, and `wants_events` whether its client accepts
+    /// server-sent events.
+    pub(super) fn of(method: &Method, uri: &Uri, base: &str, wants_events: bool) -> Self {
         let path = without_base(uri.path(), base).filter(|_| !base.is_empty()).unwrap_or(uri.path());
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         match segments.as_slice() {
-            ["sdk", "v2", _, rest @ ..] | ["v2", _, rest @ ..] => Self::of_job(method, uri, rest),
+            ["sdk", "v2", _, rest @ ..] | ["v2", _, rest @ ..] => {
+                Self::of_job(method, uri, rest, wants_events)
+            }
             ["openai", ..] => Self::of_openai(method),
             _ => Self::of_unknown(method),
         }
@@ -68,7 +90,7 @@ impl Class {
         self.hands_over && self.closes
     }
 
-    fn of_job(method: &Method, uri: &Uri, rest: &[&str]) -> Self {
+    fn of_job(method: &Method, uri: &Uri, rest: &[&str], wants_events: bool) -> Self {
         let (is_post, is_get) = (method == Method::POST, method == Method::GET);
         let submit = |sync, body_bytes_max| Self { repeat: Repeat::Submit { sync }, body_bytes_max, ..ONCE };
         match rest.first().copied().unwrap_or_default() {
@@ -76,6 +98,7 @@ impl Class {
             "runsync" if is_post => submit(true, RUNSYNC_BODY_BYTES_MAX),
             "openai" => Self::of_openai(method),
             "status" | "status-sync" | "cancel" | "ping" => AGAIN,
+            "stream" if wants_events => Self { goes_on: GoesOn::Events, ..AGAIN },
             // Without an offset, the response removes the chunks that it has.
             "stream" if has_offset(uri) => AGAIN,
             "stream" => Self { hands_over: true, ..ONCE },
@@ -98,6 +121,7 @@ impl Class {
                 repeat: Repeat::Submit { sync: true },
                 body_bytes_max: RUN_BODY_BYTES_MAX,
                 hands_over: true,
+                goes_on: GoesOn::Frames,
                 ..ONCE
             },
             _ if is_read(method) => AGAIN,
@@ -120,7 +144,27 @@ mod tests {
     use super::*;
 
     fn repeat(method: &str, uri: &str) -> Repeat {
-        Class::of(&method.parse().unwrap(), &uri.parse().unwrap(), "/base").repeat
+        Class::of(&method.parse().unwrap(), &uri.parse().unwrap(), "/base", false).repeat
+    }
+
+    #[test]
+    fn streams_go_on_if_the_next_owner_can_tell_where() {
+        let class = |method: &str, uri: &str, wants_events| {
+            Class::of(&method.parse().unwrap(), &uri.parse().unwrap(), "/base", wants_events)
+        };
+        for (method, uri, wants_events, expected) in [
+            ("GET", "/v2/e/stream/j", true, GoesOn::Events),
+            ("POST", "/base/sdk/v2/e/stream/j", true, GoesOn::Events),
+            ("GET", "/v2/e/stream/j", false, GoesOn::No),
+            ("GET", "/v1/events", true, GoesOn::No),
+            ("POST", "/v2/e/openai/v1/chat/completions", false, GoesOn::Frames),
+            ("POST", "/openai/v1/completions", true, GoesOn::Frames),
+            ("GET", "/openai/v1/models", true, GoesOn::No),
+        ] {
+            assert_eq!(class(method, uri, wants_events).goes_on, expected, "{method} {uri}");
+        }
+        // Events remove no chunks.
+        assert_eq!(class("GET", "/v2/e/stream/j", true).repeat, Repeat::Always);
     }
 
     #[test]

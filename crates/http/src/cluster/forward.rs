@@ -22,7 +22,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
-use super::classify::{Class, Repeat};
+use super::classify::{Class, GoesOn, Repeat};
 use super::peer_body::{PeerBody, Source};
 use super::peer_head::{NOT_OWNER, PEER, PeerHead};
 use super::{Cluster, probe};
@@ -32,14 +32,18 @@ use crate::lb::request_head::remove_hop_by_hop;
 use crate::services::node_status::Passed;
 use crate::wire::api_error::ApiError;
 use crate::wire::body;
+use crate::wire::frames::{FRAMES, FramesFrom};
 use crate::{Edge, Surface, openai, workers};
 
 /// How many owners a request may lose.
-const LOSSES_MAX: u32 = 5;
+pub(super) const LOSSES_MAX: u32 = 5;
 /// The pause before another attempt, in ms: random between these two.
 const PAUSE_MS: (u64, u64) = (20, 200);
 /// How often a request looks for an owner that it has not been told of.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// An owner that refused a request after this time had begun with it.
+const WAITED_MIN: Duration = Duration::from_secs(1);
 
 /// The largest body that is kept for any request, in bytes.
 const SMALL_BODY_BYTES: u64 = 64 * 1024;
@@ -47,14 +51,14 @@ const SMALL_BODY_BYTES: u64 = 64 * 1024;
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 
 /// A request that is passed on.
-struct Passage {
-    head: Parts,
-    source: Source,
+pub(super) struct Passage {
+    pub(super) head: Parts,
+    pub(super) source: Source,
     /// The share of the kept body in the budget.
     _permit: Option<OwnedSemaphorePermit>,
-    class: Class,
-    surface: Surface,
-    job: Option<JobId>,
+    pub(super) class: Class,
+    pub(super) surface: Surface,
+    pub(super) job: Option<JobId>,
     /// Whether it may be sent again after an owner was lost with it.
     may_repeat: bool,
     /// The client's side of an upgrade; `None` if the client asks for none.
@@ -64,14 +68,14 @@ struct Passage {
 }
 
 /// The node that has to answer.
-enum Answerer {
+pub(super) enum Answerer {
     /// This node, with its own routes.
     Own(Edge),
     Owner(Node),
 }
 
 /// What became of one attempt.
-enum Attempt {
+pub(super) enum SendOutcome {
     Answered(Box<http::Response<Incoming>>, Link, Arc<Links>),
     /// The node changed nothing: it could not be reached, or is not the owner.
     Unsent,
@@ -131,6 +135,9 @@ impl Cluster {
             peer::hands_over();
         }
         clean(&mut head, is_upgrade, is_kept);
+        if class.goes_on == GoesOn::Frames {
+            head.headers.insert(FRAMES, frames_from(FramesFrom::default()));
+        }
         Ok(Passage {
             head,
             source,
@@ -144,7 +151,7 @@ impl Cluster {
         })
     }
 
-    async fn passed(&self, passage: Passage) -> Result<Response, ApiError> {
+    async fn passed(&self, mut passage: Passage) -> Result<Response, ApiError> {
         let counts = &self.shared.status;
         let mut deadline = Instant::now() + passage.class.patience;
         let mut losses = 0;
@@ -164,18 +171,25 @@ impl Cluster {
                     "the owner of the shards changed while the request was sent; the request changed nothing";
                 return Err(ApiError::unavailable("no_owner", text));
             };
+            let asked_at = Instant::now();
             match self.attempt(&owner, request, passage.takes_interims).await {
-                Attempt::Answered(response, link, links) => {
+                SendOutcome::Answered(response, link, links) => {
                     counts.count(Passed::Answered);
-                    return Ok(self.response(*response, (link, links), owner.id, passage.on_upgrade));
+                    let (response, on_upgrade) = (*response, passage.on_upgrade.take());
+                    let response = self.response(response, (link, links), owner.id, on_upgrade);
+                    return Ok(self.continued(response, passage));
                 }
-                Attempt::Unsent => {}
-                Attempt::Lost if passage.may_repeat && losses < LOSSES_MAX => {
+                // An owner that stops says so after it has waited for the job.
+                SendOutcome::Unsent if asked_at.elapsed() >= WAITED_MIN => {
+                    deadline = Instant::now() + passage.class.patience;
+                }
+                SendOutcome::Unsent => {}
+                SendOutcome::Lost if passage.may_repeat && losses < LOSSES_MAX => {
                     losses += 1;
                     counts.count(Passed::Repeated);
                     deadline = Instant::now() + passage.class.patience;
                 }
-                Attempt::Lost => {
+                SendOutcome::Lost => {
                     counts.count(Passed::Unknown);
                     return Err(interrupted());
                 }
@@ -211,7 +225,7 @@ impl Cluster {
     }
 
     /// Waits for an owner.
-    async fn answerer(&self, surface: Surface, deadline: Instant) -> Option<Answerer> {
+    pub(super) async fn answerer(&self, surface: Surface, deadline: Instant) -> Option<Answerer> {
         loop {
             if let Some(routes) = self.routes(surface) {
                 return Some(Answerer::Own(routes));
@@ -226,19 +240,19 @@ impl Cluster {
         }
     }
 
-    async fn attempt(
+    pub(super) async fn attempt(
         &self,
         owner: &Node,
         mut request: http::Request<RequestBody>,
         takes_interims: bool,
-    ) -> Attempt {
-        let Some(links) = self.links(owner).await else { return Attempt::Unsent };
+    ) -> SendOutcome {
+        let Some(links) = self.links(owner).await else { return SendOutcome::Unsent };
         let mut link = tokio::select! {
             link = links.link(Instant::now()) => match link {
                 Ok(link) => link,
-                Err(_) => return Attempt::Unsent,
+                Err(_) => return SendOutcome::Unsent,
             },
-            () = self.superseded(owner.id) => return Attempt::Unsent,
+            () = self.superseded(owner.id) => return SendOutcome::Unsent,
         };
         let interims = takes_interims.then(|| Interims::of(&mut request));
         let sending = pin!(link.sender().try_send_request(request));
@@ -250,17 +264,17 @@ impl Cluster {
         };
         let sent = tokio::select! {
             sent = answering => sent,
-            () = self.superseded(owner.id) => return Attempt::Lost,
+            () = self.superseded(owner.id) => return SendOutcome::Lost,
         };
         match sent {
-            Ok(response) if response.headers().contains_key(NOT_OWNER) => Attempt::Unsent,
-            Ok(response) => Attempt::Answered(Box::new(response), link, links),
+            Ok(response) if response.headers().contains_key(NOT_OWNER) => SendOutcome::Unsent,
+            Ok(response) => SendOutcome::Answered(Box::new(response), link, links),
             Err(mut error) => {
                 if error.take_message().is_some() {
-                    return Attempt::Unsent;
+                    return SendOutcome::Unsent;
                 }
                 tracing::debug!(error = %error.error(), owner = %owner.name, "the owner was lost while it answered");
-                Attempt::Lost
+                SendOutcome::Lost
             }
         }
     }
@@ -289,7 +303,7 @@ impl Cluster {
     }
 
     /// The owner's response, for the client.
-    fn response(
+    pub(super) fn response(
         &self,
         mut response: http::Response<Incoming>,
         (link, links): (Link, Arc<Links>),
@@ -314,7 +328,11 @@ impl Cluster {
 
 impl Passage {
     /// The request for an attempt; `None` if its body was read before.
-    fn request(&self, owner: &Node, secret: &super::PeerSecret) -> Option<http::Request<RequestBody>> {
+    pub(super) fn request(
+        &self,
+        owner: &Node,
+        secret: &super::PeerSecret,
+    ) -> Option<http::Request<RequestBody>> {
         let head = PeerHead::of_client(owner.id, self.surface, self.job);
         let mut request = http::Request::new(self.source.body()?);
         *request.method_mut() = self.head.method.clone();
@@ -333,6 +351,8 @@ fn clean(head: &mut Parts, is_upgrade: bool, is_kept: bool) {
     let authority = head.uri.authority().and_then(|it| HeaderValue::try_from(it.as_str()).ok());
     remove_hop_by_hop(headers);
     headers.remove(EXPECT);
+    // Only nodes may ask for frames.
+    headers.remove(FRAMES);
     if headers.remove(TRANSFER_ENCODING).is_some() || is_kept {
         headers.remove(CONTENT_LENGTH);
     }
@@ -363,6 +383,12 @@ fn tunnel(client: OnUpgrade, owner: OnUpgrade) {
     }));
 }
 
+/// The header that asks for frames.
+pub(super) fn frames_from(from: FramesFrom) -> HeaderValue {
+    // Digits and spaces are always a value.
+    HeaderValue::try_from(from.to_text()).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
 /// An id for the job of a submit, larger than those before it on this node; `None` if the system has no random numbers.
 fn mint_job(sync: bool) -> Option<JobId> {
     static LAST: AtomicU64 = AtomicU64::new(0);
@@ -375,7 +401,7 @@ fn mint_job(sync: bool) -> Option<JobId> {
     Some(JobId::mint_at(next(last), u64::from_le_bytes(random), sync))
 }
 
-fn pause() -> Duration {
+pub(super) fn pause() -> Duration {
     let (least, most) = PAUSE_MS;
     Duration::from_millis(least + RandomState::new().hash_one(0) % (most - least))
 }

@@ -14,6 +14,7 @@ use crate::lb::route::is_named_by_host;
 use crate::services::open_connections::OpenConnection;
 use crate::wire::api_error::ApiError;
 use crate::wire::base_path::without_base;
+use crate::wire::sse;
 
 /// The routes of a node for one listener. Cheap to clone.
 #[derive(Clone)]
@@ -54,7 +55,8 @@ impl NodeEdge {
         if let Some(page) = cluster.own_page(path, request.headers()) {
             return page;
         }
-        let class = Class::of(request.method(), request.uri(), &shared.base);
+        let wants_events = sse::are_wanted(request.headers());
+        let class = Class::of(request.method(), request.uri(), &shared.base, wants_events);
         cluster.pass_on(class, surface, request).await
     }
 }

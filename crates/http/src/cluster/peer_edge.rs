@@ -13,6 +13,7 @@ use crate::connection::answers::Answers;
 use crate::gate::peer::{self, Peer};
 use crate::services::open_connections::OpenConnection;
 use crate::wire::api_error::ApiError;
+use crate::wire::frames::{FRAMES, FramesFrom};
 
 /// The routes for peers: those of the owner, for requests that a node has signed. Cheap to clone.
 #[derive(Clone)]
@@ -43,7 +44,15 @@ impl PeerEdge {
         let Some(routes) = self.cluster.routes_soon(head.surface).await else { return not_owner() };
         request.headers_mut().remove(PEER);
         peer::set_client(Peer::new(head.address, head.is_tls), head.job);
-        self.cluster.within_lease(&routes, request).await.unwrap_or_else(|_| not_owner())
+        let frames = request.headers_mut().remove(FRAMES);
+        peer::set_frames(frames.and_then(|value| FramesFrom::of_text(value.to_str().ok()?)));
+        let has_job = head.job.is_some();
+        match self.cluster.within_lease(&routes, request).await {
+            // This node stops. The sender repeats the submit under the same job id, at the next owner.
+            Ok(response) if has_job && is_unavailable(&response) && self.cluster.is_stopping() => not_owner(),
+            Ok(response) => response,
+            Err(_) => not_owner(),
+        }
     }
 }
 
@@ -58,7 +67,11 @@ impl Answers for PeerEdge {
     }
 }
 
-/// The request changed nothing: its sender asks the present owner.
+fn is_unavailable(response: &Response) -> bool {
+    response.status() == StatusCode::SERVICE_UNAVAILABLE
+}
+
+/// The request changed nothing, or its repetition changes nothing more: its sender asks the present owner.
 fn not_owner() -> Response {
     let error = ApiError::new(
         StatusCode::MISDIRECTED_REQUEST,

@@ -14,6 +14,8 @@ use std::task::Poll;
 use longshore_engine::ClientAddress;
 use longshore_model::JobId;
 
+use crate::wire::frames::FramesFrom;
+
 tokio::task_local! {
     /// Boxed: each poll moves it into the task-local's place and out again.
     static CONNECTION: Box<ConnectionContext>;
@@ -26,6 +28,8 @@ struct ConnectionContext {
     request: Cell<RequestProgress>,
     /// The id of the job that the current request submits, if another node chose it.
     job: Cell<Option<JobId>>,
+    /// How the stream of an OpenAI client is answered, if another node passes it on.
+    frames: Cell<Option<FramesFrom>>,
     /// What the connection does after it was upgraded.
     tunnel: Cell<Option<BoxTunnel>>,
     /// An interim response that the connection has not begun to write; empty: none.
@@ -79,6 +83,7 @@ impl Peer {
                 peer: Cell::new(self),
                 request: Cell::default(),
                 job: Cell::default(),
+                frames: Cell::default(),
                 tunnel: Cell::default(),
                 interim: RefCell::default(),
             }),
@@ -99,6 +104,17 @@ pub(crate) fn set_client(client: Peer, job: Option<JobId>) {
 /// The id of the job that the current request submits; `None` if this server chooses it.
 pub(crate) fn chosen_job() -> Option<JobId> {
     CONNECTION.try_with(|connection| connection.job.get()).ok().flatten()
+}
+
+/// Sets that the current request is to be answered in frames, and from where on; `None` if it is not. No effect outside of a
+/// connection.
+pub(crate) fn set_frames(frames: Option<FramesFrom>) {
+    let _elsewhere = CONNECTION.try_with(|connection| connection.frames.set(frames));
+}
+
+/// Where the current request goes on that is to be answered in frames; `None` if it is answered as it is.
+pub(crate) fn frames() -> Option<FramesFrom> {
+    CONNECTION.try_with(|connection| connection.frames.get()).ok().flatten()
 }
 
 /// The progress of the current request.

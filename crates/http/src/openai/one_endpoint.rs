@@ -64,7 +64,7 @@ pub(super) async fn ask(
 ) -> Answered {
     let (streams, ends_with_done) = (asked.streams, streamed::ends_with_done(asked.path()));
     let (submission, body_permit) = asked.into_submission(state, by);
-    let guard = CancelGuard::new(endpoint.jobs().clone(), submission.id);
+    let guard = CancelGuard::new(state.engine(), endpoint.jobs().clone(), submission.id);
     endpoint.jobs().submit(submission).await?;
     drop(body_permit);
     if streams { streamed::answer(guard, ends_with_done).await } else { whole::answer(guard).await }

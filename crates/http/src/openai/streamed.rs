@@ -1,7 +1,8 @@
 //! Answers as event streams, in the pieces that the worker yields.
 
-use axum::response::IntoResponse as _;
+use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
+use http::HeaderValue;
 use longshore_engine::{EndpointError, FollowEvent, Follower, JobSnapshot, StreamChunk};
 use longshore_model::{Attempt, JobState};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -11,6 +12,8 @@ use super::error::OpenAiError;
 use super::parts::Parts;
 use super::sse_framer::SseFramer;
 use super::{Answered, whole};
+use crate::gate::peer;
+use crate::wire::frames::{FRAMES, Framing, Kind};
 use crate::wire::sse::{self, COMMENT, KEEP_ALIVE, Next};
 
 /// Whether streams of this path end with `[DONE]`. Other streams have last events of their own.
@@ -30,6 +33,8 @@ struct Streaming {
     /// The first text of the stream, read before the status was chosen.
     first: Vec<u8>,
     has_ended: bool,
+    /// How the text is written for another node; `None` for a client.
+    framing: Option<Framing>,
     /// The last field, so that the follower is dropped before the job is cancelled.
     guard: CancelGuard,
 }
@@ -59,8 +64,13 @@ pub(super) async fn answer(guard: CancelGuard, ends_with_done: bool) -> Answered
         attempt: Attempt(0),
         first: Vec::new(),
         has_ended: false,
+        framing: peer::frames().map(Framing::new),
         guard,
     };
+    if streaming.framing.as_ref().is_some_and(Framing::goes_on) {
+        // The status was sent by an earlier owner.
+        return Ok(streaming.into_response());
+    }
     let deadline = Instant::now() + KEEP_ALIVE;
     loop {
         let Ok(event) = timeout_at(deadline, streaming.follower.next()).await else {
@@ -83,10 +93,26 @@ pub(super) async fn answer(guard: CancelGuard, ends_with_done: bool) -> Answered
             }
         }
     }
-    Ok(sse::answer(streaming, Streaming::next))
+    Ok(streaming.into_response())
 }
 
 impl Streaming {
+    fn into_response(self) -> Response {
+        let is_framed = self.framing.is_some();
+        let mut response = sse::answer(self, Self::next);
+        if is_framed {
+            response.headers_mut().insert(FRAMES, HeaderValue::from_static("1"));
+        }
+        response
+    }
+
+    /// The text as the reader gets it: in a frame for another node.
+    fn framed(&mut self, piece: Vec<u8>) -> Vec<u8> {
+        let Some(framing) = &mut self.framing else { return piece };
+        let kind = if piece == COMMENT { Kind::Comment } else { Kind::Text };
+        framing.frame(kind, self.attempt, piece)
+    }
+
     fn next(mut self) -> Next<Self> {
         Box::pin(async move {
             if self.framer.has_last_event {
@@ -94,21 +120,30 @@ impl Streaming {
             }
             if !self.first.is_empty() {
                 let first = std::mem::take(&mut self.first);
+                let first = self.framed(first);
                 return Some((vec![Bytes::from(first)], self));
             }
             if self.has_ended {
-                return None;
+                self.framing.take()?;
+                let end = Framing::end(self.attempt);
+                return Some((vec![Bytes::from(end)], self));
             }
             let piece = match timeout(KEEP_ALIVE, self.follower.next()).await {
                 Err(_) if self.framer.is_at_line_start() => COMMENT.to_vec(),
                 // A comment would split the current line.
                 Err(_) => Vec::new(),
+                // This server stops or cannot read: another node goes on, or this one is asked again.
+                Ok(Err(error)) if self.framing.is_some() && !matches!(error, EndpointError::Damaged(_)) => {
+                    self.guard.disarm();
+                    return None;
+                }
                 Ok(event) => self.written(event).await,
             };
             // Clients disconnect after the last event, which must not cancel the job.
             if self.framer.has_last_event {
                 self.guard.disarm();
             }
+            let piece = if piece.is_empty() { piece } else { self.framed(piece) };
             if piece.is_empty() {
                 return Some((Vec::new(), self));
             }
@@ -138,6 +173,10 @@ impl Streaming {
     fn error_event(&mut self, error: &OpenAiError) -> Vec<u8> {
         self.has_ended = true;
         let mut out = Vec::new();
+        // The client has text of an earlier owner, which may end in the middle of a line.
+        if self.framing.as_mut().is_some_and(Framing::gives_up) {
+            out.extend_from_slice(b"\n\n");
+        }
         self.framer.event(error.to_json().as_bytes(), &mut out);
         out
     }
@@ -176,7 +215,12 @@ impl Streaming {
         }
         self.attempt = job.row.attempt;
         let is_other = |sent| sent != job.row.attempt || job.row.state == JobState::InQueue;
-        if self.sent.is_some_and(is_other) { Step::Fail(OpenAiError::worker_lost()) } else { Step::Nothing }
+        let sent_before = self.framing.as_ref().and_then(Framing::attempt_before);
+        if self.sent.or(sent_before).is_some_and(is_other) {
+            Step::Fail(OpenAiError::worker_lost())
+        } else {
+            Step::Nothing
+        }
     }
 
     async fn ended(&mut self, job: JobSnapshot) -> Result<Step, crate::wire::api_error::ApiError> {
