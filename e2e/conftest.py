@@ -1,12 +1,22 @@
 """Fixtures: one shared server per test process, and fresh ones for tests that kill, restart or configure theirs."""
 
+from pathlib import Path
+
 import pytest
 
+from harness import stores
 from harness.browser import Browser, Console
 from harness.client import Api, Endpoint
 from harness.fake_worker import FakeWorker
 from harness.server import QUICK, Server
 from harness.hostile_clients import raise_descriptor_limit
+
+
+if stores.IS_DATABASE:
+    # The other tests are about the data directory, or about what a store has no part in.
+    collect_ignore = ["console"] + [
+        path.name for path in Path(__file__).parent.glob("test_*.py") if path.stem.removeprefix("test_") not in stores.ABOUT_JOBS
+    ]
 
 
 @pytest.fixture(scope="session")

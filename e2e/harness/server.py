@@ -10,7 +10,7 @@ from pathlib import Path
 
 import requests
 
-from . import processes
+from . import processes, stores
 from .wait import until
 
 ADMIN_KEY = "ls_e2e_0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -48,7 +48,7 @@ class Server:
         self.data = self.folder / "data"
         self.log_path = self.folder / "server.log"
         self.config = self.folder / "config.toml"
-        self.config.write_text(config)
+        self.config.write_text(stores.settings(self.folder, config) + config)
         self.flags = flags
         self.environment: dict[str, str] = {}
         """Added to what the process gets."""

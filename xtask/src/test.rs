@@ -115,7 +115,13 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
             report.step("worlds", || cargo(&long::worlds()))?;
         }
     }
-    report.step("black-box tests", || pytest(&tools, &binary, options, &reason))
+    report.step("black-box tests", || pytest(&tools, &binary, options, &reason, ""))?;
+    if options.long {
+        report.step("black-box tests over PostgreSQL", || {
+            pytest(&tools, &binary, options, &reason, "postgres")
+        })?;
+    }
+    Ok(())
 }
 
 /// Runs the tests of the simulator, in a profile that is fast and checks what the compiler can. Its build is one of its own,
@@ -145,12 +151,19 @@ pub fn build() -> Result<PathBuf, String> {
     Ok(Metadata::read()?.target_directory.join("debug/longshore"))
 }
 
-/// Runs the black-box tests. `no_docker`: why no Docker daemon can run here; empty if one can.
-fn pytest(tools: &Tools, binary: &Path, options: &Options, no_docker: &str) -> Result<(), String> {
+/// Runs the black-box tests. `no_docker`: why no Docker daemon can run here; empty if one can. `store`: where the servers keep their
+/// rows; empty for their data directories, and `postgres` for the tests that are about jobs over PostgreSQL.
+fn pytest(
+    tools: &Tools,
+    binary: &Path,
+    options: &Options,
+    no_docker: &str,
+    store: &str,
+) -> Result<(), String> {
     let filter = options.filter.as_deref();
     let mut pytest = tools.python();
     pytest.args(["-m", "pytest", "-q", "-n", E2E_WORKERS, "--durations=10", "e2e"]);
-    pytest.env("LONGSHORE_BIN", binary).env(docker::REASON, no_docker);
+    pytest.env("LONGSHORE_BIN", binary).env(docker::REASON, no_docker).env("LONGSHORE_E2E_STORE", store);
     if let Some(filter) = filter {
         pytest.args(["-k", filter]);
     }
