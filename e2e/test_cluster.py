@@ -1,5 +1,6 @@
 """Several servers on one database: any of them answers, one takes over from another, and what is refused."""
 
+import json
 import os
 import re
 import signal
@@ -9,10 +10,11 @@ import requests
 
 from harness.client import Api
 from harness.cluster_load import ClusterLoad
+from harness.commands import longshore
 from harness.fake_worker import FakeWorker
 from harness.nodes import METRICS, Node, Nodes, seconds_of
 from harness.postgres import DATABASE, Postgres
-from harness.server import QUICK, Server
+from harness.server import ADMIN_KEY, QUICK, Server
 from harness.wait import until
 
 KILLS = int(os.environ.get("LONGSHORE_NODE_KILLS", "2"))
@@ -96,6 +98,79 @@ def test_any_node_answers_and_another_takes_over(database):
         assert nodes.owner() is first
     finally:
         nodes.close()
+
+
+def listed(node: Node) -> dict[str, str]:
+    """The state of each node by its name, as `longshore nodes` prints it."""
+    asks = {"LONGSHORE_URL": node.url, "LONGSHORE_API_KEY": ADMIN_KEY, "HOME": str(node.folder)}
+    table = longshore("nodes", **asks).stdout.splitlines()
+    assert table[0].split() == ["NODE", "STATE", "ADDRESS", "VERSION", "SINCE"], table
+    rows = json.loads(longshore("nodes", "-o", "json", **asks).stdout)
+    states = {row["name"]: row["state"] for row in rows}
+    assert {line.split()[0]: line.split()[1] for line in table[1:]} == states, (table, rows)
+    api = Api(node).ok("GET", "/v1/nodes")
+    assert {row["name"]: row["state"] for row in api} == states
+    return states
+
+
+def metrics(node: Node) -> dict[str, float]:
+    """The metrics of a node about the cluster, by name and labels."""
+    text = Api(node).call("GET", "/metrics").text
+    lines = [line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("longshore_")]
+    return {name: float(value) for name, value in lines if name.split("{")[0] in METRICS}
+
+
+def test_nodes_readiness_and_metrics_tell_the_owner_and_the_lost(database):
+    nodes = Nodes(database, ("a", "b")).start()
+    first, second = nodes.all
+    try:
+        for node in nodes.all:
+            # The owner reads the nodes once a second.
+            until(lambda: listed(node) == {"a": "OWNER", "b": "STANDBY"}, "both nodes are listed", 30, 0.2)
+            assert 0 < metrics(node)["longshore_lease_left_seconds"] <= 3
+        assert [ready(node).get("role") for node in nodes.all] == [None, "standby"]
+        assert [metrics(node)["longshore_shards_owned"] for node in nodes.all] == [64, 0]
+        before = metrics(second)['longshore_forwarded_total{outcome="answered"}']
+        Api(second).external()
+        assert metrics(second)['longshore_forwarded_total{outcome="answered"}'] >= before + 2
+        until(lambda: metrics(first)['longshore_nodes{state="STANDBY"}'] == 1, "the owner counts the standby")
+
+        # A standby whose computer is lost is away, and one that stopped is gone.
+        second.pause()
+        until(lambda: listed(first)["b"] == "AWAY", "the standby is away", 30, 0.2)
+        second.go_on()
+        until(lambda: listed(first)["b"] == "STANDBY", "the standby is back", 30, 0.2)
+        second.will_end = False
+        second.terminate()
+        until(lambda: listed(first).get("b", "GONE") == "GONE", "the standby is gone", 30, 0.2)
+        second.start()
+        until(lambda: listed(second)["b"] == "STANDBY", "the standby is listed again", 30, 0.2)
+
+        # The database is away: no node is ready.
+        database.stop()
+        for node in nodes.all:
+            until(lambda: requests.get(f"{node.url}/readyz", timeout=30).status_code == 503, "the node is not ready", 30)
+            assert requests.get(f"{node.url}/healthz", timeout=30).status_code == 200
+        lease = "longshore_lease_left_seconds 0\n"
+        until(lambda: lease in requests.get(f"{second.url}/metrics", timeout=30).text, "the lease is over", 30)
+        database.start()
+        for node in nodes.all:
+            until(lambda: requests.get(f"{node.url}/readyz", timeout=30).status_code == 200, "the node is ready", 30)
+
+        first.kill()
+        until(lambda: listed(second)["a"] == "GONE", "the owner is gone", 30, 0.2)
+        assert listed(second)["b"] == "OWNER"
+        assert metrics(second)["longshore_shards_owned"] == 64
+        assert 0 < metrics(second)["longshore_takeover_seconds"] < 20
+    finally:
+        nodes.close()
+
+
+def test_a_server_without_peers_says_so(server):
+    asks = {"LONGSHORE_URL": server.url, "LONGSHORE_API_KEY": ADMIN_KEY, "HOME": str(server.folder)}
+    assert "shares its database with no other" in longshore("nodes", **asks).stdout
+    assert json.loads(longshore("nodes", "-o", "json", **asks).stdout) == []
+    assert not METRICS & set(re.findall(r"^# TYPE (\S+)", Api(server).call("GET", "/metrics").text, re.M))
 
 
 def refusal(server: Server) -> str:

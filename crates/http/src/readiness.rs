@@ -24,6 +24,11 @@ impl Readiness {
         if !engine.is_ready() {
             return Self::Loading;
         }
+        let has_lease = state.node().is_none_or(|node| !node.membership.lease_left().is_zero());
+        if !has_lease {
+            // A store that nothing is written to does not notice.
+            return Self::ReadOnly("the database does not answer".to_owned());
+        }
         let fault = engine.store_fault().await.or_else(|| engine.space_shortage());
         match (fault, engine.draining_since()) {
             (Some(fault), _) => Self::ReadOnly(fault),
@@ -72,6 +77,8 @@ impl Readiness {
 pub(crate) fn public_fault(fault: &str) -> &'static str {
     if fault.contains("full") || fault.contains("No space left") {
         "the server's disk is full; `longshore server` and the log name the folder"
+    } else if fault.contains("database does not answer") {
+        "the database does not answer"
     } else {
         "the server cannot write to its disk; `longshore server` and the log say why"
     }
