@@ -133,7 +133,7 @@ def test_nodes_readiness_and_metrics_tell_the_owner_and_the_lost(database):
         before = metrics(second)['longshore_forwarded_total{outcome="answered"}']
         Api(second).external()
         assert metrics(second)['longshore_forwarded_total{outcome="answered"}'] >= before + 2
-        until(lambda: metrics(first)['longshore_nodes{state="STANDBY"}'] == 1, "the owner counts the standby")
+        until(lambda: metrics(first)['longshore_nodes{state="standby"}'] == 1, "the owner counts the standby")
 
         # A standby whose computer is lost is away, and one that stopped is gone.
         second.pause()

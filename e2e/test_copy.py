@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from harness.client import Api, Endpoint
+from harness.client import TERMINAL, Api, Endpoint
 from harness.commands import longshore
 from harness.fake_worker import FakeWorker
 from harness.postgres import DATABASE, Postgres
@@ -60,6 +60,8 @@ def shown(api: Api) -> dict:
         # A queued job's waiting time and a running one's time change while they are looked at.
         moving = {"IN_QUEUE": ("delayTime",), "IN_PROGRESS": ("executionTime",)}
         found[endpoint.id] = [{k: v for k, v in state.items() if k not in moving.get(state["status"], ())} for state in states]
+        ended = [job for job, state in zip(jobs, states) if state["status"] in TERMINAL]
+        found[endpoint.id, "attempts"] = [endpoint.ok("GET", f"/jobs/{job}") for job in ended]
         found[endpoint.id, "chunks"] = [endpoint.ok("GET", f"/stream/{job}?offset=0&wait=0") for job in jobs]
         found[endpoint.id, "attempts"] = [endpoint.ok("GET", f"/jobs/{job}")["attempts"] for job in jobs]
         found[endpoint.id, "counts"] = endpoint.health()["jobs"]
