@@ -2,10 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 /// Default repetitions of each scenario. With five, one slow repetition does not change the median.
 const REPS: usize = 5;
+
+/// Where the measured servers keep their rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BenchStore {
+    /// In the log of their data directory.
+    Embedded,
+    /// Each in a database of a PostgreSQL that the bench starts.
+    Postgres,
+}
 
 /// Measures a Longshore server, and the baselines of this computer.
 #[derive(Clone, Debug, Parser)]
@@ -16,6 +25,7 @@ const REPS: usize = 5;
   cargo xtask bench                                   all scenarios, 5 times
   cargo xtask bench --only submit,runsync --reps 9    two scenarios
   cargo xtask bench --peers                           alternatives, installed from apt, pip and npm
+  cargo xtask bench --only submit --store postgres    servers whose rows are in PostgreSQL
   cargo xtask bench --quick                           a short check without usable figures
   cargo xtask bench --server target/release/longshore an existing program, without building it"
 )]
@@ -50,6 +60,9 @@ pub struct Arguments {
     /// The Python whose packages include the SDK and those of `worker/requirements.txt`, for `cold-start`; set as `--python` is
     #[arg(long, value_name = "PATH")]
     pub heavy_python: Option<PathBuf>,
+    /// Where servers keep their rows: their own log, or a PostgreSQL on the same disk and processor
+    #[arg(long, value_enum, default_value_t = BenchStore::Embedded)]
+    pub store: BenchStore,
     /// List the scenarios and exit
     #[arg(long)]
     pub list: bool,
@@ -66,6 +79,7 @@ impl Arguments {
         words.extend((!self.only.is_empty()).then(|| format!("--only {}", self.only.join(","))));
         words.extend((self.reps != REPS).then(|| format!("--reps {}", self.reps)));
         words.extend(self.crowd.map(|jobs| format!("--crowd {jobs}")));
+        words.extend((self.store == BenchStore::Postgres).then(|| "--store postgres".to_owned()));
         words.extend(self.quick.then(|| "--quick".to_owned()));
         words.join(" ")
     }
@@ -96,6 +110,8 @@ mod tests {
         assert_eq!(asked.as_typed(), "cargo xtask bench --only submit,runsync --reps 3 --quick");
         let crowd = Arguments::parse_from(["bench", "--crowd", "50000"]);
         assert_eq!(crowd.as_typed(), "cargo xtask bench --crowd 50000");
+        let asked = Arguments::parse_from(["bench", "--store", "postgres"]);
+        assert_eq!(asked.as_typed(), "cargo xtask bench --store postgres");
         assert_eq!(Arguments::parse_from(["bench", "--peers", "x"]).as_typed(), "cargo xtask bench --peers");
         assert!(Arguments::parse_from(["bench", "floor", "echo"]).part.is_some());
     }

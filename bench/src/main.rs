@@ -15,7 +15,9 @@ mod http;
 mod load;
 mod machine;
 mod peers;
+mod pg_wire;
 mod plot;
+mod postgres_server;
 mod process;
 mod program;
 mod readings;
@@ -26,15 +28,17 @@ mod table;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Instant;
 
 use clap::Parser as _;
 
-use arguments::{Arguments, Part};
+use arguments::{Arguments, BenchStore, Part};
 use cores::Cores;
 use goals::{GOALS, PEER_GOALS};
 use machine::Machine;
 use peers::PEERS;
+use postgres_server::PostgresServer;
 use readings::Readings;
 use report::Report;
 use scenarios::{SCENARIOS, Scenario, ScenarioContext};
@@ -71,13 +75,23 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let absolute = |path: &Option<PathBuf>| path.as_deref().map(std::path::absolute).transpose();
     let python = absolute(&arguments.python).map_err(|error| error.to_string())?;
     let heavy_python = absolute(&arguments.heavy_python).map_err(|error| error.to_string())?;
-    let context = ScenarioContext { server, data, cores, peers, python, heavy_python, quick, crowd };
+    let database = match arguments.store {
+        BenchStore::Embedded => None,
+        BenchStore::Postgres => Some(Rc::new(PostgresServer::start(&data, cores)?)),
+    };
+    let context =
+        ScenarioContext { server, data, cores, peers, python, heavy_python, quick, crowd, database };
     let mut report = Report {
         command: arguments.as_typed(),
         began: machine::now_utc(),
         machine: Machine::describe(cores),
         repetitions: Vec::new(),
-        targets: if arguments.peers.is_some() { PEER_GOALS } else { GOALS },
+        targets: match arguments.store {
+            // The promised figures are those of the log.
+            BenchStore::Postgres => &[],
+            BenchStore::Embedded if arguments.peers.is_some() => PEER_GOALS,
+            BenchStore::Embedded => GOALS,
+        },
     };
     eprintln!("{} ({})", report.machine.cpu, report.machine.pinning);
     report.repetitions = measure(&context, &chosen, arguments.reps)?;

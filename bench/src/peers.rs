@@ -8,7 +8,6 @@ mod celery;
 mod finished;
 mod local_api;
 mod longshore;
-mod pg_wire;
 mod postgres;
 mod redis;
 mod resp;

@@ -18,6 +18,7 @@ mod submit;
 mod worker_pace;
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -26,6 +27,7 @@ use crate::baselines::Baseline;
 use crate::cores::Cores;
 use crate::http::Request;
 use crate::load::{ClosedLoop, EventLoop, Role, Span, ask};
+use crate::postgres_server::PostgresServer;
 use crate::readings::Readings;
 use crate::server::{Endpoint, Server};
 
@@ -81,6 +83,8 @@ pub struct ScenarioContext {
     pub quick: bool,
     /// Jobs of a crowd, if not one million.
     pub crowd: Option<u64>,
+    /// The PostgreSQL that has the servers' rows; `None` for their own logs.
+    pub database: Option<Rc<PostgresServer>>,
 }
 
 impl ScenarioContext {
@@ -110,7 +114,9 @@ impl ScenarioContext {
     ///
     /// If the server does not start.
     pub fn start_server_with(&self, settings: &str) -> Result<Server, String> {
-        Server::start(&self.server, &self.data, self.cores, settings)
+        let store = self.database.as_ref().map(|database| database.settings_of_new_database()).transpose()?;
+        let settings = store.unwrap_or_default() + settings;
+        Server::start(&self.server, &self.data, self.cores, &settings)
     }
 
     /// Runs a closed loop without sleeping, if the generator has its own processor.
