@@ -18,6 +18,11 @@ ABOUT_JOBS = (
 )
 """The files of tests that run on both stores."""
 
+ABOUT_FILES = (
+    "test_a_folder_from_before_owners_opens", "test_a_store_that_cannot_write", "test_no_secret_is_in_any_file_and_workers_get_them",
+)
+"""The tests in these files that are about the files of a data directory."""
+
 _postgres: Postgres | None = None
 _databases: dict[Path, str] = {}
 _numbers = itertools.count(1)
