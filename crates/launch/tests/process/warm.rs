@@ -117,18 +117,23 @@ impl WarmServer {
         assert_eq!(self.server.exited().await.worker, *worker);
     }
 
-    /// Starts workers until one is a fork. The others run until then, so that one of them can note its imports.
+    /// Starts workers until one is a fork, and ends it.
     async fn warm(&mut self) {
+        let worker = self.first_fork(|server| server.spec("import time\ntime.sleep(600)")).await;
+        self.stop(&worker).await;
+    }
+
+    /// Starts workers with this spec until one is a fork, which runs on. The others end.
+    async fn first_fork(&mut self, spec: impl Fn(&Self) -> WorkerSpec) -> WorkerId {
         let began = Instant::now();
         loop {
-            let worker = self.start(self.spec("import time\ntime.sleep(600)")).await;
-            let is_fork = self.is_fork(&worker).await;
-            // The note is read within this time, or by a later worker's.
-            eventually(|| (is_fork || began.elapsed().as_millis() > 500).then_some(())).await;
-            self.stop(&worker).await;
-            if is_fork {
-                return;
+            let worker = self.start(spec(self)).await;
+            if self.is_fork(&worker).await {
+                return worker;
             }
+            // The note of the first one is read within this time.
+            eventually(|| (began.elapsed().as_millis() > 500).then_some(())).await;
+            self.stop(&worker).await;
             assert!(began.elapsed() < DEADLINE, "no worker was a fork");
         }
     }
@@ -145,10 +150,15 @@ impl WarmServer {
     async fn fork_and_zygote(&self, spec: WorkerSpec) -> (WorkerId, String) {
         let worker = self.start(spec).await;
         assert!(self.is_fork(&worker).await);
-        let shim = self.server.printed(&worker, "shim").await;
-        let stat = fs::read_to_string(format!("/proc/{shim}/stat")).unwrap();
-        let zygote = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().to_owned();
+        let zygote = self.zygote_of(&worker).await;
         (worker, zygote)
+    }
+
+    /// The process of the zygote of a fork: the parent of its shim.
+    async fn zygote_of(&self, worker: &WorkerId) -> String {
+        let shim = self.server.printed(worker, "shim").await;
+        let stat = fs::read_to_string(format!("/proc/{shim}/stat")).unwrap();
+        stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().to_owned()
     }
 }
 
@@ -205,16 +215,9 @@ async fn a_zygote_never_has_a_secret() {
     };
     // All workers have the same variables, so that they are forks of one zygote.
     let script = "print(os.environ['FROM_THE_STORE'], os.environ['SERVICE_API_KEY'], flush=True)\nimport time\ntime.sleep(600)";
-    let (worker, zygote) = loop {
-        let worker = server.start(with_secrets(server.spec(script))).await;
-        let shown = server.server.prints(&worker, "staple correct").await;
-        let shim = server.server.printed(&worker, "shim").await;
-        if shown.starts_with("fork=True") {
-            let stat = fs::read_to_string(format!("/proc/{shim}/stat")).unwrap();
-            break (worker, stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().to_owned());
-        }
-        server.stop(&worker).await;
-    };
+    let worker = server.first_fork(|server| with_secrets(server.spec(script))).await;
+    server.server.prints(&worker, "staple correct").await;
+    let zygote = server.zygote_of(&worker).await;
     let memory = memory_of(&zygote);
     let has = |text: &str| memory.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(has("of no-secret"), "the memory was read");
