@@ -54,9 +54,10 @@ impl Options {
 /// Runs the steps until one fails.
 pub fn run(options: &Options) -> Result<(), String> {
     let steps = match (&options.filter, options.long) {
-        (Some(_), _) => 5,
+        (Some(_), false) => 5,
+        (Some(_), true) => 6,
         (None, false) => 14,
-        (None, true) => 15,
+        (None, true) => 16,
     };
     let mut report = Report::new(steps);
     let outcome = run_steps(options, &mut report);

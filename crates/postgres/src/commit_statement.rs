@@ -250,7 +250,7 @@ pub(crate) struct CommitStatements {
 }
 
 impl CommitStatements {
-    /// Prepares the statements.
+    /// Prepares the statements on a connection, for all batches that it writes.
     ///
     /// # Errors
     /// That of the database, or of the connection to it.

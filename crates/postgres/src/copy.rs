@@ -122,7 +122,7 @@ impl NewTables {
         client.batch_execute(&replace).await.map_err(|error| store_error(&error))
     }
 
-    /// Removes the tables.
+    /// Removes the schema with the tables that were written aside.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the database cannot be reached.

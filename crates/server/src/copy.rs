@@ -26,7 +26,7 @@ use crate::settings::Settings;
 use crate::startup_error::StartupError;
 use crate::{parts, secrets, serve};
 
-/// Where rows are.
+/// A source or target of `longshore copy`: a data directory, or a schema of a database.
 pub(crate) enum CopyPlace {
     Folder(PathBuf),
     Database(Box<Database>),

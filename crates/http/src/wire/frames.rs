@@ -41,7 +41,7 @@ pub(crate) enum Kind {
     End = 2,
 }
 
-/// Writes frames.
+/// Writes the stream of one client in frames, without the bytes of text that the client has.
 #[derive(Debug)]
 pub(crate) struct Framing {
     from: FramesFrom,
@@ -80,7 +80,7 @@ impl Framing {
         std::mem::take(&mut self.skipped_bytes) > 0
     }
 
-    /// The last frame.
+    /// The frame after which nothing comes: the stream of this attempt has ended.
     pub(crate) fn end(attempt: Attempt) -> Vec<u8> {
         framed(Kind::End, attempt, &[])
     }
@@ -108,7 +108,7 @@ impl FramesFrom {
     }
 }
 
-/// Reads frames.
+/// Reads frames from pieces of any size, and counts the bytes of text that the client gets.
 #[derive(Debug, Default)]
 pub(crate) struct Unframing {
     /// Bytes that are no whole head yet.
