@@ -8,6 +8,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("LONGSHORE_KILLS", "100"),
     ("LONGSHORE_NODE_KILLS", "100"),
     ("LONGSHORE_NODE_PAUSES", "30"),
+    ("LONGSHORE_NODE_PAUSE_S", "10"),
     ("LONGSHORE_DATABASE_RESTARTS", "10"),
     ("LONGSHORE_NODE_ROLLS", "3"),
     ("LONGSHORE_CUTS", "10000"),
