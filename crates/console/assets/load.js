@@ -1,4 +1,4 @@
-// Loads a module, and tries again while the server does not answer.
+// Loads modules and style sheets, and tries again while the server does not answer.
 
 const AGAIN_MS = 2000;
 
@@ -15,7 +15,26 @@ export async function load(address, onFailure) {
       return await import(address + (failures > 0 ? `?again=${failures}` : ""));
     } catch {
       onFailure?.();
-      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      await again();
     }
   }
+}
+
+/** Adds a style sheet to the page. @param {string} address relative to this file */
+export async function loadStyle(address) {
+  while (!(await added(new URL(address, import.meta.url).href))) await again();
+}
+
+const again = () => new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+
+/** Whether the browser could load the style sheet. @param {string} address @returns {Promise<boolean>} */
+function added(address) {
+  const link = document.createElement("link");
+  link.rel = "stylesheet";
+  link.href = address;
+  return new Promise((resolve) => {
+    link.onload = () => resolve(true);
+    link.onerror = () => (link.remove(), resolve(false));
+    document.head.append(link);
+  });
 }

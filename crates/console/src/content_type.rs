@@ -4,7 +4,8 @@
 pub(crate) fn of(path: &str) -> &'static str {
     let extension = path.rsplit('.').next().unwrap_or_default();
     match extension {
-        "js" => "text/javascript; charset=utf-8",
+        // Modules are always UTF-8, and so is the page, from which other scripts have it.
+        "js" => "text/javascript",
         "css" => "text/css; charset=utf-8",
         "html" => "text/html; charset=utf-8",
         "json" => "application/json",

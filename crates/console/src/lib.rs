@@ -1,13 +1,15 @@
 //! The pages of the console: files for browsers, embedded in the program.
 //!
-//! `assets` has the files. The build leaves out their comments, packs each with gzip and hashes the tree of them; no other
-//! tool is needed. The HTTP
-//! crate serves the one page ([`shell`]) at every address of the console, and the other files ([`asset`]) at addresses
-//! that contain the tree's hash, so that browsers may keep them for ever.
+//! `assets` has the files. The build leaves out their comments, packs each with gzip and those of a first visit with Brotli
+//! too, and hashes the tree of them; no other tool is needed. The HTTP crate serves the one page ([`shell`]) at every address
+//! of the console, and the other files ([`asset`]) at addresses that contain the tree's hash, so that browsers may keep them
+//! for ever.
 
 #[cfg(test)]
 mod comments;
 mod content_type;
+#[cfg(test)]
+mod first_visit;
 mod folder;
 
 use std::borrow::Cow;
@@ -36,6 +38,8 @@ struct EmbeddedFile {
     /// Whether `bytes` are packed with gzip.
     is_gzip: bool,
     bytes: &'static [u8],
+    /// The file packed with Brotli, if a first visit loads it.
+    brotli: Option<&'static [u8]>,
 }
 
 /// A file for browsers, other than the page.
@@ -47,6 +51,8 @@ pub struct Asset {
     pub is_gzip: bool,
     /// The file's bytes, packed or not.
     pub bytes: &'static [u8],
+    /// The file's bytes packed with Brotli, for those that a first visit loads.
+    pub brotli: Option<&'static [u8]>,
 }
 
 impl Asset {
@@ -65,8 +71,8 @@ impl Asset {
 /// The file with this path below `assets`; `None` if there is none.
 pub fn asset(path: &str) -> Option<Asset> {
     let found = FILES.binary_search_by(|file| file.path.cmp(path)).ok()?;
-    let EmbeddedFile { is_gzip, bytes, .. } = FILES[found];
-    Some(Asset { content_type: content_type::of(path), is_gzip, bytes })
+    let EmbeddedFile { is_gzip, bytes, brotli, .. } = FILES[found];
+    Some(Asset { content_type: content_type::of(path), is_gzip, bytes, brotli })
 }
 
 /// The page with this base path: empty, or `/longshore`.
@@ -83,6 +89,9 @@ fn filled(shell: &str, base: &str, hash: &str) -> String {
 mod tests {
     use super::*;
 
+    /// The styles that have the text of others.
+    const STYLES: [&str; 2] = ["console.css", "pages.css"];
+
     #[test]
     fn every_file_is_found_and_is_its_source() {
         assert!(!FILES.is_empty());
@@ -94,7 +103,7 @@ mod tests {
                 && [".js", ".css"].iter().any(|extension| file.path.ends_with(extension));
             if !is_own {
                 assert!(found.plain() == source, "{}", file.path);
-            } else if file.path != "console.css" {
+            } else if !STYLES.contains(&file.path) {
                 let source = String::from_utf8(source).unwrap();
                 assert!(found.plain() == comments::without_comments(&source).as_bytes(), "{}", file.path);
             }
@@ -104,13 +113,28 @@ mod tests {
     }
 
     #[test]
-    fn the_style_has_the_text_of_all_styles() {
+    fn what_a_first_visit_loads_is_packed_twice() {
+        let mut count = 0;
+        for file in FILES {
+            let Some(packed) = file.brotli else { continue };
+            let mut plain = Vec::new();
+            brotli::BrotliDecompress(&mut &packed[..], &mut plain).unwrap();
+            assert!(plain == *asset(file.path).unwrap().plain(), "{}", file.path);
+            assert!(packed.len() < file.bytes.len(), "{}", file.path);
+            count += 1;
+        }
+        assert!(asset("vendor/uplot.js").unwrap().brotli.is_some());
+        assert!((20..80).contains(&count), "{count} files are packed twice");
+    }
+
+    #[test]
+    fn the_two_styles_have_the_text_of_all_styles() {
         let plain = |path: &str| String::from_utf8(asset(path).unwrap().plain().into_owned()).unwrap();
-        let whole = plain("console.css");
+        let whole = STYLES.map(plain).concat();
         assert!(!whole.contains("@import"), "{whole}");
         let parts = FILES.iter().filter(|file| file.path.starts_with("styles/") || file.path == "tokens.css");
         for part in parts {
-            assert!(whole.contains(plain(part.path).trim()), "{} is not in the style", part.path);
+            assert!(whole.contains(plain(part.path).trim()), "{} is in neither style", part.path);
         }
     }
 

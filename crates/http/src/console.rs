@@ -3,7 +3,7 @@
 //! The page is a client of `/v1` and `/v2`. It is one file, the same at every address below `/console`; only the base path
 //! and the hash of the assets vary in it.
 
-mod accepts_gzip;
+mod accepts;
 mod assets;
 mod headers;
 pub(crate) mod packed;

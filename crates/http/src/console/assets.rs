@@ -4,15 +4,16 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
+use longshore_console::Asset;
 
-use super::accepts_gzip::accepts_gzip;
+use super::accepts::{Encoding, accepts};
 use super::headers::{cached, guard_asset};
 use super::shell::asset_hash;
 use crate::HttpState;
 use crate::wire::api_error::ApiError;
 
 /// The address contains the hash of the file, so that it never means other bytes.
-const FOR_EVER: &str = "public, max-age=31536000, immutable";
+const FOR_EVER: &str = "max-age=31536000, immutable";
 /// A folder's files change.
 const NEVER: &str = "no-store";
 
@@ -31,16 +32,22 @@ pub(super) async fn asset(
         (content_type, bytes.into_response())
     } else {
         let asset = longshore_console::asset(&path).ok_or_else(ApiError::no_such_route)?;
-        let response = if asset.is_gzip && accepts_gzip(&headers) {
-            ([(CONTENT_ENCODING, "gzip")], asset.bytes).into_response()
-        } else {
-            asset.plain().into_owned().into_response()
-        };
-        (asset.content_type, response)
+        (asset.content_type, encoded(&asset, &headers))
     };
     let control = if settings.folder.is_some() { NEVER } else { FOR_EVER };
     guard_asset(&path, response.headers_mut());
     cached(response.headers_mut(), control);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     Ok(response)
+}
+
+/// The file in the shortest encoding that the client takes. Browsers take Brotli over TLS and from their own computer.
+fn encoded(asset: &Asset, headers: &HeaderMap) -> Response {
+    let brotli = asset.brotli.filter(|_| accepts(headers, Encoding::Brotli));
+    let gzip = (asset.is_gzip && accepts(headers, Encoding::Gzip)).then_some(asset.bytes);
+    let packed = brotli.map(|bytes| (Encoding::Brotli, bytes)).or(gzip.map(|bytes| (Encoding::Gzip, bytes)));
+    match packed {
+        Some((encoding, bytes)) => ([(CONTENT_ENCODING, encoding.name())], bytes).into_response(),
+        None => asset.plain().into_owned().into_response(),
+    }
 }

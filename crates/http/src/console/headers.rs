@@ -12,8 +12,9 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
      form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
      trusted-types longshore-worker";
 
-/// A worker has the policy of its script's response. All other files have that of the page.
+/// A worker has the policies of its script's response, and a style sends its own referrer. All other files have the page's.
 const WORKER: &str = "events_worker.js";
+const NO_REFERRER: &str = "no-referrer";
 const WORKER_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'";
 
 /// Everything that the console does not use. Writing to the clipboard is left on, for its copy buttons.
@@ -31,14 +32,14 @@ const PAGE: [(HeaderName, &str); 7] = [
     (CONTENT_SECURITY_POLICY, PAGE_POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (X_FRAME_OPTIONS, "DENY"),
-    (REFERRER_POLICY, "no-referrer"),
+    (REFERRER_POLICY, NO_REFERRER),
     (OPENER_POLICY, "same-origin"),
     (RESOURCE_POLICY, "same-origin"),
     (PERMISSIONS_POLICY, PERMISSIONS),
 ];
 
-const ASSET: [(HeaderName, &str); 3] =
-    [(X_CONTENT_TYPE_OPTIONS, "nosniff"), (REFERRER_POLICY, "no-referrer"), (RESOURCE_POLICY, "same-origin")];
+const ASSET: [(HeaderName, &str); 2] =
+    [(X_CONTENT_TYPE_OPTIONS, "nosniff"), (RESOURCE_POLICY, "same-origin")];
 
 /// Adds the headers that guard the page against other origins.
 pub(super) fn guard_page(headers: &mut HeaderMap) {
@@ -49,7 +50,9 @@ pub(super) fn guard_page(headers: &mut HeaderMap) {
 pub(super) fn guard_asset(path: &str, headers: &mut HeaderMap) {
     insert(headers, ASSET);
     if path == WORKER {
-        insert(headers, [(CONTENT_SECURITY_POLICY, WORKER_POLICY)]);
+        insert(headers, [(CONTENT_SECURITY_POLICY, WORKER_POLICY), (REFERRER_POLICY, NO_REFERRER)]);
+    } else if path.rsplit('.').next() == Some("css") {
+        insert(headers, [(REFERRER_POLICY, NO_REFERRER)]);
     }
 }
 

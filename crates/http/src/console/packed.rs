@@ -13,7 +13,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TY
 use http::{HeaderValue, StatusCode};
 use http_body::Body as _;
 
-use super::accepts_gzip::accepts_gzip;
+use super::accepts::{Encoding, accepts};
 use crate::sessions::CONSOLE_HEADER;
 
 /// What is shorter fits into one packet anyway.
@@ -24,7 +24,7 @@ const BYTES_MAX: u64 = 1_000_000;
 /// Packs the answer to a request of the page, if it is JSON of a known length.
 pub(crate) async fn pack(request: Request, next: Next) -> Response {
     let headers = request.headers();
-    let is_of_page = headers.contains_key(CONSOLE_HEADER) && accepts_gzip(headers);
+    let is_of_page = headers.contains_key(CONSOLE_HEADER) && accepts(headers, Encoding::Gzip);
     let response = next.run(request).await;
     if is_of_page && is_packable(&response) { packed(response).await } else { response }
 }

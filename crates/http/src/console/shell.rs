@@ -10,7 +10,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use longshore_console::{Folder, TREE_HASH};
 
-use super::accepts_gzip::accepts_gzip;
+use super::accepts::{Encoding, accepts};
 use super::headers::{cached, guard_page};
 use super::settings::ConsoleSettings;
 use crate::HttpState;
@@ -50,7 +50,7 @@ fn page(settings: &ConsoleSettings, base: &str, headers: &HeaderMap) -> Result<R
         None => longshore_console::shell(base),
         Some(folder) => folder.shell(base).ok_or_else(ApiError::no_such_route)?,
     };
-    let mut response = if accepts_gzip(headers) {
+    let mut response = if accepts(headers, Encoding::Gzip) {
         ([(CONTENT_ENCODING, "gzip")], gzip(page.as_bytes())).into_response()
     } else {
         page.into_response()
@@ -68,7 +68,7 @@ fn tag(settings: &ConsoleSettings, base: &str) -> Option<HeaderValue> {
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     // Writing to memory cannot fail.
     let _ = encoder.write_all(bytes);
     encoder.finish().unwrap_or_default()

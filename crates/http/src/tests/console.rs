@@ -71,22 +71,27 @@ async fn files_are_kept_for_ever_and_come_packed_or_not() {
     let plain = get(&server, &asset("main.js"), &[]).await;
     assert_eq!(plain.status, 200);
     assert_eq!(plain.header("content-encoding"), None);
-    assert_eq!(plain.header("content-type"), Some("text/javascript; charset=utf-8"));
-    assert_eq!(plain.header("cache-control"), Some("public, max-age=31536000, immutable"));
+    assert_eq!(plain.header("content-type"), Some("text/javascript"));
+    assert_eq!(plain.header("cache-control"), Some("max-age=31536000, immutable"));
     assert_eq!(plain.header("x-content-type-options"), Some("nosniff"));
     assert_eq!(plain.header("content-security-policy"), None);
     let worker = get(&server, &asset("events_worker.js"), &[]).await;
     assert!(worker.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
+    for path in ["events_worker.js", "console.css"] {
+        let guarded = get(&server, &asset(path), &[]).await;
+        assert_eq!(guarded.header("referrer-policy"), Some("no-referrer"), "{path}");
+    }
     let page = get(&server, "/console", &[("accept-encoding", "gzip, br")]).await;
     assert_eq!(page.header("content-encoding"), Some("gzip"));
     assert_eq!(unpacked(&page.body), longshore_console::shell("").as_bytes());
-    let packed = get(&server, &asset("main.js"), &[("accept-encoding", "gzip, br")]).await;
-    if longshore_console::asset("main.js").unwrap().is_gzip {
-        assert_eq!(packed.header("content-encoding"), Some("gzip"));
-        assert_eq!(unpacked(&packed.body), plain.body);
-    } else {
-        assert_eq!((packed.header("content-encoding"), &packed.body), (None, &plain.body));
-    }
+    let packed = get(&server, &asset("main.js"), &[("accept-encoding", "gzip")]).await;
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    assert_eq!(unpacked(&packed.body), plain.body);
+    let shorter = get(&server, &asset("main.js"), &[("accept-encoding", "gzip, deflate, br, zstd")]).await;
+    assert_eq!(shorter.header("content-encoding"), Some("br"));
+    assert_eq!(Some(&*shorter.body), longshore_console::asset("main.js").unwrap().brotli);
+    let later = get(&server, &asset("pages/settings.js"), &[("accept-encoding", "gzip, br")]).await;
+    assert_eq!(later.header("content-encoding"), Some("gzip"), "no first visit loads it");
 }
 
 #[tokio::test(start_paused = true)]
