@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from harness.browser import PHONE, key_for
 from harness.client import unique
+from harness.keyboard import press, write
 from harness.server import ADMIN_KEY
 
 PARROT = Path(__file__).parent.parent.parent / "examples/openai/handler.py"
@@ -82,6 +83,24 @@ def test_stop_cancels_the_job(console, parrot):
     expect(messages).to_contain_text("Stopped. First token after")
     assert parrot.wait_for(job)["status"] == "CANCELLED"
     # The page is ready for the next message, and the focus is there.
+    expect(page.get_by_label("Message", exact=True)).to_be_focused()
+
+
+def test_a_conversation_is_led_and_stopped_with_the_keyboard_alone(console, parrot):
+    page = console().sign_in(path=f"/endpoints/{parrot.id}/playground").page
+    expect(page.get_by_role("button", name="Chat")).to_be_visible()
+    press(page, "Chat")
+    write(page, "Message", "by keys")
+    page.keyboard.press("Enter")
+    messages = page.get_by_role("log", name="Messages")
+    expect(messages).to_contain_text("You said: by keys", timeout=60_000)
+    expect(messages).to_contain_text("First token after", timeout=60_000)
+    expect(page.get_by_label("Message", exact=True)).to_be_focused()
+    page.keyboard.type("word " * 200)
+    page.keyboard.press("Enter")
+    expect(messages).to_contain_text("You said: word word", timeout=60_000)
+    press(page, "Stop")
+    expect(messages).to_contain_text("Stopped. First token after")
     expect(page.get_by_label("Message", exact=True)).to_be_focused()
 
 

@@ -3,7 +3,9 @@
 from playwright.sync_api import expect
 
 from harness.browser import ADMIN_KEY
-from harness.keyboard import press, write
+from harness.client import Api, unique
+from harness.docker_endpoint import IMAGE, daemon, docked, needs_docker  # noqa: F401
+from harness.keyboard import press, walk, write
 from harness.wait import until
 
 
@@ -80,3 +82,68 @@ def test_a_volume_is_made_and_deleted(console, api):
     page.keyboard.type("weights")
     press(page, "Delete it")
     until(lambda: api.ok("GET", "/v1/networkvolumes") == [], "deleted", 10)
+
+
+def run(page, endpoint, text: str) -> str:
+    """Runs a job from the endpoint's page; the id of the job, whose page is shown then."""
+    expect(page.get_by_role("button", name="Run a job")).to_be_visible()
+    press(page, "Run a job")
+    expect(page.get_by_label("Input, a JSON object")).to_be_focused()
+    page.keyboard.press("Control+a")
+    page.keyboard.type(text)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/requests/*")
+    return page.url.rsplit("/", 1)[1]
+
+
+def test_a_stream_is_followed_before_its_end_and_cancelled(console, api):
+    endpoint = api.endpoint("generator.py", name="Streams by keys")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
+    job = run(page, endpoint, '{"count": 600, "pause": 0.1}')
+    stream = page.get_by_role("region", name="Stream")
+    expect(stream).to_contain_text('"n": 3', timeout=60_000)
+    assert endpoint.status(job)["status"] == "IN_PROGRESS"
+    page.keyboard.press("c")
+    expect(page.get_by_role("button", name="Sure?")).to_be_visible()
+    page.keyboard.press("c")
+    expect(page.get_by_role("main").get_by_text("Cancelled", exact=True).first).to_be_visible()
+    assert endpoint.wait_for(job)["status"] == "CANCELLED"
+
+
+def test_a_crash_loop_is_explained_and_repaired_by_another_template(console, api):
+    crashes, works = (api.template(handler, name=unique(name)) for handler, name in (("crash.py", "crashes"), ("echo.py", "works")))
+    endpoint = api.endpoint(name="Repaired by keys", templateId=crashes["id"], workersMax=1)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
+    job = run(page, endpoint, '{"prompt": "a harbour"}')
+    expect(page.get_by_role("heading", name="Every worker crashes while it starts")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("main")).to_contain_text("no model file: giving up")
+    page.go_back()
+    expect(page.get_by_role("link", name="Settings")).to_be_visible()
+    press(page, "Settings")
+    expect(page.get_by_text("Nothing is changed.")).to_be_visible()
+    walk(page, "Template")
+    page.keyboard.type(works["name"])
+    press(page, "Review and save")
+    row = page.get_by_role("dialog", name="Save these changes?").get_by_role("row").filter(has_text="templateId")
+    expect(row.get_by_role("cell")).to_have_text([crashes["name"], works["name"]])
+    press(page, "Save")
+    expect(page.get_by_text("The settings are saved.")).to_be_visible()
+    assert endpoint.wait_for(job, timeout_s=60)["status"] == "COMPLETED"
+
+
+@needs_docker
+def test_an_endpoint_is_made_from_an_image_and_runs_its_first_job(console, docked):
+    page = console(docked).sign_in(path="/new-endpoint").page
+    expect(page.get_by_label("A command")).to_be_checked()
+    walk(page, "A command")
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_label("An image")).to_be_checked()
+    write(page, "Image", IMAGE)
+    write(page, "Name", "From an image")
+    press(page, "Make the endpoint")
+    expect(page.get_by_role("heading", name="From an image is made")).to_be_visible()
+    write(page, "Input, a JSON object", '{"do": "write", "path": "/tmp/note", "text": "by keys"}')
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("region", name="First job", exact=True)).to_contain_text("Completed", timeout=60_000)
+    [record] = Api(docked).ok("GET", "/v1/endpoints?includeTemplate=true")
+    assert (record["provider"], record["template"]["imageName"]) == ("docker", IMAGE), record

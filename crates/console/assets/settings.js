@@ -5,8 +5,9 @@ import { member, parse, write, writeLine } from "./json_text.js";
 
 /**
  * @typedef {"text" | "number" | "ms" | "seconds" | "bytes" | "share" | "flag" | "word" | "words" | "texts" | "json"} Kind
- * @typedef {{name: string, title: string, kind: Kind, text: string, words?: string[], orNone?: string, isWorkers?: boolean}} Setting
- *   `text` says what it means · `orNone` says what no value means; without it there has to be one. A name with a point is a member of an object
+ * @typedef {{name: string, title: string, kind: Kind, text: string, words?: string[], labels?: Record<string, string>, orNone?: string, isWorkers?: boolean}} Setting
+ *   `text` says what it means · `labels` are what people read in place of words · `orNone` says what no value means; without it there has to be
+ *   one. A name with a point is a member of an object
  */
 
 const SCALERS = ["QUEUE_DELAY", "REQUEST_COUNT", "IDLE_GAPS"];
@@ -27,6 +28,10 @@ export const GROUPS = [
       { name: "scalerValue", title: "Threshold", kind: "number", text: "Seconds that a job may wait, or jobs per worker." },
       { name: "startPatienceMs", title: "Start patience", kind: "ms", text: "A worker that asks for no job within this time is replaced." },
     ],
+  },
+  {
+    title: "Program",
+    settings: [{ name: "templateId", title: "Template", kind: "word", words: [], text: "The command or image that workers are started from. A change makes a new version." }],
   },
   {
     title: "Hardware",
@@ -86,6 +91,17 @@ export const GROUPS = [
     ],
   },
 ];
+
+/**
+ * The setting with the words that the server knows now: the template is one of those that are here.
+ * @param {Setting} setting @param {any[]} templates @param {string} present the id of the endpoint's template
+ * @returns {Setting}
+ */
+export function withTemplates(setting, templates, present) {
+  if (setting.name !== "templateId") return setting;
+  const labels = /** @type {Record<string, string>} */ (Object.fromEntries(templates.map(({ id, name }) => [id, name])));
+  return { ...setting, words: Object.keys({ [present]: "", ...labels }), labels };
+}
 
 export const SETTINGS = GROUPS.flatMap(({ settings }) => settings);
 
@@ -195,7 +211,7 @@ export function shown(setting, value) {
     case "number":
       return Number.isInteger(value) ? count(value) : String(value);
     default:
-      return String(value);
+      return setting.labels?.[value] ?? String(value);
   }
 }
 
@@ -225,6 +241,7 @@ export function effects(endpoint, changes, health) {
   if (changes.idleTimeout < endpoint.idleTimeout && idle > 0) sentences.push(`${idle === 1 ? "1 idle worker ends" : `${count(idle)} idle workers end`} after ${duration(changes.idleTimeout * 1000)} without a job, instead of ${duration(endpoint.idleTimeout * 1000)}.`);
   if (changes.maxQueueLength && health?.jobs.inQueue >= changes.maxQueueLength) sentences.push(`${count(health.jobs.inQueue)} jobs wait: new ones are refused until fewer than ${count(changes.maxQueueLength)} do.`);
   if (HARDWARE.some((name) => name in changes) && workers > 0) sentences.push("Workers that run keep what they have; the next ones get the new hardware.");
+  if (changes.templateId !== undefined && workers > 0) sentences.push("Workers of the present version end after their jobs. Those of the new one start as they go.");
   if (fewest > most) sentences.push("The fewest workers are more than the most: the server refuses that.");
   if (changes.slug !== undefined && endpoint.slug) sentences.push(`Clients that use “${endpoint.slug}” get 404.`);
   if (changes.inputSchema !== undefined) sentences.push(changes.inputSchema === null ? "The playground has no form." : "The playground has a form of this schema.");

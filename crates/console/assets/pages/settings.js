@@ -5,7 +5,7 @@ import { go, href, place } from "../router.js";
 import { count } from "../format.js";
 import { useEndpoint } from "../fleet.js";
 import { may } from "../session.js";
-import { effects, GROUPS, isSame, parsed, patchOf, readRecord, SETTINGS, shown, written } from "../settings.js";
+import { effects, GROUPS, isSame, parsed, patchOf, readRecord, SETTINGS, shown, withTemplates, written } from "../settings.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
 import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
@@ -15,6 +15,9 @@ import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { toast } from "../ui/toast.js";
 import { Versions } from "../ui/versions.js";
 import { WorkerToken } from "../ui/worker_token.js";
+
+/** Templates that others make meanwhile are there to choose. */
+const TEMPLATES_MS = 30000;
 
 export default function SettingsPage() {
   const name = place.value.params.endpoint;
@@ -41,6 +44,7 @@ function Settings({ id, health }) {
   const [texts, setTexts] = useState(/** @type {Record<string, any>} */ ({}));
   const [isAsking, setAsking] = useState(false);
   const defaults = useDefaults();
+  const templates = useRead("/v1/templates", TEMPLATES_MS).data ?? [];
   const read = async () => {
     try {
       const { text, tag } = await api.tagged("GET", path);
@@ -65,6 +69,7 @@ function Settings({ id, health }) {
     if (fault) faults[setting.name] = fault;
     else if (!isSame(value, base.record[setting.name])) changes[setting.name] = value;
   }
+  const present = (/** @type {import("../settings.js").Setting} */ setting) => withTemplates(setting, templates, base.record.templateId);
   const number = Object.keys(changes).length;
   const isWrong = Object.keys(faults).length > 0;
   const mayChange = may.change(id);
@@ -77,7 +82,7 @@ function Settings({ id, health }) {
   };
   return html`<form class="settings" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     ${GROUPS.map((group) => html`<${Card} key=${group.title} title=${group.title}><div class="settings-grid">
-      ${group.settings.map((setting) => html`<${Field} key=${setting.name} setting=${setting} record=${base.record} defaultValue=${defaults[setting.name]?.default} text=${texts[setting.name]} fault=${faults[setting.name]} isOff=${!mayChange} onSet=${set} />`)}
+      ${group.settings.map((setting) => html`<${Field} key=${setting.name} setting=${present(setting)} record=${base.record} defaultValue=${defaults[setting.name]?.default} text=${texts[setting.name]} fault=${faults[setting.name]} isOff=${!mayChange} onSet=${set} />`)}
     </div><//>`)}
     ${mayChange && html`<div class="settings-bar">
       <span class="dim grow" role="status">${number === 0 ? "Nothing is changed." : number === 1 ? "1 setting is changed." : `${count(number)} settings are changed.`}</span>
@@ -85,7 +90,7 @@ function Settings({ id, health }) {
       <${Button} kind="primary" disabled=${number === 0 || isWrong} why=${isWrong ? "A setting has no valid value." : "Nothing is changed."} onClick=${() => setAsking(true)}>Review and save<//>
     </div>`}
   </form>
-  ${isAsking && html`<${Review} path=${path} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${setBase} />`}`;
+  ${isAsking && html`<${Review} path=${path} settings=${SETTINGS.map(present)} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${setBase} />`}`;
 }
 
 /** The fields of a new endpoint as the API's document has them, with their defaults. @returns {Record<string, {default?: any}>} */
@@ -96,7 +101,7 @@ function useDefaults() {
 
 /** @param {{setting: import("../settings.js").Setting, record: any, defaultValue: any, text: any, fault: string | undefined, isOff: boolean, onSet: (name: string, value: any) => void}} props */
 function Field({ setting, record, defaultValue, text, fault, isOff, onSet }) {
-  const { name, kind, words = [] } = setting;
+  const { name, kind, words = [], labels = {} } = setting;
   const id = `setting-${name}`;
   const number = kind !== "ms" || fault ? null : text === undefined ? record[name] : parsed(setting, text).value;
   const inWords = typeof number === "number" ? ` ${number} ms are ${shown(setting, number)}.` : "";
@@ -112,16 +117,16 @@ function Field({ setting, record, defaultValue, text, fault, isOff, onSet }) {
   const field = kind === "json"
     ? html`<textarea id=${id} class="mono" rows="8" disabled=${isOff} spellcheck=${false} placeholder=${setting.orNone} aria-invalid=${fault ? "true" : undefined} aria-describedby=${`${id}-about`} value=${value} onInput=${input}></textarea>`
     : kind === "word" || kind === "flag"
-    ? html`<select id=${id} disabled=${isOff} aria-describedby=${`${id}-about`} value=${value} onChange=${input}>${setting.orNone && html`<option value="">${setting.orNone}</option>`}${words.map((word) => html`<option key=${word} value=${word}>${word}</option>`)}</select>`
+    ? html`<select id=${id} disabled=${isOff} aria-describedby=${`${id}-about`} value=${value} onChange=${input}>${setting.orNone && html`<option value="">${setting.orNone}</option>`}${words.map((word) => html`<option key=${word} value=${word}>${labels[word] ?? word}</option>`)}</select>`
     : html`<input id=${id} disabled=${isOff} autocomplete="off" spellcheck=${false} inputmode=${kind === "text" || kind === "texts" ? undefined : "decimal"} placeholder=${setting.orNone} aria-invalid=${fault ? "true" : undefined} aria-describedby=${`${id}-about`} value=${value} onInput=${input} />`;
   return html`<div class=${kind === "json" ? "field settings-json" : "field"}><label for=${id}>${setting.title} <span class="mono dim">${name}</span></label>${field}${about}</div>`;
 }
 
 /**
  * What is saved: each setting as it is and as it will be, and what that does.
- * @param {{path: string, base: Tagged, changes: Record<string, any>, health: any, onClose: () => void, onDone: () => void, onReread: (base: Tagged) => void}} props
+ * @param {{path: string, settings: import("../settings.js").Setting[], base: Tagged, changes: Record<string, any>, health: any, onClose: () => void, onDone: () => void, onReread: (base: Tagged) => void}} props
  */
-function Review({ path, base, changes, health, onClose, onDone, onReread }) {
+function Review({ path, settings, base, changes, health, onClose, onDone, onReread }) {
   const [error, setError] = useState("");
   const [isOvertaken, setOvertaken] = useState(false);
   const save = async () => {
@@ -140,7 +145,7 @@ function Review({ path, base, changes, health, onClose, onDone, onReread }) {
     }
     return undefined;
   };
-  const rows = SETTINGS.filter(({ name }) => name in changes);
+  const rows = settings.filter(({ name }) => name in changes);
   const sentences = effects(base.record, changes, health);
   return html`<${Dialog} title="Save these changes?" wide onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Go back<//><${Button} kind="primary" disabled=${rows.length === 0} why="The fields are as they are stored." onClick=${save}>Save<//>`}>
     ${isOvertaken && html`<${Alert} tone="warn" title="This endpoint was changed meanwhile" level=${3}><p>“Now” is what it is at present. Saving changes it to what you entered.</p><//>`}

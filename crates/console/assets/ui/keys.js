@@ -20,6 +20,7 @@ const AROUND = /** @type {Binding[]} */ ([
   { key: "g w", does: "Go to workers", act: () => go("/workers") },
   { key: "g k", does: "Go to API keys", act: () => go("/api-keys") },
   { key: "g a", does: "Go to the audit log", act: () => go("/audit") },
+  { key: "g h", does: "Go to health", act: () => go("/health") },
   { key: "t", does: "Switch between light and dark", act: switchTheme },
   { key: "?", does: "Show the keys", act: () => (helpOpen.value = true) },
 ]);
