@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -106,6 +107,18 @@ def test_attempts_of_one_webhook_have_one_id(fresh_server):
         assert [attempt["status"] for attempt in shown["attempts"]] == [500, 200]
 
 
+def test_a_call_that_is_tried_again_says_when(fresh_server):
+    config = QUICK + "webhook_retry_delay_ms = 600000\n"
+    endpoint = Api(fresh_server(flags=OPEN, config=config)).external()
+    with Receiver(500) as receiver:
+        job = end(endpoint, webhook=receiver.url)
+        shown = wait_for_state(endpoint, "PENDING")[0]
+        told = endpoint.ok("GET", f"/jobs/{job}")["webhooks"][0]
+    times = [datetime.fromisoformat(text) for text in (shown["attempts"][0]["at"], shown["nextAttemptAt"])]
+    assert 600 <= (times[1] - times[0]).total_seconds() < 620, shown
+    assert told == shown
+
+
 def test_the_log_says_what_happened_and_can_be_searched(fresh_server):
     api = Api(fresh_server(flags=OPEN, config=FAST))
     endpoint = api.external()
@@ -118,6 +131,7 @@ def test_the_log_says_what_happened_and_can_be_searched(fresh_server):
     assert [(attempt["attempt"], attempt["status"]) for attempt in shown["attempts"]] == [(1, 500), (2, 404), (3, 503)]
     assert all(attempt["latencyMs"] < 5_000 and attempt["answer"] == "" for attempt in shown["attempts"])
     assert shown["receiver"] == f"http://127.0.0.1:{refuses.port}"
+    assert shown["nextAttemptAt"] is None
     assert [hook["job"] for hook in deliveries(endpoint, job=good[1])] == [good[1]]
     assert deliveries(endpoint, since="2100-01-01T00:00:00Z") == []
     first = endpoint.ok("GET", "/webhooks", params={"limit": 3})

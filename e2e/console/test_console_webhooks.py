@@ -1,5 +1,7 @@
 """The page of webhooks: failed calls are delivered again."""
 
+import re
+
 from playwright.sync_api import expect
 
 from harness.client import Api
@@ -7,6 +9,7 @@ from harness.browser import PHONE
 from harness.console_pages import GPUS, failed_calls
 from harness.fake_worker import FakeWorker
 from harness.receiver import Receiver
+from harness.server import QUICK
 from harness.wait import until
 
 
@@ -35,3 +38,16 @@ def test_failed_calls_since_a_time_are_delivered_again(fresh_server, console):
         expect(page.get_by_text("2 calls are delivered again.")).to_be_visible()
         receiver.wait_for(6)
         until(lambda: not failed_calls(api), "both calls are delivered", 30)
+
+
+def test_a_call_that_is_tried_again_says_when(fresh_server, console):
+    server = fresh_server(config=QUICK + "webhook_retry_delay_ms = 600000\n")
+    endpoint = Api(server).external(name="Refused")
+    with Receiver(500) as receiver:
+        job = endpoint.run(webhook=receiver.url)
+        endpoint.cancel(job)
+        page = console(server).sign_in(path=f"/endpoints/{endpoint.id}/webhooks").page
+        row = page.get_by_role("row").filter(has_text=job[-12:])
+        expect(row).to_contain_text(re.compile(r"Pending.*HTTP 500.*in (9 min|10 min)"))
+        page.goto(page.url.replace("/webhooks", f"/requests/{job}"))
+        expect(page.get_by_role("region", name="Webhook")).to_contain_text(re.compile(r"HTTP 500 after .*Next attemptin (9|10) min"))

@@ -9,6 +9,7 @@ mod follow;
 mod health;
 mod idempotency;
 mod job_response;
+mod job_worker;
 mod life;
 pub(crate) mod openapi;
 mod payloads;

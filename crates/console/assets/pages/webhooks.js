@@ -12,7 +12,7 @@ import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
 import { Dialog } from "../ui/dialog.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { Menu } from "../ui/menu.js";
-import { Age, Moment } from "../ui/time.js";
+import { Age, Due, Moment } from "../ui/time.js";
 import { attempt, toast } from "../ui/toast.js";
 import { WebhookSecrets } from "../ui/webhook_secrets.js";
 
@@ -26,6 +26,9 @@ const SHOWN = /** @type {Record<string, {icon: string, word: string, tone: strin
   PENDING: { icon: "queued", word: "Pending", tone: "queued" },
   FAILED: { icon: "failed", word: "Failed", tone: "failed" },
 });
+
+/** A call that is due waits for its receiver: for a place among its calls, or for the end of a pause. */
+const LATE = "when its receiver is free";
 
 export default function Webhooks() {
   const name = place.value.params.endpoint;
@@ -91,7 +94,7 @@ function Paused({ receivers }) {
 function Table({ calls, endpointOf, isOfAll, hasState, onOpen }) {
   if (calls.length === 0) return html`<${Empty}><p>${hasState ? "No call is in this state." : html`No job has named a webhook. Send <span class="mono">"webhook": "https://…"</span> beside <span class="mono">input</span>, or set one for all jobs in the endpoint's settings.`}</p><//>`;
   return html`<div class="table-box"><table class="table">
-    <thead><tr><th scope="col">State</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col">Job</th><th scope="col" class="opt2">Event</th><th scope="col" class="opt2">Receiver</th><th scope="col" class="num">Attempts</th><th scope="col" class="opt">Last answer</th><th scope="col">Last try</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
+    <thead><tr><th scope="col">State</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col">Job</th><th scope="col" class="opt2">Event</th><th scope="col" class="opt2">Receiver</th><th scope="col" class="num">Attempts</th><th scope="col" class="opt">Last answer</th><th scope="col">Last try</th><th scope="col" class="opt">Next try</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
     <tbody>${calls.map((call) => html`<${Row} key=${call.id} call=${call} endpoint=${endpointOf(call)} isOfAll=${isOfAll} onOpen=${onOpen} />`)}</tbody>
   </table></div>`;
 }
@@ -109,7 +112,7 @@ function Row({ call, endpoint, isOfAll, onOpen }) {
     <td class="mono"><a class="row-link" href=${href(`${endpointPath(endpoint)}/requests/${call.job}`)}>${shortId(call.job)}</a></td>
     <td class="opt2 mono">${call.event}</td><td class="opt2 mono one-line" title=${visible(call.receiver)}>${visible(call.receiver)}</td>
     <td class="num">${count(last?.attempt ?? 0)}</td><td class="opt one-line" title=${last?.error ? visible(last.error) : undefined}>${answerOf(last)}</td>
-    <td class="dim"><${Age} at=${last?.at} /></td>
+    <td class="dim"><${Age} at=${last?.at} /></td><td class="dim opt"><${Due} at=${call.nextAttemptAt} late=${LATE} /></td>
     <td class="acts"><${Button} kind="quiet small" label=${`Show the attempts for ${shortId(call.job)}`} onClick=${() => onOpen(call)}>Attempts<//>${may.jobs(endpoint.id) && call.state !== "PENDING" && html`<${Button} kind="quiet small" label=${`Deliver again ${shortId(call.job)}`} onClick=${() => deliver(call, endpoint)}>Deliver again<//>`}</td>
   </tr>`;
 }
@@ -129,5 +132,6 @@ function Attempts({ call, endpoint, onClose }) {
       <dt>Attempt ${one.attempt}</dt><dd><${Moment} at=${one.at} /></dd><dt>Took</dt><dd>${duration(one.latencyMs)}</dd><dt>Answer</dt><dd>${answerOf(one)}</dd>
       ${one.answer && html`<dt>It said</dt><dd><pre class="mono wrapped">${visible(one.answer)}</pre></dd>`}
     </dl>`)}
+    ${call.nextAttemptAt && html`<p>Next attempt: <${Due} at=${call.nextAttemptAt} late=${LATE} />.</p>`}
   <//>`;
 }

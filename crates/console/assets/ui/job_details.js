@@ -2,14 +2,14 @@
 import { html } from "../dom.js";
 import * as api from "../api.js";
 import { endpointPath, href } from "../router.js";
-import { count, duration, size } from "../format.js";
+import { count, duration, size, visible } from "../format.js";
 import { may } from "../session.js";
 import { now, refresh, useRead } from "../store.js";
 import { Button } from "./button.js";
 import { Card } from "./card.js";
 import { Id } from "./copy.js";
 import { milestones } from "./life.js";
-import { Moment } from "./time.js";
+import { Due, Moment } from "./time.js";
 import { attempt } from "./toast.js";
 
 const WEBHOOKS_MS = 5000;
@@ -51,6 +51,9 @@ function trace(job) {
 
 const STATES = /** @type {Record<string, string>} */ ({ delivered: "completed", succeeded: "completed", failed: "failed", pending: "queued" });
 
+/** What the receiver said to an attempt, and how long it took. @param {any} one */
+const answerOf = (one) => `${one.status ? `HTTP ${one.status}` : visible(one.error ?? "no answer")} after ${duration(one.latencyMs)}`;
+
 /** The calls of a job's webhook. @param {{endpoint: any, job: any}} props */
 export function Webhooks({ endpoint, job }) {
   const path = `/v2/${encodeURIComponent(endpoint.id)}/webhooks`;
@@ -62,11 +65,11 @@ export function Webhooks({ endpoint, job }) {
     refresh(path);
   }, "The webhook is called again.");
   return html`<${Card} title="Webhook">${calls.length === 0 ? html`<p class="dim">None was asked for.</p>` : calls.map((/** @type {any} */ call) => html`<dl class="kv" key=${call.id}>
-      <dt>Address</dt><dd>${call.url ?? call.receiver}</dd>
+      <dt>Receiver</dt><dd>${visible(call.receiver)}</dd>
       <dt>State</dt><dd class=${`tone-${STATES[String(call.state).toLowerCase()] ?? "queued"}`}>${call.state}</dd>
-      <dt>Attempts</dt><dd>${Array.isArray(call.attempts) ? call.attempts.length : count(call.attempts)}</dd>
-      ${call.lastError && html`<dt>Last answer</dt><dd>${call.lastError}</dd>`}
-      ${call.nextAttemptAt && html`<dt>Next</dt><dd><${Moment} at=${call.nextAttemptAt} /></dd>`}
+      <dt>Attempts</dt><dd>${count(call.attempts.length)}</dd>
+      ${call.attempts.length > 0 && html`<dt>Last answer</dt><dd>${answerOf(call.attempts.at(-1))}</dd>`}
+      ${call.nextAttemptAt && html`<dt>Next attempt</dt><dd><${Due} at=${call.nextAttemptAt} late="when its receiver is free" /></dd>`}
       ${may.jobs(endpoint.id) && String(call.state).toLowerCase() !== "pending" && html`<dt></dt><dd><${Button} onClick=${() => again(call.id)}>Deliver again<//></dd>`}
     </dl>`)}<//>`;
 }

@@ -1,6 +1,6 @@
 // Times and ages, each with the whole moment in its title.
 import { html } from "../dom.js";
-import { ago, dateTime, moment, UNKNOWN } from "../format.js";
+import { ago, coarse, dateTime, moment, UNKNOWN } from "../format.js";
 import { utc } from "../prefs.js";
 import { now } from "../store.js";
 
@@ -19,4 +19,12 @@ export function Moment({ at, none = UNKNOWN, ms = false }) {
   const time = moment(at);
   if (time === null) return html`<span class="dim">${none}</span>`;
   return html`<time datetime=${new Date(time).toISOString()} title=${both(time)}>${dateTime(time, { utc: utc.value, ms })}${utc.value ? " UTC" : ""}</time>`;
+}
+
+/** In how long something is due; `late` is what stands there once it is. @param {{at: string | number | null | undefined, late: string}} props */
+export function Due({ at, late }) {
+  const time = moment(at);
+  if (time === null) return html`<span class="dim">${UNKNOWN}</span>`;
+  const ms = time - now.value;
+  return html`<time datetime=${new Date(time).toISOString()} title=${both(time)}>${ms > 0 ? `in ${coarse(ms)}` : late}</time>`;
 }

@@ -224,25 +224,26 @@ impl<H: WebhookSource> Dispatcher<H> {
             }
             AttemptOutcome::Accepted(sent) => {
                 call.due.attempts += 1;
-                self.sent(&mut call, sent, DeliveryState::Delivered);
+                self.sent(&mut call, sent, DeliveryState::Delivered, None);
                 self.settle(&call);
             }
             AttemptOutcome::Failed(sent) => {
                 call.due.attempts += u32::from(!planted(Bug::HookWithoutEnd));
                 let is_last = call.due.attempts >= self.settings.retries.attempts_max;
-                let state = if is_last { DeliveryState::Failed } else { DeliveryState::Pending };
-                self.sent(&mut call, sent, state);
                 if is_last {
+                    self.sent(&mut call, sent, DeliveryState::Failed, None);
                     tracing::warn!(job = %call.due.job, attempts = call.due.attempts, "webhook given up");
                     self.settle(&call);
                 } else {
-                    self.retry(&call);
+                    let due_at = self.next_due(&call);
+                    self.sent(&mut call, sent, DeliveryState::Pending, Some(due_at));
+                    self.retry(&call, due_at);
                 }
             }
             AttemptOutcome::Forbidden(sent) => {
                 // Another attempt would end the same way: the server's settings forbid the address.
                 call.due.attempts += 1;
-                self.sent(&mut call, sent, DeliveryState::Failed);
+                self.sent(&mut call, sent, DeliveryState::Failed, None);
                 tracing::warn!(job = %call.due.job, reason = "forbidden address", "webhook given up");
                 self.settle(&call);
             }
@@ -326,7 +327,13 @@ impl<H: WebhookSource> Dispatcher<H> {
 
     /// Logs an attempt and returns its permit. A response that closed the circuit breaker unparks as many calls as may
     /// run concurrently.
-    fn sent(&mut self, call: &mut QueuedCall<H>, sent: SentAttempt, state: DeliveryState) {
+    fn sent(
+        &mut self,
+        call: &mut QueuedCall<H>,
+        sent: SentAttempt,
+        state: DeliveryState,
+        next_at: Option<Millis>,
+    ) {
         let SentAttempt { permit, closed_breaker, receiver, attempt } = sent;
         let host = permit.host().clone();
         drop(permit);
@@ -343,7 +350,7 @@ impl<H: WebhookSource> Dispatcher<H> {
             DeliveryState::Pending => WebhookOutcome::Retried,
             DeliveryState::Failed => WebhookOutcome::Failed,
         });
-        self.log_attempt(call, receiver, state, attempt);
+        self.log_attempt(call, receiver, (state, next_at), attempt);
     }
 
     /// Settles a call without an attempt, and logs the reason.
@@ -358,21 +365,21 @@ impl<H: WebhookSource> Dispatcher<H> {
                 answer: None,
                 error: Some(reason),
             };
-            self.log_attempt(call, receiver.to_owned(), DeliveryState::Failed, attempt);
+            self.log_attempt(call, receiver.to_owned(), (DeliveryState::Failed, None), attempt);
             self.settle(call);
         }
     }
 
-    /// Appends an attempt to the log of deliveries.
+    /// Appends an attempt to the log of deliveries, with the state after it and when the next one is due.
     fn log_attempt(
         &self,
         call: &QueuedCall<H>,
         receiver: String,
-        state: DeliveryState,
+        (state, next_at): (DeliveryState, Option<Millis>),
         attempt: DeliveryAttempt,
     ) {
         let PendingCall { handle, job, end, .. } = &call.due;
-        let line = LogLine { id: webhook_id(*job, *end), receiver, state, attempt };
+        let line = LogLine { id: webhook_id(*job, *end), receiver, state, next_at, attempt };
         if let Ok(line) = serde_json::to_vec(&line) {
             self.log.append(handle.endpoint().id, line);
         }
@@ -436,15 +443,19 @@ impl<H: WebhookSource> Dispatcher<H> {
         });
     }
 
-    /// Records in the queue, in a task, that an attempt failed and when the next one is due.
-    fn retry(&mut self, call: &QueuedCall<H>) {
-        if !self.is_current(call) {
-            return;
-        }
+    /// When the attempt after one that has just failed is due.
+    fn next_due(&self, call: &QueuedCall<H>) -> Millis {
         let PendingCall { job, attempts, .. } = call.due;
         let delay = self.settings.retries.delay_after(attempts, job);
         let delay = if planted(Bug::HookAtOnce) { Duration::ZERO } else { delay };
-        let due_at = call.due.handle.now() + delay.as_millis() as u64;
+        call.due.handle.now() + delay.as_millis() as u64
+    }
+
+    /// Records in the queue, in a task, that an attempt failed and when the next one is due.
+    fn retry(&mut self, call: &QueuedCall<H>, due_at: Millis) {
+        if !self.is_current(call) {
+            return;
+        }
         let call = call.at(due_at);
         self.records.spawn(async move {
             let PendingCall { handle, job, end, attempts, .. } = &call.due;

@@ -72,6 +72,9 @@ pub(super) struct LogLine {
     pub receiver: String,
     /// The state of the delivery after the attempt.
     pub state: DeliveryState,
+    /// When the next attempt is due; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_at: Option<Millis>,
     /// The attempt; its members stand beside the others in the JSON object.
     #[serde(flatten)]
     pub attempt: DeliveryAttempt,
@@ -111,6 +114,8 @@ pub struct Delivery {
     pub receiver: String,
     /// The state after the latest attempt.
     pub state: DeliveryState,
+    /// When the next attempt is due; `None` if there is none, and if an earlier version of the server made the latest one.
+    pub next_at: Option<Millis>,
     /// The attempts that the log still has, oldest first.
     pub attempts: Vec<DeliveryAttempt>,
 }
@@ -142,15 +147,17 @@ pub(crate) fn deliveries(log: &[u8]) -> Vec<Delivery> {
     let mut found: Vec<Delivery> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
     for line in log.split(|byte| *byte == b'\n') {
-        let Ok(LogLine { id, receiver, state, attempt }) = serde_json::from_slice(line) else { continue };
+        let Ok(LogLine { id, receiver, state, next_at, attempt }) = serde_json::from_slice(line) else {
+            continue;
+        };
         let Some((job, end)) = parse_webhook_id(&id) else { continue };
         let at = *index.entry(id.clone()).or_insert(found.len());
         if at == found.len() {
             let attempts = Vec::new();
-            found.push(Delivery { id, job, end, receiver: receiver.clone(), state, attempts });
+            found.push(Delivery { id, job, end, receiver: receiver.clone(), state, next_at, attempts });
         }
         let delivery = &mut found[at];
-        (delivery.receiver, delivery.state) = (receiver, state);
+        (delivery.receiver, delivery.state, delivery.next_at) = (receiver, state, next_at);
         delivery.attempts.push(attempt);
     }
     found.sort_by(|one, other| (other.at(), &other.id).cmp(&(one.at(), &one.id)));
@@ -172,7 +179,8 @@ mod tests {
             answer: Some("no\n".to_owned()),
             error: None,
         };
-        let line = LogLine { id: id.to_owned(), receiver: "http://h:1".to_owned(), state, attempt };
+        let next_at = (state == DeliveryState::Pending).then_some(Millis(at + 10));
+        let line = LogLine { id: id.to_owned(), receiver: "http://h:1".to_owned(), state, next_at, attempt };
         serde_json::to_vec(&line).unwrap()
     }
 
@@ -204,7 +212,8 @@ mod tests {
         let found = deliveries(&lines.join(&b'\n'));
         let seen: Vec<_> = found.iter().map(|found| (&found.id, found.state, found.attempts.len())).collect();
         assert_eq!(seen, [(&ids[0], DeliveryState::Failed, 2), (&ids[1], DeliveryState::Delivered, 1)]);
-        assert_eq!(found[0].at(), Millis(30));
+        assert_eq!((found[0].at(), found[0].next_at), (Millis(30), None));
+        assert_eq!(deliveries(&lines[0])[0].next_at, Some(Millis(20)));
         assert_eq!(found[0].attempts[1].answer.as_deref(), Some("no\n"));
     }
 }

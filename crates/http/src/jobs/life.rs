@@ -1,10 +1,13 @@
 //! `jobs/{job}`: everything that is known of a job beside its input and output.
 
+use std::sync::Arc;
+
 use axum::response::{IntoResponse as _, Response};
-use longshore_engine::{DeliveryFilter, JobSnapshot, WorkerStatus};
+use longshore_engine::{DeliveryFilter, JobSnapshot};
 use longshore_model::{AttemptEnd, EndedAttempt, JobRow, JobState, Millis, limits};
 use serde_json::{Map, Value, json};
 
+use super::job_worker::JobWorker;
 use super::openapi::{job_id, states};
 use super::webhooks;
 use crate::HttpState;
@@ -28,8 +31,12 @@ pub(super) async fn life(call: Call) -> Result<Response, ApiError> {
     let stream = jobs.stream_size(id).await?;
     view.insert("chunks".to_owned(), json!(stream.chunks));
     view.insert("chunkBytes".to_owned(), json!(stream.bytes));
-    let status = call.endpoint.workers().fleet_status();
-    let worker = status.workers.iter().find(|worker| Some(&worker.id) == row.worker.as_ref());
+    let mut worker = JobWorker::running(&call, row);
+    if let (None, Some(id)) = (&worker, &row.worker) {
+        let (files, endpoint) = (Arc::clone(call.state.files()), call.endpoint.id());
+        worker = JobWorker::ended(id.clone(), move || files.ended_workers(&endpoint)).await?;
+    }
+    let worker = worker.as_ref();
     view.insert("version".to_owned(), json!(version(&call, row, worker)));
     view.insert("coldStart".to_owned(), worker.map_or(Value::Null, |worker| cold_start(row, worker)));
     let gpu = worker.and_then(|worker| worker.placement.gpus.first()).map(|gpu| gpu.type_id.as_str());
@@ -46,9 +53,10 @@ pub(super) async fn life(call: Call) -> Result<Response, ApiError> {
 
 /// The version of the endpoint that the job's worker was started for. Without the worker, the one that the endpoint had when the
 /// job was started, or else submitted; `None` if that is no longer known.
-fn version(call: &Call, row: &JobRow, worker: Option<&WorkerStatus>) -> Option<u32> {
-    if let Some(worker) = worker.filter(|_| row.ran() && !row.never_taken) {
-        return Some(worker.version);
+fn version(call: &Call, row: &JobRow, worker: Option<&JobWorker>) -> Option<u32> {
+    if let Some(version) = worker.filter(|_| row.ran() && !row.never_taken).and_then(|worker| worker.version)
+    {
+        return Some(version);
     }
     let at = if row.ran() && !row.never_taken { row.started_at } else { row.created_at };
     let versions = call.state.engine().catalog().versions(&call.endpoint.record());
@@ -57,12 +65,12 @@ fn version(call: &Call, row: &JobRow, worker: Option<&WorkerStatus>) -> Option<u
 }
 
 /// The start of the worker that the job waited for; null if the worker was there before the job.
-fn cold_start(row: &JobRow, worker: &WorkerStatus) -> Value {
+fn cold_start(row: &JobRow, worker: &JobWorker) -> Value {
     let requested_at = worker.placement.started_at;
     let waited = row.ran() && !row.never_taken && (row.enqueued_at..=row.started_at).contains(&requested_at);
     match worker.ready_at.filter(|_| waited) {
         Some(ready_at) => json!({
-            "worker": worker.id, "requestedAt": rfc3339(requested_at), "readyAt": rfc3339(ready_at),
+            "worker": row.worker, "requestedAt": rfc3339(requested_at), "readyAt": rfc3339(ready_at),
         }),
         None => Value::Null,
     }

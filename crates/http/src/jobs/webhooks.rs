@@ -112,6 +112,7 @@ pub(crate) fn view(delivery: &Delivery) -> Value {
         "state": delivery.state.as_str(),
         "receiver": delivery.receiver,
         "attempts": attempts,
+        "nextAttemptAt": delivery.next_at.map(rfc3339),
     })
 }
 
@@ -144,10 +145,21 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let event = json!({ "type": "string", "enum": events });
     let state = json!({ "type": "string", "enum": STATES });
     let brief = [("id", text()), ("job", super::openapi::job_id()), ("event", event), ("state", state)];
-    let whole = [&brief[..], &[("receiver", text()), ("attempts", array_of(&reference("WebhookAttempt")))]];
+    let tries = [
+        ("receiver", text()),
+        ("attempts", array_of(&reference("WebhookAttempt"))),
+        ("nextAttemptAt", or_null(time())),
+    ];
+    let whole = [&brief[..], &tries[..]];
     let page = [("webhooks", array_of(&reference("Webhook"))), ("cursor", or_null(text()))];
     vec![
-        ("Webhook", object(&whole.concat(), &["id", "job", "event", "state", "receiver", "attempts"])),
+        (
+            "Webhook",
+            object(
+                &whole.concat(),
+                &["id", "job", "event", "state", "receiver", "attempts", "nextAttemptAt"],
+            ),
+        ),
         ("WebhookAttempt", object(&attempt, &["attempt", "at", "latencyMs"])),
         ("WebhookPage", object(&page, &["webhooks", "cursor"])),
         ("RedeliveredWebhook", object(&brief, &["id", "job", "event", "state"])),

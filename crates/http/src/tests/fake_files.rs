@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::Mutex;
 
-use longshore_model::{CodeHash, EndedWorker, EndpointId, Millis, Placement, Served, WorkerId};
+use longshore_model::{CodeHash, EndedWorker, EndpointId, Gpu, Millis, Placement, Served, WorkerId};
 
 use crate::{CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
 
@@ -25,7 +25,8 @@ impl FileService for FakeFiles {
     }
 
     fn ended_workers(&self, _endpoint: &EndpointId) -> Vec<EndedWorker> {
-        let placement = Placement { started_at: Millis(1_000), ..Placement::default() };
+        let gpu = Gpu { device: "0".to_owned(), type_id: "NVIDIA L4".to_owned(), memory_mib: 0 };
+        let placement = Placement { started_at: Millis(1_000), gpus: vec![gpu], ..Placement::default() };
         vec![EndedWorker {
             worker: "w-ended".parse().unwrap(),
             version: 3,

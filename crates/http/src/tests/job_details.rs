@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::HeaderValue;
 use longshore_engine::{Outcome, TakeRequest};
-use longshore_model::{JobId, KeyScope, Millis};
+use longshore_model::{JobId, KeyScope, Millis, WorkerId};
 use serde_json::{Value, json};
 
 use super::direct::{ADMIN, Direct, Reply, request};
@@ -69,6 +69,21 @@ async fn a_job_shows_its_life_from_its_submit_to_its_end() {
     assert_eq!((&ended["status"], &ended["outputBytes"]), (&json!("COMPLETED"), &json!(11)));
     assert_eq!((&ended["attempts"][0]["end"], &ended["chunks"]), (&json!("completed"), &json!(0)));
     assert!(ended["expiresAt"].is_string() && ended["ttlAt"].is_null() && ended["output"].is_null());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_worker_of_an_attempt_is_known_after_its_end() {
+    let server = Direct::start().await;
+    let job = submit(&server, r#"{"input":{}}"#).await;
+    let workers = server.engine.endpoint("demo").unwrap();
+    // The name of a worker of which the files are stored, and that is not among those that run.
+    let gone: WorkerId = "w-ended".parse().unwrap();
+    let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 0 };
+    let taken = workers.workers().take(gone.clone(), ask).await.unwrap()[0].row.id;
+    workers.workers().report(gone, taken, completed("1")).await.unwrap();
+    let life = get(&server, &format!("/v2/demo/jobs/{job}")).await;
+    assert_eq!((&life["attempts"][0]["gpu"], &life["version"]), (&json!("NVIDIA L4"), &json!(3)));
+    assert_eq!(life["coldStart"], Value::Null, "the worker was there before the job");
 }
 
 /// Loses the worker that has taken the job.

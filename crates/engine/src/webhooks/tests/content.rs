@@ -59,7 +59,7 @@ async fn every_attempt_is_logged_with_the_response() {
     assert_eq!(found.len(), 2);
     let [impossible, delivered] = [&found[0], &found[1]];
     assert_eq!(impossible.state, DeliveryState::Failed);
-    assert_eq!(delivered.state, DeliveryState::Delivered);
+    assert_eq!((delivered.state, delivered.next_at), (DeliveryState::Delivered, None));
     let seen: Vec<_> = delivered
         .attempts
         .iter()
@@ -67,6 +67,10 @@ async fn every_attempt_is_logged_with_the_response() {
         .collect();
     assert_eq!(seen, [(1, Some(503), Some("ok"), None), (2, Some(200), Some("well done"), None)]);
     let line = String::from_utf8(log.read(endpoint.endpoint().id).await.unwrap()).unwrap();
+    let failed = line.lines().find(|line| line.contains("503")).unwrap();
+    let then =
+        log::deliveries(failed.as_bytes())[0].next_at.expect("a failed attempt is followed by another");
+    assert!(then >= delivered.attempts[0].at && then <= delivered.attempts[1].at, "{line}");
     assert!(!line.contains("token"), "a URL may hold secrets: {line}");
 }
 
