@@ -66,8 +66,17 @@ export function forecast(records, now) {
   return (soFar / (now - start)) * (end - start);
 }
 
-/** @param {number} amount */
-export const money = (amount) => (amount === 0 ? "0" : amount < 0.01 ? "< 0.01" : amount.toFixed(2));
+/**
+ * What each hour costs, from records of hours, with its end as one more point: a line of steps ends there.
+ * @param {BillingRecord[]} records @param {number} from @param {number} to whole hours, in ms
+ */
+export function costsOf(records, from, to) {
+  const t = Array.from({ length: Math.round((to - from) / HOUR_MS) + 1 }, (_, at) => from + at * HOUR_MS);
+  const amounts = t.map(() => 0);
+  for (const { time, amount } of records) amounts[Math.round((Date.parse(time) - from) / HOUR_MS)] += amount;
+  amounts[t.length - 1] = amounts[t.length - 2];
+  return { t, amounts };
+}
 
 /** Worker time: hours where it is long. @param {number} ms */
 export const workerTime = (ms) => (ms >= 10 * HOUR_MS ? `${(ms / HOUR_MS).toFixed(1)} h` : duration(ms));

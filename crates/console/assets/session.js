@@ -7,7 +7,7 @@ import { go, place } from "./router.js";
  * @typedef {{
  *   key: {id: string, name: string, prefix?: string, scopes: {scope: string, endpointIds?: string[]}[], expiresAt?: string | null},
  *   session: {openedAt: string, expiresAt: string} | null,
- *   server: {version: string, publicUrl?: string | null, basePath?: string},
+ *   server: {version: string, publicUrl?: string | null, basePath?: string, currency?: string},
  *   may: {manage: boolean, endpoints: "*" | string[], jobs: "*" | string[], read: "*" | string[], requests: "*" | string[]},
  * }} Me
  */
@@ -92,4 +92,11 @@ export async function begin() {
   } catch (error) {
     leave(error instanceof api.ApiError && error.status === 401 ? "" : String(/** @type {Error} */ (error).message));
   }
+}
+
+/** An amount of money, in the currency of the server's settings. @param {number} amount */
+export function money(amount) {
+  const currency = me.value?.server.currency;
+  const text = amount === 0 ? "0" : amount < 0.01 ? "< 0.01" : amount.toFixed(2);
+  return currency ? `${text} ${currency}` : text;
 }

@@ -67,6 +67,7 @@ pub(crate) struct Settings {
     console: Switch,
     console_base: String,
     trusted_proxies: String,
+    currency: String,
     session_idle_ms: u64,
     session_max_ms: u64,
     pub(crate) data_dir: PathBuf,

@@ -4,7 +4,7 @@ import { endpointPath, href, place } from "../router.js";
 import { count, duration, percent, rate } from "../format.js";
 import { newestPath, times, useEndpoint } from "../fleet.js";
 import { useAttention } from "../attention.js";
-import { may } from "../session.js";
+import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { useHistory } from "../timeline.js";
 import { Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
@@ -99,7 +99,7 @@ function Cost({ endpoint }) {
   const sum = (/** @type {any[] | undefined} */ list, /** @type {string} */ name) => list?.reduce((total, one) => total + (one[name] ?? 0), 0) ?? 0;
   const [hourly, daily] = [sum(workers, "costPerHr"), sum(bill, "amount")];
   if (!hourly && !daily) return null;
-  return html`<${Gauge} name="Cost" value=${hourly.toFixed(2)} unit="an hour" note=${bill ? `${daily.toFixed(2)} today` : ""} />`;
+  return html`<${Gauge} name="Cost" value=${money(hourly)} unit="an hour" note=${bill ? `${money(daily)} today` : ""} />`;
 }
 
 /** @param {{endpoint: any, jobs: any[]}} props */

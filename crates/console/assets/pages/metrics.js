@@ -2,10 +2,14 @@
 import { html } from "../dom.js";
 import { place, setQuery } from "../router.js";
 import { count, duration, percent, size } from "../format.js";
+import { costsOf } from "../billing.js";
 import { useEndpoint } from "../fleet.js";
-import { useHistory, useHistoryBefore } from "../timeline.js";
+import { may, money } from "../session.js";
+import { useRead } from "../store.js";
+import { currentRange, useHistory, useHistoryBefore, zoom } from "../timeline.js";
 import { Button } from "../ui/button.js";
 import { Card, Empty, Loading } from "../ui/card.js";
+import { Chart } from "../ui/chart.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { HistoryCharts, SERIES } from "../ui/history_charts.js";
 
@@ -13,6 +17,9 @@ import { HistoryCharts, SERIES } from "../ui/history_charts.js";
 /** @typedef {{name: string, of: (total: Totals) => number | null, shown: (value: number | null) => string}} Row */
 
 const KINDS = ["jobs", "submitted", "ended", "bad", "delays", "runs", "workers", "starts", "busy", "gpus", "bytes", "chunks"];
+const HOUR_MS = 3600000;
+/** The hour that goes on costs more each minute. */
+const COSTS_MS = 60000;
 const ALL = [...new Set([...SERIES.jobs, ...SERIES.endpoint, ...SERIES.metrics])];
 
 export default function Metrics() {
@@ -25,8 +32,31 @@ export default function Metrics() {
   if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not read the metrics.</p><//>`;
-  return html`${head}<${HistoryCharts} history=${history} kinds=${KINDS} hasMap />
+  return html`${head}<${HistoryCharts} history=${history} kinds=${KINDS} hasMap more=${html`<${Costs} endpoint=${endpoint} history=${history.data} />`} />
     ${history.data && html`<${Figures} total=${history.data.total} before=${isCompared ? before.data?.total : undefined} isCompared=${isCompared} />`}`;
+}
+
+/**
+ * What the workers cost in each hour of the range: the server meters by the hour.
+ * @param {{endpoint: any, history: import("../timeline.js").History | undefined}} props
+ */
+function Costs({ endpoint, history }) {
+  const hours = hoursOf(currentRange());
+  const path = `/v1/billing/endpoints?bucketSize=hour&endpointId=${encodeURIComponent(endpoint.id)}&startTime=${hours.from}&endTime=${hours.to}`;
+  const { data } = useRead(may.everyRead.value ? path : null, COSTS_MS);
+  if (!data || !history) return null;
+  const { t, amounts } = costsOf(data, Date.parse(hours.from), Date.parse(hours.to));
+  const isPriced = amounts.some((amount) => amount > 0);
+  return html`<${Chart} title="Cost an hour" t=${t.map((at) => at / 1000)} lines=${[{ name: "cost", tone: "accent", values: isPriced ? amounts : amounts.map(() => null), isStepped: true, isFilled: true }]} unit=${money}
+    note="at the set prices" onZoom=${(/** @type {number} */ from, /** @type {number} */ to) => zoom(from * 1000, to * 1000)} empty="No cost in these hours: no worker ran, or no price is set." />`;
+}
+
+/** The whole hours of a range. @param {import("../timeline.js").Range} range */
+function hoursOf({ ms, isLive }) {
+  const { query } = place.value;
+  const to = isLive ? Date.now() : Number(query.get("to"));
+  const iso = (/** @type {number} */ at) => new Date(at * HOUR_MS).toISOString();
+  return { from: iso(Math.floor((to - ms) / HOUR_MS)), to: iso(Math.floor(to / HOUR_MS) + 1) };
 }
 
 /** @param {string} name @returns {(total: Totals) => number | null} */

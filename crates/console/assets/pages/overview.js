@@ -4,7 +4,7 @@ import { endpointPath, href } from "../router.js";
 import { count, rate, shortId } from "../format.js";
 import { useAttention } from "../attention.js";
 import { useBillOfToday, useFleet } from "../fleet.js";
-import { may } from "../session.js";
+import { may, money } from "../session.js";
 import { refresh, useRead, useReads } from "../store.js";
 import { useHistory } from "../timeline.js";
 import { Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
@@ -57,7 +57,7 @@ function Totals({ rows }) {
     <${Gauge} name="Failed" value=${count(failed)} unit=${`of the newest ${count(ended)}`} bad=${(failed ?? 0) > 0} />
     <${Gauge} name="Workers" value=${count(sum(({ health }) => workersOf(health)))} unit=${`of ${count(sum(({ endpoint }) => endpoint.workersMax))}`} />
     ${gpus.length > 0 && html`<${Gauge} name="GPUs" value=${count(gpus.filter((/** @type {any} */ gpu) => gpu.worker).length)} unit=${`of ${count(gpus.length)}`} />`}
-    ${bill && html`<${Gauge} name="Cost today" value=${cost.toFixed(2)} note="at the set prices" />`}
+    ${bill && html`<${Gauge} name="Cost today" value=${money(cost)} note="at the set prices" />`}
   <//>`;
 }
 

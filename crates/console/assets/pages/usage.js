@@ -2,10 +2,10 @@
 import { html } from "../dom.js";
 import { href, place, setQuery } from "../router.js";
 import { count, percent } from "../format.js";
-import { GROUPINGS, RANGES, bucketName, bucketsOf, csv, forecast, money, sumsOf, workerTime } from "../billing.js";
+import { GROUPINGS, RANGES, bucketName, bucketsOf, csv, forecast, sumsOf, workerTime } from "../billing.js";
 import { useEndpointList } from "../fleet.js";
 import { saveFile } from "../csv.js";
-import { may } from "../session.js";
+import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Bars } from "../ui/bars.js";
 import { Button } from "../ui/button.js";

@@ -4,7 +4,7 @@ import { endpointPath, href, place } from "../router.js";
 import { count, duration, percent, rate, size } from "../format.js";
 import { useEndpoint } from "../fleet.js";
 import { Icon } from "../icons.js";
-import { may } from "../session.js";
+import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { causeOf, exitOf } from "../worker_actions.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
@@ -73,7 +73,7 @@ function Details({ endpoint, worker }) {
   facts.push(["Jobs done", count(worker.jobsDone)]);
   if (worker.rssBytes !== undefined) facts.push(["Memory", size(worker.rssBytes)]);
   if (worker.cpuRatio !== undefined) facts.push(["Processors", `${rate(worker.cpuRatio)} busy`]);
-  if (worker.costPerHr) facts.push(["Cost", `${worker.costPerHr.toFixed(2)} an hour`]);
+  if (worker.costPerHr) facts.push(["Cost", `${money(worker.costPerHr)} an hour`]);
   if (worker.unenforcedLimits) facts.push(["Limits", worker.unenforcedLimits]);
   return html`<dl class="kv">${facts.map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }

@@ -3,7 +3,7 @@ import { html } from "../dom.js";
 import { href, place } from "../router.js";
 import { count } from "../format.js";
 import { useEndpoint, useEndpointList } from "../fleet.js";
-import { may } from "../session.js";
+import { may, money } from "../session.js";
 import { refresh, useReads } from "../store.js";
 import { tryNow } from "../worker_actions.js";
 import { Button } from "../ui/button.js";
@@ -67,7 +67,7 @@ function Tables({ endpoints, isOfAll = false, none }) {
       <${Gauge} name="Idle" value=${count(number("IDLE"))} unit="workers" />
       <${Gauge} name="Starting" value=${count(number("INITIALIZING"))} unit="workers" />
       <${Gauge} name="Waiting for a GPU" value=${count(number("THROTTLED"))} bad=${number("THROTTLED") > 0} unit="workers" />
-      ${cost > 0 && html`<${Gauge} name="Cost" value=${cost.toFixed(2)} unit="an hour" />`}
+      ${cost > 0 && html`<${Gauge} name="Cost" value=${money(cost)} unit="an hour" />`}
     <//>
     <${Card} title="Running" note=${count(running.length)} flush>
       ${running.length === 0 ? html`<${Empty}><p>No worker runs. ${none}</p><//>` : html`<${Workers} rows=${running} isOfAll=${isOfAll} />`}

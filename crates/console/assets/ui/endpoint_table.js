@@ -4,6 +4,7 @@ import { endpointPath, href, place, setQuery } from "../router.js";
 import { count, duration, percent } from "../format.js";
 import { useHourlyCosts, useLastHalfHour } from "../fleet.js";
 import { Icon } from "../icons.js";
+import { money } from "../session.js";
 import { Sparkline } from "./chart.js";
 import { EndpointStateTag, endpointState } from "./state.js";
 
@@ -79,7 +80,7 @@ function EndpointRow({ row }) {
     <td class="num opt">${duration(times?.runP50)}</td>
     <td class=${failed ? "num opt tone-failed" : "num opt"}>${failed === null ? "–" : `${percent(failed)} %`}</td>
     <td class="num opt2">${count(workers)} <span class="dim">/ ${endpoint.workersMax}</span></td>
-    ${typeof cost === "number" && html`<td class="num opt2">${cost.toFixed(2)}</td>`}
+    ${typeof cost === "number" && html`<td class="num opt2">${money(cost)}</td>`}
     <td class="opt"><${Sparkline} values=${past?.completed ?? []} label=${`Completed in the last 30 minutes, ${endpoint.name}: ${count(sumOf(past?.completed))}`} /></td>
   </tr>`;
 }

@@ -117,10 +117,10 @@ const half = (tone, p50, p95) => [
 ];
 
 /**
- * @param {{history: {data: History | undefined, error: any, path: string}, kinds: string[], hasMap?: boolean}} props
- *   `hasMap`: the delays are shown as a map, too
+ * @param {{history: {data: History | undefined, error: any, path: string}, kinds: string[], hasMap?: boolean, more?: any}} props
+ *   `hasMap`: the delays are shown as a map, too · `more` are further charts of the page's own
  */
-export function HistoryCharts({ history, kinds, hasMap = false }) {
+export function HistoryCharts({ history, kinds, hasMap = false, more = null }) {
   const { data, error, path } = history;
   if (error && !data) return html`<${RangePicker} /><${Failed} error=${error} onRetry=${() => refresh(path)} />`;
   if (!data) return html`<${RangePicker} /><div class="two">${kinds.map((kind) => html`<${Chart} key=${kind} title=${KINDS[kind].title} t=${[]} lines=${[]} empty=" " />`)}</div>`;
@@ -131,5 +131,5 @@ export function HistoryCharts({ history, kinds, hasMap = false }) {
   const isAll = data.missingBefore === data.to;
   return html`<${RangePicker} note=${isAll ? "No data in this time range." : missing ? `No data before ${missing}.` : `Each point is ${duration(data.stepMs)}.`} />
     <div class="two">${kinds.map((kind) => html`<${Chart} key=${kind} title=${KINDS[kind].title} t=${t} lines=${KINDS[kind].lines(data)} unit=${KINDS[kind].unit} span=${span} marks=${marks}
-      onZoom=${(/** @type {number} */ from, /** @type {number} */ to) => zoom(from * 1000, to * 1000)} empty=${isAll ? "No data in this time range." : "Nothing of this kind in this time range."} />`)}${hasMap && html`<${Later} address="./ui/heat_map.js" props=${{ title: "How long jobs waited", t, cells: data.series.delayCells ?? [] }} />`}</div>`;
+      onZoom=${(/** @type {number} */ from, /** @type {number} */ to) => zoom(from * 1000, to * 1000)} empty=${isAll ? "No data in this time range." : "Nothing of this kind in this time range."} />`)}${more}${hasMap && html`<${Later} address="./ui/heat_map.js" props=${{ title: "How long jobs waited", t, cells: data.series.delayCells ?? [] }} />`}</div>`;
 }

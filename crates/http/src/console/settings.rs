@@ -18,6 +18,8 @@ pub struct ConsoleSettings {
     pub trusted_proxies: TrustedProxies,
     /// How long sessions last.
     pub session_limits: SessionLimits,
+    /// What stands after amounts of money; empty for nothing.
+    pub currency: String,
     /// Serves the files of a folder, for development. `None`: those in the program.
     pub folder: Option<Folder>,
 }
@@ -30,6 +32,7 @@ impl Default for ConsoleSettings {
             public_url: None,
             trusted_proxies: TrustedProxies::default(),
             session_limits: SessionLimits::default(),
+            currency: String::new(),
             folder: None,
         }
     }

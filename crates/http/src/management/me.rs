@@ -33,8 +33,8 @@ pub(super) fn group() -> Group {
     let mut session = object(&[("openedAt", time()), ("expiresAt", time())], &["openedAt", "expiresAt"]);
     session["nullable"] = json!(true);
     let server = object(
-        &[("version", text()), ("publicUrl", nullable("string")), ("basePath", text())],
-        &["version", "publicUrl", "basePath"],
+        &[("version", text()), ("publicUrl", nullable("string")), ("basePath", text()), ("currency", text())],
+        &["version", "publicUrl", "basePath", "currency"],
     );
     let may = object(
         &[
@@ -91,6 +91,7 @@ pub(crate) fn me(state: &HttpState, headers: &HeaderMap, caller: &Caller) -> Val
             "version": env!("CARGO_PKG_VERSION"),
             "publicUrl": state.console().public_url,
             "basePath": client::base(state, headers),
+            "currency": state.console().currency,
         },
         "may": {
             "manage": caller.manages_all(),

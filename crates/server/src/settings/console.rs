@@ -16,6 +16,9 @@ const SESSION_MS_MIN: u64 = 60_000;
 /// One year.
 const SESSION_MS_MAX: u64 = 366 * 24 * 3_600_000;
 
+/// A currency has a sign of one character or a code of three.
+const CURRENCY_CHARS_MAX: usize = 8;
+
 /// Whether something is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -35,6 +38,7 @@ impl Settings {
             // Checked before.
             trusted_proxies: TrustedProxies::parse(&self.trusted_proxies).unwrap_or_default(),
             session_limits: self.session_limits(),
+            currency: self.currency.clone(),
             folder: folder.map(Folder::at),
         }
     }
@@ -51,7 +55,7 @@ impl Settings {
         SessionLimits { idle_ms: self.session_idle_ms, max_ms: self.session_max_ms }
     }
 
-    /// Checks the base path: it is written into the page and compared with paths of requests as they are.
+    /// Checks the ranges and forms. The base path is written into the page and compared with paths of requests as they are.
     pub(super) fn check_console(&self) -> Result<(), SettingsError> {
         for (name, value) in
             [("session_idle_ms", self.session_idle_ms), ("session_max_ms", self.session_max_ms)]
@@ -61,6 +65,12 @@ impl Settings {
                     "`{name}` is {value}; it must be from {SESSION_MS_MIN} to {SESSION_MS_MAX}"
                 )));
             }
+        }
+        let currency = &self.currency;
+        if currency.chars().count() > CURRENCY_CHARS_MAX || currency.chars().any(char::is_control) {
+            return Err(SettingsError::Value(format!(
+                "`currency` is {currency:?}; it must have at most {CURRENCY_CHARS_MAX} characters, such as EUR"
+            )));
         }
         if let Err(bad) = TrustedProxies::parse(&self.trusted_proxies) {
             return Err(SettingsError::Value(format!(
