@@ -1,4 +1,4 @@
-// "Copy as": the same call as curl, Python, JavaScript and a command line. It never contains a key.
+// "Copy as": the same call as curl, Python, JavaScript, Go and a command line. It never contains a key.
 import { html } from "../dom.js";
 import { base } from "../router.js";
 import { me } from "../session.js";
@@ -32,6 +32,9 @@ const isPlain = (call) => bodyOf(call) === `{"input":${inputOf(call)}}`;
 /** JSON text of ASCII alone is a literal in JavaScript, and inside a text in Python. @param {string} text */
 export const ascii = (text) => text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
+/** A text as a literal of Go, which has no escapes for halves of characters. @param {string} text */
+const go = (text) => JSON.stringify(text).replace(/[\u007f-\u{10ffff}]/gu, (one) => `\\U${(one.codePointAt(0) ?? 0).toString(16).padStart(8, "0")}`);
+
 /** @type {{name: string, of: (call: Call) => string}[]} */
 export const FORMS = [
   {
@@ -45,6 +48,10 @@ export const FORMS = [
   {
     name: "JavaScript",
     of: (call) => `const answer = await fetch(${JSON.stringify(url(call))}, {\n  method: "POST",\n  headers: { Authorization: \`Bearer \${process.env.LONGSHORE_API_KEY}\`, "Content-Type": "application/json" },\n  body: ${ascii(JSON.stringify(bodyOf(call)))},\n});\nconsole.log(await answer.json());`,
+  },
+  {
+    name: "Go",
+    of: (call) => `package main\n\nimport (\n\t"fmt"\n\t"io"\n\t"net/http"\n\t"os"\n\t"strings"\n)\n\nfunc main() {\n\trequest, err := http.NewRequest("POST", ${go(url(call))}, strings.NewReader(${go(bodyOf(call))}))\n\tif err != nil {\n\t\tpanic(err)\n\t}\n\trequest.Header.Set("Authorization", "Bearer "+os.Getenv("LONGSHORE_API_KEY"))\n\trequest.Header.Set("Content-Type", "application/json")\n\tanswer, err := http.DefaultClient.Do(request)\n\tif err != nil {\n\t\tpanic(err)\n\t}\n\tdefer answer.Body.Close()\n\tio.Copy(os.Stdout, answer.Body)\n\tfmt.Println()\n}`,
   },
   {
     name: "longshore",

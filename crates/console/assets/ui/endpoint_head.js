@@ -6,7 +6,8 @@ import { may } from "../session.js";
 import { count } from "../format.js";
 import { Icon } from "../icons.js";
 import { Button } from "./button.js";
-import { CopyAs } from "./copy_as.js";
+import { CHAT_FORMS } from "./chat_forms.js";
+import { CopyAs, FORMS } from "./copy_as.js";
 import { isForwarded } from "./forwarded.js";
 import { useKeys } from "./keys.js";
 import { RunDialog } from "./run_dialog.js";
@@ -52,13 +53,22 @@ export function EndpointHead({ endpoint, health, isReadable }) {
       ${isReadable && html`<p class="sub"><span class="mono">${name}</span><span>version ${endpoint.version}</span><span>${endpoint.workersMin}–${endpoint.workersMax} workers</span></p>`}
       <div class="acts">
         ${isReadable && may.change(endpoint.id) && html`<${Button} kind="quiet" icon=${isPaused ? "play" : "pause"} onClick=${() => attempt(() => (isPaused ? resume(endpoint) : pause(endpoint)), isPaused ? `${endpoint.name} runs again.` : `${endpoint.name} is paused: running jobs finish, others wait.`)}>${isPaused ? "Resume" : "Pause"}<//>`}
-        ${!isBench && !isLb && html`<${CopyAs} call=${{ endpoint: name, input: endpoint.example ?? {} }} />`}
+        ${!isBench && !isLb && html`<${CopyAs} call=${{ endpoint: name, input: endpoint.example ?? {} }} forms=${formsOf(endpoint)} />`}
         ${!isBench && !isLb && may.jobs(endpoint.id) && html`<${Button} kind="primary" icon="play" onClick=${() => setRunning(true)}>Run a job<//>`}
       </div>
     </div>
     <nav class="tabs" aria-label="Pages of this endpoint">${tabs.map((tab) => html`<a key=${tab.name} href=${href(tab.path)} aria-current=${tab.current ? "page" : undefined}>${tab.name}${tab.count ? html`<span class="count">${count(tab.count)}</span>` : null}</a>`)}</nav>
     ${isRunning && html`<${RunDialog} endpoint=${endpoint} onClose=${() => setRunning(false)} />`}
   </div>`;
+}
+
+/** How its calls are written; for an endpoint with models also a question to the first one. @param {any} endpoint */
+function formsOf(endpoint) {
+  const [model] = endpoint.models ?? [];
+  const python = CHAT_FORMS.find(({ name }) => name === "Python");
+  if (!model || !python) return FORMS;
+  const body = JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }], stream: true });
+  return [...FORMS, { name: "openai", of: (/** @type {import("./copy_as.js").Call} */ call) => python.of({ ...call, body }) }];
 }
 
 /** An endpoint that cannot be shown. @param {{name: string, error: any}} props */
