@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use longshore_direct_io::{Direct, PAGE_BYTES, Pages};
 
-use crate::name::checked;
+use crate::name::check_name;
 use crate::{BlobError, BlobFuture, Blobs};
 
 /// The directory of temporary files. No blob's name starts with a dot.
@@ -74,7 +74,7 @@ impl DirBlobs {
         name: &str,
         work: impl FnOnce(&Self, &Path) -> io::Result<T> + Send + 'static,
     ) -> BlobFuture<'static, T> {
-        let name = checked(name).map(str::to_owned);
+        let name = check_name(name).map(str::to_owned);
         let blobs = self.clone();
         Box::pin(async move {
             let name = name?;
@@ -238,7 +238,7 @@ fn entries(folder: &Path, kind: impl Fn(&fs::FileType) -> bool) -> io::Result<Ve
     for entry in entries {
         let entry = entry?;
         if kind(&entry.file_type()?) {
-            names.extend(entry.file_name().into_string().ok().filter(|name| checked(name).is_ok()));
+            names.extend(entry.file_name().into_string().ok().filter(|name| check_name(name).is_ok()));
         }
     }
     names.sort_unstable();

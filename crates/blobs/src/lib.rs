@@ -4,11 +4,13 @@
 //! The order makes this safe: put the blob, then commit the row; commit the row's deletion, then delete the blob. A crash
 //! in between leaves a blob without a row, never a row without a blob. [`Blobs::list`] finds such orphans.
 //!
-//! [`DirBlobs`] stores blobs in a local directory, [`MemoryBlobs`] in memory for tests and the simulator.
+//! [`DirBlobs`] stores blobs in a local directory, [`MemoryBlobs`] in memory for tests and the simulator. Blobs in object
+//! storage are in a crate of their own; [`RemoteBlobs`] is what such a storage adds.
 
 mod dir;
 mod memory;
 mod name;
+mod remote;
 
 use std::future::Future;
 use std::io;
@@ -18,6 +20,8 @@ use bytes::Bytes;
 
 pub use dir::{COPY_LOCK, DirBlobs};
 pub use memory::MemoryBlobs;
+pub use name::check_name;
+pub use remote::{BlobListing, RemoteBlobs, StoredBlob};
 
 /// The future that a [`Blobs`] method returns. It is boxed, so that the engine can use any implementation as `dyn Blobs`.
 pub type BlobFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, BlobError>> + Send + 'a>>;
@@ -36,6 +40,9 @@ pub enum BlobError {
     /// A file operation failed. The text names the blob and the cause.
     #[error("a blob cannot be read or written: {0}")]
     Io(String),
+    /// The place is not that of this installation's blobs. The text says why, and what to do.
+    #[error("{0}")]
+    Place(String),
 }
 
 impl BlobError {
@@ -72,4 +79,9 @@ pub trait Blobs: Send + Sync + 'static {
 
     /// Returns the first parts of all names with more than one part, ascending: the arguments for [`Blobs::list`].
     fn folders(&self) -> BlobFuture<'_, Vec<String>>;
+
+    /// What a storage outside of this computer adds; `None` for one of this computer.
+    fn remote(&self) -> Option<&dyn RemoteBlobs> {
+        None
+    }
 }

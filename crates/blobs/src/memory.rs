@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::name::checked;
+use crate::name::check_name;
 use crate::{BlobError, BlobFuture, Blobs};
 
 /// Blobs in memory. They are gone when this value is dropped.
@@ -26,8 +26,8 @@ impl MemoryBlobs {
         name: &str,
         work: impl FnOnce(&str, MutexGuard<'_, BTreeMap<String, Bytes>>) -> T,
     ) -> BlobFuture<'static, T> {
-        let result =
-            checked(name).map(|name| work(name, self.blobs.lock().unwrap_or_else(PoisonError::into_inner)));
+        let result = check_name(name)
+            .map(|name| work(name, self.blobs.lock().unwrap_or_else(PoisonError::into_inner)));
         Box::pin(ready(result))
     }
 }

@@ -6,7 +6,10 @@ use crate::BlobError;
 const NAME_BYTES_MAX: usize = 255;
 
 /// Returns the name if its path stays inside the directory on every file system.
-pub(crate) fn checked(name: &str) -> Result<&str, BlobError> {
+///
+/// # Errors
+/// [`BlobError::Name`] with the name.
+pub fn check_name(name: &str) -> Result<&str, BlobError> {
     let safe = name.len() <= NAME_BYTES_MAX && name.split('/').all(part_is_safe);
     if safe { Ok(name) } else { Err(BlobError::Name(name.chars().take(NAME_BYTES_MAX).collect())) }
 }
@@ -23,7 +26,7 @@ mod tests {
     #[test]
     fn the_names_of_payloads_are_accepted() {
         for name in ["7/12.input", "7/sync-0190-ab.output.3", "a", "a/b/c", "wk-1.a:b_C"] {
-            assert_eq!(checked(name).unwrap(), name);
+            assert_eq!(check_name(name).unwrap(), name);
         }
     }
 
@@ -47,7 +50,7 @@ mod tests {
             "é",
             &long,
         ] {
-            assert!(matches!(checked(name), Err(BlobError::Name(_))), "{name:?}");
+            assert!(matches!(check_name(name), Err(BlobError::Name(_))), "{name:?}");
         }
     }
 }

@@ -24,6 +24,9 @@ pub use embedded::{
 };
 pub use memory::MemoryStore;
 
+/// The setting of an installation with the place of its large payloads, if that is outside of its computer.
+pub const PAYLOADS_AT: &str = "payloads_at";
+
 /// The future that a [`Store`] method returns. It is boxed, so that the engine can use any store as `dyn Store`.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 

@@ -22,7 +22,7 @@ use self::values::{ValueEntry, Values};
 use super::log::coding::Malformed;
 use super::log::format::class;
 use super::log::record::{RawRecord, Record, each};
-use crate::{StreamRow, WebhookRow};
+use crate::{PAYLOADS_AT, StreamRow, WebhookRow};
 
 /// The index of one log. The live bytes of each segment are the sum over the places in the index.
 #[derive(Debug, Default)]
@@ -41,6 +41,11 @@ pub(super) struct Index {
 }
 
 impl Index {
+    /// Whether the large payloads are outside of the computer, so that none of them is in the data directory.
+    pub fn has_remote_payloads(&self) -> bool {
+        self.values.place(class::SETTING, PAYLOADS_AT.as_bytes()).is_some()
+    }
+
     /// Applies the records of a frame, which begin at offset `at` of the segment in `slot`.
     ///
     /// # Errors

@@ -202,6 +202,7 @@ impl Salvage<'_> {
             return Ok(true);
         }
         Ok(match read::input(self.log.shared(), job)? {
+            Some(Payload::Blob(_)) if self.log.shared().index().has_remote_payloads() => true,
             Some(Payload::Blob(blob)) => check_blob(self.blobs, &blob.name, blob.bytes).is_ok(),
             input => input.is_some(),
         })
@@ -219,6 +220,9 @@ impl Salvage<'_> {
     /// Copies the large payloads of live records. Clears the outcome of a job whose output cannot be copied.
     fn copy_blobs(&mut self, to: &Path) -> Result<(), StoreError> {
         let shared = Arc::clone(self.log.shared());
+        if shared.index().has_remote_payloads() {
+            return Ok(());
+        }
         for job in std::mem::take(&mut self.with_blobs) {
             if shared.index().get(job, Column::Row).is_none() {
                 continue;

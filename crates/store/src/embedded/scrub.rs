@@ -135,7 +135,11 @@ impl Scrub {
             {
                 scrubbed.damages.push(Damage::in_segment(sealed.number, beside.range(at).start, what));
             }
-            if blob_of(&record).is_some() && self.shared.index().is_live(sealed.slot, at, &record) {
+            let is_here = || !self.shared.index().has_remote_payloads();
+            if blob_of(&record).is_some()
+                && is_here()
+                && self.shared.index().is_live(sealed.slot, at, &record)
+            {
                 self.named.push_back(Named { segment: sealed.number, at, record: raw.bytes.to_vec() });
             }
         }

@@ -42,7 +42,8 @@ pub struct Verified {
 }
 
 /// Reads the log and the large payloads of the data directory `dir`. Changes nothing. While a server runs on `dir`, the
-/// latest commits may be missing, and large payloads that are deleted meanwhile are reported as damages.
+/// latest commits may be missing, and large payloads that are deleted meanwhile are reported as damages. Large payloads
+/// outside of the computer are not read.
 ///
 /// # Errors
 /// [`StoreError::Io`] if the directory cannot be read. Damages are no error.
@@ -164,8 +165,11 @@ impl Check {
         }
     }
 
-    /// Checks the large payloads that live records name.
+    /// Checks the large payloads that live records name, unless they are outside of the computer.
     fn check_blobs(&mut self, mut check_blob: impl FnMut(&str, u64) -> Result<(), String>) {
+        if self.index.has_remote_payloads() {
+            return;
+        }
         for blob in std::mem::take(&mut self.blobs) {
             let place = self.index.get(blob.job, blob.column);
             if place.is_none_or(|place| (place.slot(), place.at()) != (blob.slot, blob.at)) {
