@@ -389,6 +389,9 @@ pub struct ServeArgs {
     /// The data directory [default: ./longshore-data]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
+    /// Keep large payloads and deployed code there, such as `s3://bucket/prefix` [default: in the data directory]
+    #[arg(long, value_name = "URL")]
+    pub blobs: Option<String>,
     /// Read settings from this file [default: `LONGSHORE_CONFIG`, or none]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -51,10 +51,19 @@ pub struct CopyArgs {
     /// The data directory for what a database has no place for
     #[arg(long, value_name = "DIR")]
     pub files: Option<PathBuf>,
+    /// The setting `blobs` of the server whose data is read, if it has one
+    #[arg(long, value_name = "URL")]
+    pub from_blobs: Option<String>,
+    /// The setting `blobs` of the next server, if it will have one
+    #[arg(long, value_name = "URL")]
+    pub to_blobs: Option<String>,
+    /// The file with the keys for object storage
+    #[arg(long, value_name = "FILE")]
+    pub blobs_credentials_file: Option<PathBuf>,
     /// The file with the database's password
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// Also trust the database's certificate authorities in this PEM file
+    /// Also trust the certificate authorities in this PEM file
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
     /// The file with the secrets key

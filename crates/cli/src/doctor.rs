@@ -45,6 +45,8 @@ pub struct ServerPlan {
     pub worker_cgroup: Result<Option<PathBuf>, String>,
     /// What was found about the database; empty without one.
     pub database: Vec<(CheckStatus, String)>,
+    /// What was found about the object storage; `None` without one.
+    pub objects: Option<(CheckStatus, String)>,
 }
 
 /// The result of one check.
@@ -94,6 +96,8 @@ pub(crate) async fn doctor(args: &DoctorArgs, plan: Result<ServerPlan, String>) 
         findings.push(storage::port(&plan.listen).await);
         let database = plan.database.iter().cloned();
         findings.extend(database.map(|(verdict, text)| Finding { subject: "database", verdict, text }));
+        let objects = plan.objects.iter().cloned();
+        findings.extend(objects.map(|(verdict, text)| Finding { subject: "objects", verdict, text }));
         findings.push(secrets(&plan.secrets_key));
         findings.push(cgroup(&plan.worker_cgroup));
     }

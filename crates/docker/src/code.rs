@@ -42,7 +42,8 @@ impl DeployedCode {
         let failed =
             |reason: String| LaunchError(format!("worker {} was not started: {reason}", spec.worker));
         let hash = spec.code.as_ref().map(ToString::to_string).unwrap_or_default();
-        let code = spec.code.as_ref().and_then(|code| self.folders.find(code));
+        let code = spec.code.as_ref().map_or(Ok(None), |code| self.folders.obtain(code));
+        let code = code.map_err(|why| failed(format!("code {hash} cannot be fetched: {why}")))?;
         let code = code.ok_or_else(|| {
             failed(format!("there is no code {hash} in {}: deploy it again", self.folders.path().display()))
         })?;

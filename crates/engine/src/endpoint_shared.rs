@@ -276,7 +276,8 @@ impl EndpointShared {
     ///
     /// # Errors
     ///
-    /// `Damaged` if the file is missing or has other bytes than its reference says; `Unreadable` if it cannot be read now.
+    /// `Damaged` if the file is missing or has other bytes than its reference says; `Unreadable` if it cannot be read now,
+    /// and if an object is missing.
     pub(crate) async fn fetch(
         &self,
         payload: Payload,
@@ -293,6 +294,14 @@ impl EndpointShared {
                     Err(EndpointError::Damaged(format!("the file `blobs/{}` {damage}", reference.name)))
                 }
             },
+            Ok(None) if let Some(remote) = self.services.blobs.remote() => {
+                // The object may come back, as when a bucket is restored after the rows. So the job waits for it.
+                let address = remote.address();
+                Err(EndpointError::Unreadable(format!(
+                    "the payload `{}` is missing in {address}: restore the bucket to a time after the rows",
+                    reference.name
+                )))
+            }
             Ok(None) => {
                 Err(EndpointError::Damaged(format!("the file `blobs/{}` is missing", reference.name)))
             }

@@ -1,10 +1,12 @@
 //! The engine: start and shutdown, the endpoints of this server, and the interfaces to everything else.
 
+mod blob_sweep;
 pub(crate) mod deployments;
 mod draining;
 mod endpoints;
 mod explain;
 mod fleets;
+pub(crate) mod payload_place;
 mod start;
 mod traces;
 pub(crate) mod worker_tokens;

@@ -127,7 +127,7 @@ fn open_json_row(keyring: &Keyring, row: &mut JsonRow) -> Result<Option<Write>, 
     Ok(Some(Write::PutJsonRow(row.kind, row.id.clone(), sealed)))
 }
 
-fn open_token_key(keyring: &Keyring, key: &mut Bytes) -> Result<Option<Write>, StoreError> {
+pub(crate) fn open_token_key(keyring: &Keyring, key: &mut Bytes) -> Result<Option<Write>, StoreError> {
     let text = std::str::from_utf8(key).ok().filter(|text| longshore_vault::is_sealed(text));
     let is_stale = text.map_or(keyring.is_sealing(), |text| keyring.is_stale(text));
     if let Some(text) = text {

@@ -29,7 +29,7 @@ mod zygote;
 
 pub use amd::{amd_render_node, amd_unique_id};
 pub use cgroup::{CgroupBase, CgroupError};
-pub use code::CodeFolders;
+pub use code::{CodeFolders, CodeSource};
 pub use gpu_reading::{GpuReading, read_gpus};
 pub use log::{RotatedLog, RotationLimits};
 pub use log_tail::tail;

@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use longshore_cli::{CopyArgs, ServeArgs};
+use longshore_objects::{Credentials, ObjectBlobs};
 use longshore_postgres::Database;
-use longshore_store::Catalog;
+use longshore_store::{Catalog, PAYLOADS_AT};
 
 use self::ends::{Source, Target};
 use self::files::Files;
@@ -24,7 +25,7 @@ use self::progress::CopyProgress;
 use self::tally::Tally;
 use crate::settings::Settings;
 use crate::startup_error::StartupError;
-use crate::{parts, secrets, serve};
+use crate::{objects, parts, secrets, serve};
 
 /// A source or target of `longshore copy`: a data directory, or a schema of a database.
 pub(crate) enum CopyPlace {
@@ -45,24 +46,73 @@ impl std::fmt::Display for CopyPlace {
 pub(crate) async fn run(args: &CopyArgs) -> Result<ExitCode, StartupError> {
     let settings = settings(args)?;
     let (from, to) = (place(args, &args.from)?, place(args, &args.to)?);
-    if matches!(
-        (&from, &to),
-        (CopyPlace::Folder(_), CopyPlace::Folder(_)) | (CopyPlace::Database(_), CopyPlace::Database(_))
-    ) {
+    let has_objects = args.from_blobs.is_some() || args.to_blobs.is_some();
+    let is_possible = match (&from, &to) {
+        (CopyPlace::Database(_), CopyPlace::Database(_)) => false,
+        // Payloads move between a folder and object storage.
+        (CopyPlace::Folder(_), CopyPlace::Folder(_)) => has_objects,
+        _ => true,
+    };
+    if !is_possible {
         return Err(StartupError::Copy(
-            "one of --from and --to must be a data directory, and the other one an address postgres://…"
+            "one of --from and --to must be a data directory, and the other one an address postgres://…; both can be data \
+             directories with --from-blobs or --to-blobs"
                 .to_owned(),
         ));
     }
     let names = (from.to_string(), to.to_string());
-    let source = Source::open(from, args.files.as_deref()).await?;
-    let catalog = source.store().catalog().await?;
-    longshore_engine::check_keys(&secrets::vault(&settings)?, &catalog)?;
-    let target = Target::make(to, args.files.as_deref(), settings.folder_blob_bytes_min()).await?;
+    let from_objects = objects_of(args, args.from_blobs.as_deref(), "--from-blobs").await?;
+    let to_objects = objects_of(args, args.to_blobs.as_deref(), "--to-blobs").await?;
+    let source = Source::open(from, args.files.as_deref(), from_objects).await?;
+    let mut catalog = source.store().catalog().await?;
+    let vault = secrets::vault(&settings)?;
+    longshore_engine::check_keys(&vault, &catalog)?;
+    check_payloads(catalog.settings.remove(PAYLOADS_AT).as_deref(), args)?;
+    if let Some(objects) = &to_objects {
+        longshore_engine::claim_payloads(objects, &vault, &catalog).await?;
+    }
+    let blob_bytes_min = match &to {
+        CopyPlace::Folder(_) => settings.folder_blob_bytes_min(),
+        CopyPlace::Database(_) => settings.database_blob_bytes_min(to_objects.is_some()),
+    };
+    let target = Target::make(to, args.files.as_deref(), blob_bytes_min, to_objects).await?;
     let (tally, files) = copied(&source, target, &catalog).await?;
     tell(&format!("copied {} to {}: {tally}; read back and compared", names.0, names.1));
     files.tell(args);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The payloads of an option; `None` without it.
+async fn objects_of(
+    args: &CopyArgs,
+    text: Option<&str>,
+    option: &str,
+) -> Result<Option<ObjectBlobs>, StartupError> {
+    let Some(text) = text else { return Ok(None) };
+    let place = longshore_objects::Place::parse(text);
+    let place = place.map_err(|what| StartupError::Copy(format!("{option} {what}")))?;
+    let credentials = match &args.blobs_credentials_file {
+        Some(path) => Credentials::read(path).map_err(StartupError::Copy)?,
+        None => Credentials::default(),
+    };
+    let storage = objects::open_place(&place, &credentials, args.ca_file.as_deref())?;
+    storage.probe().await.map_err(StartupError::Copy)?;
+    Ok(Some(ObjectBlobs::new(storage)))
+}
+
+/// Fails if the payloads that are read are not where the options say. `at` is where the rows say that they are.
+fn check_payloads(at: Option<&[u8]>, args: &CopyArgs) -> Result<(), StartupError> {
+    let at = at.map(String::from_utf8_lossy);
+    match (at, &args.from_blobs) {
+        (Some(at), None) => Err(StartupError::Copy(format!(
+            "the large payloads are in {at}: name it with --from-blobs, and its keys with --blobs-credentials-file"
+        ))),
+        (None, Some(_)) => {
+            let text = "the large payloads are not in object storage: leave --from-blobs out";
+            Err(StartupError::Copy(text.to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Copies everything, reads it back and makes it visible.

@@ -14,6 +14,7 @@ mod extensions;
 mod forget;
 #[cfg(test)]
 mod hostile;
+mod shared_code;
 mod stored;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use longshore_launch::{CodeFolders, Launchers};
 use longshore_model::{CodeHash, EndedWorker, EndpointId, WorkerId};
 
 use self::forget::Unused;
+pub(crate) use self::shared_code::SharedCode;
 use self::stored::StoredBytes;
 use crate::parts;
 
@@ -35,19 +37,22 @@ pub(crate) struct DataFiles {
     stored: StoredBytes,
     launchers: Launchers,
     code: CodeFolders,
+    /// What other computers were sent; `None` without object storage.
+    shared: Option<Arc<SharedCode>>,
     unused: Arc<Unused>,
     closed: AtomicBool,
 }
 
 impl DataFiles {
-    /// The code in this data directory, and the logs of the workers that `launchers` run.
-    pub(crate) fn new(data_dir: &Path, launchers: Launchers) -> Self {
-        let code = CodeFolders::at(&parts::code_dir(data_dir));
+    /// The code in this data directory and in object storage, and the logs of the workers that `launchers` run.
+    pub(crate) fn new(data_dir: &Path, launchers: Launchers, shared: Option<Arc<SharedCode>>) -> Self {
+        let code = parts::code_folders(data_dir, shared.as_ref());
         Self {
             data_dir: data_dir.to_owned(),
             stored: StoredBytes::of(data_dir),
             launchers,
             code,
+            shared,
             unused: Arc::default(),
             closed: AtomicBool::new(false),
         }
@@ -91,6 +96,11 @@ impl FileService for DataFiles {
     }
 
     fn keep_code(&self, upload: CodeUpload<'_>) -> Result<CodeVersion, CodeError> {
+        if self.shared.is_some() {
+            // What is known of it is added to, on whichever computer it was sent.
+            let fetched = self.code.obtain(&code::hash_of(&upload.archive)?);
+            fetched.map_err(CodeError::Unavailable)?;
+        }
         let present = if upload.may_be_under_another_name { self.name_of(&upload.archive)? } else { None };
         let name = present.as_deref().unwrap_or(upload.name);
         let dir = self.code.path().join(name);
@@ -100,20 +110,36 @@ impl FileService for DataFiles {
         if let Ok(version) = &kept {
             self.unused.touch(&dir);
             self.unused.touch(&dir.join(version.hash.as_str()));
+            if let Some(shared) = &self.shared {
+                shared.touch(&version.hash);
+                shared.put(version, upload.archive)?;
+            }
         }
         kept
     }
 
     fn was_sent_by(&self, code: &CodeHash, key: &str) -> bool {
         self.code.find(code).is_some_and(|folder| code::was_sent_by(&folder, key))
+            || self.shared.as_ref().is_some_and(|shared| shared.was_sent_by(code, key))
     }
 
     fn code_versions(&self, name: &str) -> Vec<CodeVersion> {
-        code::versions(&self.code.path().join(name), name)
+        let mut versions = code::versions(&self.code.path().join(name), name);
+        if let Some(shared) = &self.shared {
+            let elsewhere = shared.versions(name);
+            versions.extend(elsewhere.into_iter().filter(|version| self.code.find(&version.hash).is_none()));
+            versions.sort_by_key(|version| std::cmp::Reverse((version.created_at, version.hash.clone())));
+        }
+        versions
     }
 
     fn has_code(&self, code: &CodeHash) -> bool {
-        let Some(folder) = self.code.find(code) else { return false };
+        if let Some(shared) = &self.shared {
+            shared.touch(code);
+        }
+        let Some(folder) = self.code.find(code) else {
+            return self.shared.as_ref().is_some_and(|shared| shared.has(code));
+        };
         if let Some(name) = folder.parent() {
             self.unused.touch(name);
         }
@@ -122,13 +148,22 @@ impl FileService for DataFiles {
     }
 
     fn open_code(&self, code: &CodeHash) -> Option<CodeArchive> {
-        self.code.find(code).and_then(|folder| code::open_archive(&folder))
+        let folder = self.code.obtain(code).unwrap_or_else(|error| {
+            tracing::warn!(%code, %error, "deployed code not fetched");
+            None
+        });
+        code::open_archive(&folder?)
     }
 
     fn forget_code(&self, is_used: IsUsed) {
-        let (code, unused) = (self.code.clone(), Arc::clone(&self.unused));
+        let (code, unused, shared) = (self.code.clone(), Arc::clone(&self.unused), self.shared.clone());
         // A detached thread: no request depends on the cleanup.
-        std::thread::spawn(move || unused.look(code.path(), Instant::now(), &is_used));
+        std::thread::spawn(move || {
+            unused.look(code.path(), Instant::now(), &is_used);
+            if let Some(shared) = shared {
+                shared.forget(Instant::now(), &is_used);
+            }
+        });
     }
 }
 
@@ -155,7 +190,7 @@ mod tests {
                 let launcher = ProcessLauncher::new(workers, ShimCommand::this_program("none"));
                 (provider, Arc::new(launcher) as Arc<dyn Launcher>)
             });
-        let files = DataFiles::new(dir.path(), Launchers::from(launchers));
+        let files = DataFiles::new(dir.path(), Launchers::from(launchers), None);
         let found = |endpoint: &EndpointId, worker: &str| {
             files.worker_log(endpoint, &worker.parse().unwrap()).map(|log| log.live)
         };

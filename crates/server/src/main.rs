@@ -16,6 +16,7 @@ mod logging;
 mod machine;
 mod migrate;
 mod node;
+mod objects;
 mod parts;
 mod reserve;
 mod scrub;

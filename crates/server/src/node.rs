@@ -18,7 +18,7 @@ use crate::serve::{STOP_TIME_MAX, announce_key};
 use crate::service::{self, Listeners, Place, Service};
 use crate::settings::Settings;
 use crate::startup_error::StartupError;
-use crate::{bootstrap_key, fd_limit, listener, secrets};
+use crate::{bootstrap_key, fd_limit, listener, objects, secrets};
 
 /// The version of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -52,6 +52,7 @@ pub(crate) async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Result<(), StartupError> {
     let data_dir = parts::hold_data_dir(settings).await?;
+    objects::open_and_probe(settings).await?;
     let peers = listener::listen(&settings.cluster_listen).await?;
     let place = Place::of(settings, &listeners)?;
     let mut node = RunningNode::join(settings, listeners, peers, &place).await?;

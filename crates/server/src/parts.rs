@@ -5,18 +5,21 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use longshore_blobs::DirBlobs;
+use longshore_blobs::{Blobs, DirBlobs};
 use longshore_docker::DockerLauncher;
 use longshore_engine::{DirWebhookLog, Engine, EngineParts, HttpTransport, TokioRuntime, TraceExport};
 use longshore_launch::{
-    CgroupBase, CgroupError, CodeFolders, Launcher, Launchers, ProcessLauncher, ShimCommand,
+    CgroupBase, CgroupError, CodeFolders, CodeSource, Launcher, Launchers, ProcessLauncher, ShimCommand,
 };
 use longshore_model::Provider;
+use longshore_objects::{ObjectBlobs, Storage};
 use longshore_postgres::{Database, Owned, PostgresStore};
 use longshore_store::{EmbeddedStore, HeldDataDir, Scrub, Store, StoreError};
 use longshore_trust::Roots;
 use longshore_vault::Keyring;
 
+use crate::files::SharedCode;
+use crate::objects;
 use crate::reserve::Reserve;
 use crate::settings::Settings;
 use crate::startup_error::StartupError;
@@ -51,18 +54,19 @@ pub(crate) async fn start_engine(
     vault: Keyring,
     server_url: String,
     rows: Rows,
+    objects: Option<Storage>,
 ) -> Result<Started, StartupError> {
     let roots = Roots::load(settings.webhook_ca_file()).map_err(StartupError::WebhookAuthorities)?;
     let gpus = settings.gpus(longshore_launch::read_gpus()).await?;
     // Opening the store needs some space. A disk without any gets that of the reserve.
     Reserve::of(&settings.data_dir).use_if_full();
-    let OpenData { store, blobs, background } = open_rows(settings, rows).await?;
+    let OpenData { store, blobs, background } = open_rows(settings, rows, objects).await?;
     let hook_log_dir = settings.data_dir.join("webhooks");
     let hook_log = DirWebhookLog::open(&hook_log_dir, settings.webhook_log_bytes_max())
         .map_err(|cause| StartupError::WebhookLog { path: hook_log_dir, cause })?;
     let parts = EngineParts {
         store,
-        blobs: Arc::new(blobs),
+        blobs,
         launchers,
         runtime: Arc::new(TokioRuntime),
         webhook_transport: Arc::new(HttpTransport::with_roots(&settings.webhooks(), &roots)),
@@ -88,7 +92,7 @@ fn traces(settings: &Settings, roots: &Roots) -> Result<Option<TraceExport>, Sta
 /// The store and the payloads of a server, open until this is dropped.
 pub(crate) struct OpenData {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) blobs: DirBlobs,
+    pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) background: Background,
 }
 
@@ -102,10 +106,14 @@ pub(crate) enum Rows {
 
 /// Opens the store, and the payloads in the data directory. One server at a time can have them open.
 pub(crate) async fn open_data(settings: &Settings) -> Result<OpenData, StartupError> {
-    open_rows(settings, Rows::OfSettings).await
+    open_rows(settings, Rows::OfSettings, objects::open_and_probe(settings).await?).await
 }
 
-async fn open_rows(settings: &Settings, rows: Rows) -> Result<OpenData, StartupError> {
+async fn open_rows(
+    settings: &Settings,
+    rows: Rows,
+    objects: Option<Storage>,
+) -> Result<OpenData, StartupError> {
     let (store, background) = match (rows, settings.database()?) {
         (Rows::OfOwner(owned), _) => {
             let store: Arc<dyn Store> = Arc::new(PostgresStore::of_owner(owned));
@@ -116,9 +124,19 @@ async fn open_rows(settings: &Settings, rows: Rows) -> Result<OpenData, StartupE
         (Rows::OfSettings, Some(database)) => open_database(settings, database).await?,
     };
     let blobs_dir = settings.data_dir.join("blobs");
-    let blobs = DirBlobs::open(&blobs_dir)
-        .map_err(|error| StartupError::Blobs { path: blobs_dir, cause: error.to_string() })?;
+    let blobs: Arc<dyn Blobs> = match objects {
+        Some(storage) => {
+            objects::expect_no_files(&blobs_dir, storage.address())?;
+            Arc::new(ObjectBlobs::new(storage))
+        }
+        None => Arc::new(open_folder(blobs_dir)?),
+    };
     Ok(OpenData { store, blobs, background })
+}
+
+/// Opens the folder of large payloads.
+pub(crate) fn open_folder(dir: PathBuf) -> Result<DirBlobs, StartupError> {
+    DirBlobs::open(&dir).map_err(|error| StartupError::Blobs { path: dir, cause: error.to_string() })
 }
 
 async fn open_log(settings: &Settings) -> Result<(Arc<dyn Store>, Background), StartupError> {
@@ -171,12 +189,17 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 /// The launchers of this server, by provider: processes of this computer, and containers if it has a Docker daemon.
-pub(crate) fn launchers(settings: &Settings) -> Result<Launchers, StartupError> {
-    let process: Arc<dyn Launcher> = Arc::new(process_launcher(settings)?);
+///
+/// Code that is not here is fetched from `shared`.
+pub(crate) fn launchers(
+    settings: &Settings,
+    shared: Option<&Arc<SharedCode>>,
+) -> Result<Launchers, StartupError> {
+    let process: Arc<dyn Launcher> = Arc::new(process_launcher(settings, shared)?);
     let mut launchers = Launchers::from([(Provider::Process, process)]);
     if let Some(docker) = settings.docker() {
         let dir = settings.data_dir.join("containers");
-        let code = CodeFolders::at(&code_dir(&settings.data_dir));
+        let code = code_folders(&settings.data_dir, shared);
         let docker = DockerLauncher::new(&dir, &volumes_dir(settings), docker)
             .with_code(code, Arc::new(longshore_cli::code_command));
         let docker = match worker_runtime_folder(settings) {
@@ -193,14 +216,17 @@ fn volumes_dir(settings: &Settings) -> PathBuf {
     settings.data_dir.join("volumes")
 }
 
-fn process_launcher(settings: &Settings) -> Result<ProcessLauncher, StartupError> {
+fn process_launcher(
+    settings: &Settings,
+    shared: Option<&Arc<SharedCode>>,
+) -> Result<ProcessLauncher, StartupError> {
     let shim = ShimCommand::this_program(SHIM_SUBCOMMAND);
     // `/proc/self/exe` works after an upgrade has replaced the program's file. The shim is this program and starts
     // the worker.
     let runner = vec!["/proc/self/exe".to_owned(), CODE_SUBCOMMAND.to_owned()];
     let launcher = ProcessLauncher::new(settings.data_dir.join("workers"), shim)
         .with_volumes(volumes_dir(settings))
-        .with_code(CodeFolders::at(&code_dir(&settings.data_dir)), runner)
+        .with_code(code_folders(&settings.data_dir, shared), runner)
         .with_orphans_ended_after(settings.orphans_ended_after());
     let launcher = match worker_runtime_folder(settings) {
         Some(folder) => launcher.with_worker_runtime(folder).with_zygotes(settings.zygotes_max),
@@ -268,6 +294,12 @@ pub(crate) fn worker_cgroup(settings: &Settings) -> WorkerCgroup {
         Some(path) => CgroupBase::at(path).map_or_else(WorkerCgroup::Unusable, WorkerCgroup::Found),
         None => CgroupBase::delegated().map_or_else(WorkerCgroup::None, WorkerCgroup::Found),
     }
+}
+
+/// The folders of deployed code, with the code that other computers were sent.
+pub(crate) fn code_folders(data_dir: &Path, shared: Option<&Arc<SharedCode>>) -> CodeFolders {
+    let source = shared.map(|shared| Arc::<SharedCode>::clone(shared) as Arc<dyn CodeSource>);
+    CodeFolders::at(&code_dir(data_dir)).with_source(source)
 }
 
 /// Directory of deployed code.

@@ -100,7 +100,7 @@ pub(crate) async fn rotate(args: &RotateArgs) -> Result<(), StartupError> {
         return Err(StartupError::SecretsKey { origin: "nothing".to_owned(), cause });
     };
     let data = parts::open_data(&settings).await?;
-    let done = longshore_engine::reseal(data.store.as_ref(), &data.blobs, &vault).await?;
+    let done = longshore_engine::reseal(data.store.as_ref(), data.blobs.as_ref(), &vault).await?;
     tell(&format!("sealed under key {first}: {} records, {} jobs", done.records, done.jobs));
     if done.closed_jobs > 0 {
         let closed = done.closed_jobs;

@@ -14,7 +14,7 @@ use crate::parts::{self, WorkerCgroup};
 use crate::service::{self, Listeners, Service};
 use crate::settings::{DEFAULTS, Settings};
 use crate::startup_error::StartupError;
-use crate::{bootstrap_key, listener, logging, node, secrets};
+use crate::{bootstrap_key, listener, logging, node, objects, secrets};
 
 /// The program exits within this time after the signal, even if a part does not stop.
 pub(crate) const STOP_TIME_MAX: Duration = Duration::from_secs(9);
@@ -76,8 +76,9 @@ pub(crate) async fn plan(args: &DoctorArgs) -> Result<ServerPlan, String> {
         WorkerCgroup::Unusable(cause) => Err(StartupError::WorkerCgroup(cause).to_string()),
     };
     let database = database_findings(&settings).await;
+    let objects = objects_finding(&settings).await;
     let Settings { listen, data_dir, .. } = settings;
-    Ok(ServerPlan { listen, data_dir, secrets_key, worker_cgroup, database })
+    Ok(ServerPlan { listen, data_dir, secrets_key, worker_cgroup, database, objects })
 }
 
 /// What is found about the database of the settings; empty without one.
@@ -98,6 +99,18 @@ async fn database_findings(settings: &Settings) -> Vec<(CheckStatus, String)> {
     };
     let found = longshore_postgres::examine(&database).await;
     found.into_iter().map(|finding| (status(finding.level), finding.text)).collect()
+}
+
+/// What is found about the object storage of the settings; `None` without one.
+async fn objects_finding(settings: &Settings) -> Option<(CheckStatus, String)> {
+    let storage = match objects::open(settings) {
+        Ok(storage) => storage?,
+        Err(error) => return Some((CheckStatus::Fail, error.to_string())),
+    };
+    Some(match storage.probe().await {
+        Ok(()) => (CheckStatus::Ok, format!("{} writes, reads and deletes objects", storage.address())),
+        Err(error) => (CheckStatus::Fail, error),
+    })
 }
 
 /// The environment variables that are valid UTF-8; settings are always text.

@@ -9,18 +9,19 @@ use longshore_engine::{Engine, SessionLimits};
 use longshore_history::History;
 use longshore_http::{AuditLog, Edge, FileService, HttpState, NodeStatus, ScrubReport, Surface, Tls};
 use longshore_launch::Launchers;
+use longshore_objects::CodeObjects;
 use longshore_store::StoreError;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::files::DataFiles;
+use crate::files::{DataFiles, SharedCode};
 use crate::parts::{Background, Rows, Started};
 use crate::reserve::{self, Reserve};
 use crate::settings::Settings;
 use crate::startup_error::StartupError;
-use crate::{fd_limit, gpu_watch, history, parts, scrub, secrets};
+use crate::{fd_limit, gpu_watch, history, objects, parts, scrub, secrets};
 
 /// Divisor of the connections: one in 16 is reserved for operators if they have their own address.
 const OPERATORS_SHARE: usize = 16;
@@ -87,11 +88,22 @@ impl Service {
         let mut http = settings.http();
         http.workers_url = workers_url;
         http.node = node;
-        let launchers = parts::launchers(settings)?;
+        // A node that takes over has probed at its start.
+        let objects = match &rows {
+            Rows::OfSettings => objects::open_and_probe(settings).await?,
+            Rows::OfOwner(_) => objects::open(settings)?,
+        };
+        let shared = objects.clone().map(|storage| {
+            Arc::new(SharedCode::new(
+                CodeObjects::new(storage),
+                parts::code_folders(&settings.data_dir, None).path(),
+            ))
+        });
+        let launchers = parts::launchers(settings, shared.as_ref())?;
         let vault = secrets::vault(settings)?;
         let is_sealing = vault.is_sealing();
         let Started { engine, mut background } =
-            parts::start_engine(settings, launchers.clone(), vault, server_url, rows).await?;
+            parts::start_engine(settings, launchers.clone(), vault, server_url, rows, objects).await?;
         if !is_sealing {
             tracing::warn!(
                 "secrets are stored unencrypted: set LONGSHORE_SECRETS_KEY or `secrets_key_file` (longshore secret new-key)"
@@ -100,7 +112,7 @@ impl Service {
         let admitted = admit(&engine).await?;
         parts::log_worker_cgroup(settings);
         parts::log_docker_host(settings);
-        let files = Arc::new(DataFiles::new(&settings.data_dir, launchers.clone()));
+        let files = Arc::new(DataFiles::new(&settings.data_dir, launchers.clone(), shared));
         let shown: Arc<dyn FileService> = Arc::<DataFiles>::clone(&files);
         http.audit = Some(audit_log(settings)?);
         let reading = background.scrub.take().map(|scrub| (scrub, Arc::new(ScrubReport::default())));

@@ -9,6 +9,7 @@ mod gpus;
 mod hostile;
 mod layers;
 mod limits;
+mod objects;
 mod store;
 mod traces;
 mod webhooks;
@@ -74,6 +75,9 @@ pub(crate) struct Settings {
     store: String,
     store_password_file: PathBuf,
     store_ca_file: PathBuf,
+    blobs: String,
+    blobs_credentials_file: PathBuf,
+    blobs_ca_file: PathBuf,
     pub(crate) cluster_listen: String,
     cluster_address: String,
     node_name: String,
@@ -380,6 +384,7 @@ impl Settings {
         self.check_console()?;
         self.check_docker()?;
         self.check_store()?;
+        self.check_blobs()?;
         self.check_cluster()?;
         self.check_traces()?;
         at_least("bytes_in_flight_max", self.bytes_in_flight_max as u64, BYTES_IN_FLIGHT_MIN)?;

@@ -43,6 +43,10 @@ pub(crate) enum StartupError {
     Backup(#[from] BackupError),
     #[error("cannot open the payloads in {}: {cause}", path.display())]
     Blobs { path: PathBuf, cause: String },
+    #[error("{0}")]
+    Objects(String),
+    #[error("cannot check the certificate of the object storage: {0}")]
+    ObjectAuthorities(TrustError),
     #[error("cannot open the webhook log in {}: {cause}", path.display())]
     WebhookLog { path: PathBuf, cause: io::Error },
     #[error("cannot check the certificates of webhook receivers: {0}")]

@@ -19,6 +19,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     // Rows in a database, beside the stores of `store`.
     ("postgres", &["model", "store"]),
     ("blobs", &["model", "direct-io"]),
+    // Payloads and code in object storage, beside the folder of `blobs`.
+    ("objects", &["blobs", "trust"]),
     ("vault", &[]),
     // Reads files with certificate authorities; knows nothing of servers and receivers.
     ("trust", &[]),
@@ -50,8 +52,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     (
         "server",
         &[
-            "model", "planted", "store", "postgres", "blobs", "launch", "docker", "vault", "trust",
-            "history", "engine", "console", "http", "client", "cli",
+            "model", "planted", "store", "postgres", "blobs", "objects", "launch", "docker", "vault",
+            "trust", "history", "engine", "console", "http", "client", "cli",
         ],
     ),
     // Puts the same parts together, on a simulated machine.

@@ -1,7 +1,7 @@
 //! The handlers of requests: each runs a verb of the queue and holds the reply until the round is durable.
 
 use bytes::Bytes;
-use longshore_model::{Endpoint, JobId, JobRow, JobState, Millis, WebhookEvent, WorkerId};
+use longshore_model::{Endpoint, JobEnd, JobId, JobRow, JobState, Millis, WebhookEvent, WorkerId};
 use longshore_planted::{Bug, planted};
 use longshore_queue::{Effects, Queue, Refusal, Report, Submit, Submitted, Take};
 use longshore_store::{OutcomeRow, Payload, WebhookRow, Write};
@@ -69,11 +69,10 @@ impl Actor {
             Request::WarmStream { key, stream, bytes } => self.streams.warm(key, stream, bytes),
             Request::Consume { job, offset } => self.consume(job, offset),
             Request::WebhookAttempted { job, end, attempts, due_at, reply } => {
-                if let Some(row) = self.queue.find_stored(job).filter(|row| row.pending_end() == Some(end)) {
-                    self.writes.push(Write::PutWebhook(WebhookRow { job: row.key, attempts, due_at }));
-                }
+                self.webhook_attempted(job, end, attempts, due_at);
                 self.hold(HeldReply::Done, reply, Ok(()));
             }
+            Request::OwnBlobs { names, reply } => self.own_blobs(names, reply),
             Request::Configure(record) => self.configure(&record),
             Request::Pause { reply } => {
                 let mut settings = self.shared.services.queue_settings(&self.shared.record());
@@ -109,6 +108,19 @@ impl Actor {
         self.errors.clear();
         self.effects = effects;
         result
+    }
+
+    /// Stores when a failed webhook call is due again, if the call is still pending.
+    fn webhook_attempted(&mut self, job: JobId, end: JobEnd, attempts: u32, due_at: Millis) {
+        if let Some(row) = self.queue.find_stored(job).filter(|row| row.pending_end() == Some(end)) {
+            self.writes.push(Write::PutWebhook(WebhookRow { job: row.key, attempts, due_at }));
+        }
+    }
+
+    /// Replies with the payload files that no job of this endpoint has. The others are deleted with their jobs from now on.
+    fn own_blobs(&mut self, names: Vec<String>, reply: ReplySender<Vec<String>>) {
+        let orphans = self.own_listed(names);
+        self.hold(HeldReply::Orphans, reply, Ok(orphans));
     }
 
     /// Runs a verb without a result. The reply is held until the verb's writes are durable.

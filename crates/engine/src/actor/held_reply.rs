@@ -51,6 +51,7 @@ pub(crate) enum HeldReply {
     Health(Reply<Box<QueueHealth>>),
     Fleet(Reply<Box<FleetView>>),
     Waiting(Reply<Box<Waiting>>),
+    Orphans(Reply<Vec<String>>),
     /// The signals of the round: the last reply of its round, and dropped after a failed commit.
     PostCommit(Box<PostCommit>, Arc<EndpointShared>),
 }
@@ -78,6 +79,7 @@ impl HeldReply {
             Self::Health(reply) => reply.release(commit),
             Self::Fleet(reply) => reply.release(commit),
             Self::Waiting(reply) => reply.release(commit),
+            Self::Orphans(reply) => reply.release(commit),
             Self::PostCommit(post_commit, shared) => {
                 if commit.is_ok() {
                     post_commit.release(&shared);

@@ -76,6 +76,10 @@ async fn load_blobs(
     queue: &Queue,
     sweep: bool,
 ) -> BTreeMap<JobId, Vec<String>> {
+    if services.blobs.remote().is_some() {
+        // A listing takes too long: the sweep tells the actor its files later.
+        return BTreeMap::new();
+    }
     let folder = blob_folder(record);
     let names = match services.blobs.list(&folder).await {
         Ok(names) => names,
@@ -101,7 +105,7 @@ async fn load_blobs(
 }
 
 /// The job in a payload file's name, which is `<endpoint no>/<job id>.<kind>`; `None` for any other name.
-fn owner(name: &str) -> Option<JobId> {
+pub(super) fn owner(name: &str) -> Option<JobId> {
     let file = name.rsplit('/').next()?;
     file.split('.').next()?.parse().ok()
 }
@@ -202,12 +206,26 @@ impl Actor {
         }
     }
 
+    /// Replaces the names of the jobs' payload files. Of files that are not listed at a reload, those of the jobs that are
+    /// still there stay known; others are orphans, which the sweep deletes.
+    fn adopt_blobs(&mut self, mut listed: BTreeMap<JobId, Vec<String>>) {
+        let (known, outputs) = (std::mem::take(&mut self.blobs), std::mem::take(&mut self.outputs));
+        if self.shared.services.blobs.remote().is_some() {
+            let outputs = outputs.into_iter().map(|(job, name)| (job, vec![name]));
+            for (job, names) in known.into_iter().chain(outputs) {
+                if self.queue.find_stored(job).is_some() {
+                    listed.entry(job).or_default().extend(names);
+                }
+            }
+        }
+        self.blobs = listed;
+    }
+
     /// Replaces the dropped queue by the loaded one. The new queue adopts the dropped queue's workers with fresh leases.
     fn adopt(&mut self, loaded: LoadedQueue) {
         let dropped = std::mem::replace(&mut self.queue, loaded.queue);
         self.is_broken = false;
-        self.blobs = loaded.blobs;
-        self.outputs.clear();
+        self.adopt_blobs(loaded.blobs);
         self.marks.clear();
         self.shared.services.payload_cache.clear();
         self.streams.reload(self.queue.counters().reserved_seq);

@@ -74,6 +74,8 @@ pub(crate) enum Request {
     Consume { job: JobId, offset: u64 },
     /// A webhook call that reports this end has failed and is due again at `due_at`, after `attempts` calls.
     WebhookAttempted { job: JobId, end: JobEnd, attempts: u32, due_at: Millis, reply: ReplySender<()> },
+    /// Names of payload files that a listing has. The actor owns those of its jobs; replies with the others.
+    OwnBlobs { names: Vec<String>, reply: ReplySender<Vec<String>> },
     /// The endpoint's record, after a change.
     Configure(Box<Endpoint>),
     /// Pauses the queue until the next [`Request::Configure`]: running jobs may finish before the endpoint is deleted.
@@ -182,6 +184,7 @@ impl Request {
             | Self::RedeliverWebhook { .. }
             | Self::Consume { .. }
             | Self::WebhookAttempted { .. }
+            | Self::OwnBlobs { .. }
             | Self::Pause { .. }
             | Self::ReleaseWaits { .. }
             | Self::Delete { .. } => false,
@@ -224,6 +227,7 @@ impl Request {
             | Self::Undelivered { .. }
             | Self::SettleWebhook { .. }
             | Self::WebhookAttempted { .. }
+            | Self::OwnBlobs { .. }
             | Self::WarmStream { .. }
             | Self::Consume { .. }
             | Self::Configure(_)
@@ -248,6 +252,7 @@ impl Request {
             Self::Append { reply, .. } => no(reply, why),
             Self::Purge { reply } => no(reply, why),
             Self::Stream { reply, .. } => no(reply, why),
+            Self::OwnBlobs { reply, .. } => no(reply, why),
             Self::Follow { reply, .. } => no(reply, why),
             Self::Cancel { reply, .. }
             | Self::Retry { reply, .. }

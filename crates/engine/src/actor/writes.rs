@@ -7,6 +7,7 @@ use longshore_queue::{Change, Signal};
 use longshore_store::{ChunkRow, OutcomeRow, Payload, StreamRow, WebhookRow, Write};
 
 use super::Actor;
+use super::reload::owner;
 use crate::failures::{ErrorSource, FailedJob, kind_of};
 use crate::metrics::RetryReason;
 use crate::owner_use::Use;
@@ -204,6 +205,24 @@ impl Actor {
         if let Some(file) = file {
             self.blobs.entry(job).or_default().push(file);
         }
+    }
+
+    /// Adds payload files that a listing has to those that are deleted with their jobs. Returns the ones without a job.
+    pub(super) fn own_listed(&mut self, names: Vec<String>) -> Vec<String> {
+        let mut orphans = Vec::new();
+        for name in names {
+            match owner(&name).filter(|job| self.queue.find_stored(*job).is_some()) {
+                None => orphans.push(name),
+                Some(job) if self.outputs.get(&job) == Some(&name) => {}
+                Some(job) => {
+                    let known = self.blobs.entry(job).or_default();
+                    if !known.contains(&name) {
+                        known.push(name);
+                    }
+                }
+            }
+        }
+        orphans
     }
 
     /// Sets the file of the job's output or progress value; `None` for an inline value. The file of the replaced value is

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use longshore_model::{Endpoint, EndpointNo, Epoch, JsonRowKind, ShardId, is_reserved_slug};
 use longshore_store::{Catalog as StoredCatalog, StoreError, WebhookRow, Write};
 
-use super::{Engine, EngineInner, EngineParts};
+use super::{Engine, EngineInner, EngineParts, payload_place};
 use crate::actor::mailbox::mailbox;
 use crate::actor::request::Request;
 use crate::actor::{Actor, LoadedQueue, load_queue};
@@ -60,6 +60,7 @@ impl Engine {
         let mut stored = parts.store.catalog().await?;
         open_secrets(&parts, &shard, &mut stored).await?;
         let token_key = token_key(&parts, &shard, &stored).await?;
+        payload_place::check(&parts, &shard, &stored, &token_key).await?;
         let moved = has_moved(&shard, &stored, &parts.workers.base_url).await?;
         let (launchers, workers) = (parts.launchers.clone(), parts.workers.clone());
         let services = Arc::new(services(parts, health));
@@ -93,6 +94,7 @@ impl Engine {
         let engine = Self { inner: Arc::new(inner) };
         engine.open_endpoints(stored.endpoints);
         engine.resume_bulk();
+        engine.start_sweep();
         engine.catalog().recover_volumes().await;
         engine.start_fleet().await;
         Ok(engine)

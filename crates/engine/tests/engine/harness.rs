@@ -1,13 +1,14 @@
 //! An engine on stores in memory, and short functions for the requests of clients and workers.
 
 use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::future::ready;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_blobs::{BlobFuture, Blobs, MemoryBlobs};
+use longshore_blobs::{BlobError, BlobFuture, BlobListing, Blobs, MemoryBlobs, RemoteBlobs, StoredBlob};
 use longshore_engine::{
     CatalogError, EndpointHandle, Engine, EngineParts, EngineSettings, HttpTransport, JobSnapshot,
     MemoryWebhookLog, Outcome, Runtime, Submission, TakeRequest, TakenJob, TokioRuntime, WebhookSettings,
@@ -23,7 +24,7 @@ use longshore_store::{
     StreamRow, WebhookRow,
 };
 use longshore_vault::Keyring;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// The stores and the clock of a computer. They survive an engine.
 pub(crate) struct Disks {
@@ -77,7 +78,7 @@ impl Disks {
         Ok(engine)
     }
 
-    async fn try_start(
+    pub(crate) async fn try_start(
         &self,
         webhook_transport: Arc<dyn WebhookTransport>,
         vault: Arc<Keyring>,
@@ -111,6 +112,66 @@ pub(crate) struct SlowBlobs {
     pub(crate) paused: watch::Sender<bool>,
     /// The number of reads that began.
     pub(crate) reads: AtomicU64,
+    /// Set for blobs outside of the computer.
+    pub(crate) remote: OnceLock<FakeRemote>,
+}
+
+/// The time of a [`FakeRemote`], in ms.
+const REMOTE_NOW_MS: u64 = 100_000_000;
+
+/// What blobs outside of the computer have besides.
+#[derive(Default)]
+pub(crate) struct FakeRemote {
+    /// The names of blobs that were put two hours ago. The others were put now.
+    pub(crate) old: Arc<Mutex<HashSet<String>>>,
+    /// The installation that has claimed the place.
+    pub(crate) installation: Mutex<Option<String>>,
+    /// How many listings wait, because of a test that wants it so.
+    pub(crate) waiting: watch::Sender<usize>,
+    /// Whether listings wait.
+    pub(crate) is_held: watch::Sender<bool>,
+}
+
+impl RemoteBlobs for SlowBlobs {
+    fn address(&self) -> &'static str {
+        "s3://fake"
+    }
+
+    fn claim(&self, installation: &str, is_new: bool) -> BlobFuture<'_, ()> {
+        let remote = self.remote.get().unwrap();
+        let mut claimed = remote.installation.lock().unwrap();
+        if is_new && claimed.is_none() {
+            *claimed = Some(installation.to_owned());
+        }
+        let is_own = claimed.as_deref() == Some(installation);
+        let result = if is_own { Ok(()) } else { Err(BlobError::Place("of another one".to_owned())) };
+        Box::pin(ready(result))
+    }
+
+    fn listing(&self) -> BlobListing {
+        let remote = self.remote.get().unwrap();
+        let (blobs, old) = (Arc::clone(&self.blobs), Arc::clone(&remote.old));
+        let (sender, listing) = mpsc::channel(1);
+        let mut held = remote.is_held.subscribe();
+        remote.waiting.send_modify(|waiting| *waiting += 1);
+        tokio::spawn(async move {
+            let _ = held.wait_for(|held| !held).await;
+            let old = old.lock().unwrap().clone();
+            for folder in blobs.folders().await.unwrap() {
+                let modified_ms = |name: &String| {
+                    if old.contains(name) { REMOTE_NOW_MS - 7_200_000 } else { REMOTE_NOW_MS }
+                };
+                let names = blobs.list(&folder).await.unwrap().into_iter();
+                let page = names.map(|name| StoredBlob { modified_ms: modified_ms(&name), name }).collect();
+                let _ = sender.send(Ok(page)).await;
+            }
+        });
+        listing
+    }
+
+    fn clock_ms(&self) -> BlobFuture<'_, u64> {
+        Box::pin(ready(Ok(REMOTE_NOW_MS)))
+    }
 }
 
 impl Blobs for SlowBlobs {
@@ -138,6 +199,10 @@ impl Blobs for SlowBlobs {
 
     fn folders(&self) -> BlobFuture<'_, Vec<String>> {
         self.blobs.folders()
+    }
+
+    fn remote(&self) -> Option<&dyn RemoteBlobs> {
+        self.remote.get().map(|_| self as &dyn RemoteBlobs)
     }
 }
 

@@ -14,5 +14,6 @@ mod reads;
 mod restart;
 mod secrets;
 mod streams;
+mod sweep;
 mod versions;
 mod webhooks;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longshore_blobs::DirBlobs;
+use longshore_blobs::Blobs;
+use longshore_objects::ObjectBlobs;
 use longshore_postgres::{HeldTables, NewTables};
 use longshore_store::{EmbeddedStore, HeldDataDir, Store};
 
@@ -32,14 +33,18 @@ impl Source {
     ///
     /// # Errors
     /// A server uses it, or it is none.
-    pub(super) async fn open(place: CopyPlace, files: Option<&Path>) -> Result<Self, StartupError> {
+    pub(super) async fn open(
+        place: CopyPlace,
+        files: Option<&Path>,
+        objects: Option<ObjectBlobs>,
+    ) -> Result<Self, StartupError> {
         match place {
             CopyPlace::Folder(dir) => {
                 if !has_log(&dir) {
                     let text = format!("{} is not a data directory: it has no `log`", dir.display());
                     return Err(StartupError::Copy(text));
                 }
-                let rows = folder_rows(&dir, usize::MAX).await?;
+                let rows = folder_rows(&dir, usize::MAX, objects).await?;
                 Ok(Self { rows, files: Some(dir), _held: (None, None) })
             }
             CopyPlace::Database(database) => {
@@ -48,7 +53,8 @@ impl Source {
                     None => None,
                 };
                 let (store, lock) = HeldTables::open(*database).await?.into_parts();
-                let rows = StoreRows { store: Arc::new(store), blobs: None, blob_bytes_min: usize::MAX };
+                let blobs = objects.map(shared);
+                let rows = StoreRows { store: Arc::new(store), blobs, blob_bytes_min: usize::MAX };
                 let files = files.map(Path::to_owned);
                 Ok(Self { rows, files, _held: (held_dir, Some(lock)) })
             }
@@ -72,10 +78,13 @@ impl Source {
 pub(super) struct Target {
     rows: Option<StoreRows>,
     kind: Kind,
+    objects: Option<ObjectBlobs>,
+    /// Length in bytes above which a payload is a file or an object.
+    blob_bytes_min: usize,
 }
 
 enum Kind {
-    Folder { partial: Partial, blob_bytes_min: usize },
+    Folder { partial: Partial },
     Tables { tables: Box<NewTables>, files: Option<Partial> },
 }
 
@@ -88,9 +97,10 @@ impl Target {
         place: CopyPlace,
         files: Option<&Path>,
         blob_bytes_min: usize,
+        objects: Option<ObjectBlobs>,
     ) -> Result<Self, StartupError> {
         let kind = match place {
-            CopyPlace::Folder(dir) => Kind::Folder { partial: Partial::folder(&dir)?, blob_bytes_min },
+            CopyPlace::Folder(dir) => Kind::Folder { partial: Partial::folder(&dir)? },
             CopyPlace::Database(database) => {
                 let files = files.map(Partial::folder).transpose()?;
                 if let Some(partial) = &files {
@@ -100,7 +110,7 @@ impl Target {
                 Kind::Tables { tables: Box::new(NewTables::make(*database).await?), files }
             }
         };
-        let mut target = Self { rows: None, kind };
+        let mut target = Self { rows: None, kind, objects, blob_bytes_min };
         target.open_again().await?;
         Ok(target)
     }
@@ -108,13 +118,16 @@ impl Target {
     /// Opens what was written, as a server does.
     pub(super) async fn open_again(&mut self) -> Result<(), StartupError> {
         self.rows = None;
+        let objects = self.objects.clone();
         self.rows = Some(match &self.kind {
-            Kind::Folder { partial, blob_bytes_min } => {
-                folder_rows(&partial.path().join(DATA), *blob_bytes_min).await?
+            Kind::Folder { partial } => {
+                folder_rows(&partial.path().join(DATA), self.blob_bytes_min, objects).await?
             }
-            Kind::Tables { tables, .. } => {
-                StoreRows { store: Arc::new(tables.open()), blobs: None, blob_bytes_min: usize::MAX }
-            }
+            Kind::Tables { tables, .. } => StoreRows {
+                store: Arc::new(tables.open()),
+                blobs: objects.map(shared),
+                blob_bytes_min: self.blob_bytes_min,
+            },
         });
         Ok(())
     }
@@ -126,7 +139,7 @@ impl Target {
     /// The data directory for what a database has no place for.
     pub(super) fn files(&self) -> Option<PathBuf> {
         match &self.kind {
-            Kind::Folder { partial, .. } => Some(partial.path().join(DATA)),
+            Kind::Folder { partial } => Some(partial.path().join(DATA)),
             Kind::Tables { files, .. } => files.as_ref().map(|partial| partial.path().join(DATA)),
         }
     }
@@ -135,7 +148,7 @@ impl Target {
     pub(super) async fn publish(self) -> Result<(), StartupError> {
         drop(self.rows);
         match self.kind {
-            Kind::Folder { partial, .. } => {
+            Kind::Folder { partial } => {
                 let data = partial.path().join(DATA);
                 partial.publish_folder(&data)?;
             }
@@ -160,11 +173,21 @@ impl Target {
     }
 }
 
-async fn folder_rows(dir: &Path, blob_bytes_min: usize) -> Result<StoreRows, StartupError> {
-    let (path, blobs_dir) = (dir.to_owned(), dir.join("blobs"));
+fn shared(objects: ObjectBlobs) -> Arc<dyn Blobs> {
+    Arc::new(objects)
+}
+
+async fn folder_rows(
+    dir: &Path,
+    blob_bytes_min: usize,
+    objects: Option<ObjectBlobs>,
+) -> Result<StoreRows, StartupError> {
+    let path = dir.to_owned();
     let store = parts::blocking(move || EmbeddedStore::open(&path)).await?;
-    let blobs = DirBlobs::open(&blobs_dir)
-        .map_err(|error| StartupError::Blobs { path: blobs_dir, cause: error.to_string() })?;
+    let blobs = match objects {
+        Some(objects) => shared(objects),
+        None => Arc::new(parts::open_folder(dir.join("blobs"))?),
+    };
     Ok(StoreRows { store: Arc::new(store), blobs: Some(blobs), blob_bytes_min })
 }
 

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use longshore_blobs::{Blobs as _, DirBlobs};
+use longshore_blobs::Blobs;
 use longshore_model::{Durability, EndedAttempt, Endpoint, Epoch, JobRow, ShardId};
 use longshore_store::{
-    Batch, BlobRef, Catalog, ChunkRow, OutcomeRow, Payload, Store, StoreError, StreamRow, WebhookRow, Write,
-    encode_attempt, encode_job_row,
+    Batch, BlobRef, Catalog, ChunkRow, OutcomeRow, PAYLOADS_AT, Payload, Store, StoreError, StreamRow,
+    WebhookRow, Write, encode_attempt, encode_job_row,
 };
 
 use super::progress::CopyProgress;
@@ -29,8 +29,8 @@ const BATCH_WRITES: usize = 2_000;
 #[derive(Clone)]
 pub(super) struct StoreRows {
     pub(super) store: Arc<dyn Store>,
-    /// `None` for a database, which has all payloads.
-    pub(super) blobs: Option<DirBlobs>,
+    /// `None` for a database that has all payloads.
+    pub(super) blobs: Option<Arc<dyn Blobs>>,
     /// Length in bytes above which a payload is a file.
     pub(super) blob_bytes_min: usize,
 }
@@ -54,6 +54,11 @@ pub(super) async fn copy(
 ) -> Result<Tally, StartupError> {
     let mut writer = Writer::new(to).await?;
     writer.put_catalog(catalog).await?;
+    if let Some(remote) = to.blobs.as_ref().and_then(|blobs| blobs.remote()) {
+        let address = Bytes::copy_from_slice(remote.address().as_bytes());
+        writer.put(Write::PutSetting(PAYLOADS_AT.to_owned(), address), 0).await?;
+        writer.flush().await?;
+    }
     let tally = walk(&from, catalog, Some(&mut writer), progress).await?;
     writer.flush().await?;
     Ok(tally)
@@ -61,7 +66,9 @@ pub(super) async fn copy(
 
 /// Returns what a store has.
 pub(super) async fn read(from: &StoreRows, progress: &mut CopyProgress) -> Result<Tally, StartupError> {
-    let catalog = from.store.catalog().await?;
+    let mut catalog = from.store.catalog().await?;
+    // Each store has its own.
+    catalog.settings.remove(PAYLOADS_AT);
     walk(from, &catalog, None, progress).await
 }
 
@@ -206,7 +213,7 @@ impl StoreRows {
         };
         let unreadable = |what: &str| {
             StartupError::Copy(format!(
-                "the file `blobs/{}` of job {} {what}; `longshore store verify` lists all damage",
+                "the large payload `{}` of job {} {what}; `longshore store verify` lists all damage of a data directory",
                 reference.name, row.id
             ))
         };

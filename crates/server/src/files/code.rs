@@ -24,8 +24,8 @@ pub(super) const DRAFT: &str = ".draft-";
 const SENDERS_MAX: usize = 16;
 
 /// The note of a version.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct VersionNote {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct VersionNote {
     files: u64,
     bytes: u64,
     created_at: Millis,
@@ -62,6 +62,21 @@ pub(super) fn keep(dir: &Path, name: &str, archive: &[u8], sender: &str) -> Resu
     write_archive(dir, &hash, archive).map_err(unavailable)?;
     version(dir, name, &hash)
         .ok_or_else(|| CodeError::Unavailable("the version was removed while it was stored".to_owned()))
+}
+
+/// Stores an archive that was sent through another computer, with its note. `dir` is the folder of its name.
+pub(super) fn restore(dir: &Path, archive: &[u8], note: &VersionNote) -> Result<PathBuf, CodeError> {
+    let hash = hash_of(archive)?;
+    let unavailable =
+        |error: io::Error| CodeError::Unavailable(format!("cannot write to {}: {error}", dir.display()));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unavailable)?;
+    let draft = tempfile::Builder::new().prefix(DRAFT).tempdir_in(dir).map_err(unavailable)?;
+    unpack(archive, draft.path(), BOUNDS)?;
+    let folder = dir.join(hash.as_str());
+    put_in_place(draft.path(), &folder).map_err(unavailable)?;
+    write_note(dir, &hash, note).map_err(unavailable)?;
+    write_archive(dir, &hash, archive).map_err(unavailable)?;
+    Ok(folder)
 }
 
 /// Moves `draft`, which is synced, to `folder` atomically. Returns false if `folder` had the same content.
@@ -151,19 +166,36 @@ pub(super) fn versions(dir: &Path, name: &str) -> Vec<CodeVersion> {
 }
 
 fn version(dir: &Path, name: &str, hash: &CodeHash) -> Option<CodeVersion> {
-    let VersionNote { files, bytes, created_at, .. } = note(&dir.join(hash.as_str()))?;
-    let version = CodeVersion { name: name.to_owned(), hash: hash.clone(), files, bytes, created_at };
-    dir.join(hash.as_str()).is_dir().then_some(version)
+    let note = note(&dir.join(hash.as_str()))?;
+    dir.join(hash.as_str()).is_dir().then(|| note.version(name, hash))
+}
+
+impl VersionNote {
+    /// The version with this name and hash.
+    pub(super) fn version(&self, name: &str, hash: &CodeHash) -> CodeVersion {
+        let Self { files, bytes, created_at, .. } = *self;
+        CodeVersion { name: name.to_owned(), hash: hash.clone(), files, bytes, created_at }
+    }
+
+    /// The time at which it was sent first.
+    pub(super) fn created_at(&self) -> Millis {
+        self.created_at
+    }
+
+    /// Whether the key with this id has sent it.
+    pub(super) fn names(&self, key: &str) -> bool {
+        self.senders.iter().any(|sender| sender == key)
+    }
 }
 
 /// The note beside the folder of a version; `None` without a readable one.
-fn note(folder: &Path) -> Option<VersionNote> {
+pub(super) fn note(folder: &Path) -> Option<VersionNote> {
     serde_json::from_slice(&fs::read(folder.with_extension("json")).ok()?).ok()
 }
 
 /// Whether the key with this id has sent the version in `folder`.
 pub(super) fn was_sent_by(folder: &Path, key: &str) -> bool {
-    note(folder).is_some_and(|note| note.senders.iter().any(|sender| sender == key))
+    note(folder).is_some_and(|note| note.names(key))
 }
 
 pub(super) fn hash_of(archive: &[u8]) -> Result<CodeHash, CodeError> {

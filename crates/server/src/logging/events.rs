@@ -3,7 +3,7 @@
 //! The names are for programs that read logs. They stay when a text is improved. The manual lists them.
 
 /// Every kind of line: its name, and its text. A text that ends with `{` is the beginning of one.
-pub(super) const EVENTS: [(&str, &str); 199] = [
+pub(super) const EVENTS: [(&str, &str); 209] = [
     ("audit.full", "audit log is full, entry lost"),
     ("audit.not_written", "audit log write failed, entries lost"),
     ("audit.unreadable", "the audit log cannot be read"),
@@ -21,10 +21,15 @@ pub(super) const EVENTS: [(&str, &str); 199] = [
     ("cgroup.unused", "workers get no cgroups of their own"),
     ("cgroup.used", "each worker gets a cgroup of its own"),
     ("code.damaged", "replacing damaged deployed code"),
+    ("code.fetched", "fetched deployed code from object storage"),
     ("code.kept", "code kept"),
+    ("code.not_fetched", "deployed code not fetched"),
+    ("code.not_listed", "deployed code in object storage not listed"),
     ("code.not_removed", "unused code not removed"),
+    ("code.not_removed_from_storage", "unused code not removed from object storage"),
     ("code.not_stored", "code not stored"),
     ("code.removed", "removed unused code"),
+    ("code.removed_from_storage", "removed unused code from object storage"),
     ("code.renamed", "naming deployed code by its hash"),
     ("commit.failed", "commit failed, reloading queues"),
     ("connection.cut", "connection ended early"),
@@ -115,7 +120,12 @@ pub(super) const EVENTS: [(&str, &str); 199] = [
     ("node.serves", "this node decides about all jobs now"),
     ("payload.not_deleted", "payload file not deleted"),
     ("payload.not_listed", "payload files not listed"),
+    ("payload.not_swept", "payload objects not swept, trying again later"),
     ("payload.orphan_not_deleted", "orphaned payload file not deleted"),
+    ("payload.place_moved", "payloads moved to another place"),
+    ("payload.place_silent", "the place of payloads does not answer, starting without it"),
+    ("payload.place_used", "large payloads and deployed code are in object storage"),
+    ("payload.swept", "payload objects listed, orphans deleted"),
     ("queue.invariant_broken", "invariant broken, reloading queue"),
     ("queue.load_failed", "a queue could not be loaded, trying again"),
     ("queue.reload_failed", "queue reload failed, retrying"),

@@ -81,6 +81,7 @@ impl Layers {
         let flags = [
             ("--listen", "listen", args.listen.clone()),
             ("--data-dir", "data_dir", path(args.data_dir.as_ref())),
+            ("--blobs", "blobs", args.blobs.clone()),
             ("--rate-limits", "rate_limits", args.rate_limits.map(|mode| mode.as_str().to_owned())),
             ("--log-format", "log_format", args.log_format.map(|format| format.as_str().to_owned())),
             ("--log-level", "log_level", args.log_level.clone()),

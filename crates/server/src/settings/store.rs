@@ -11,6 +11,8 @@ const EMBEDDED: &str = "embedded";
 /// Most bytes in flight with a database: what is in flight can become one batch, and a batch is one message to PostgreSQL,
 /// which has less than 1 GiB.
 const BYTES_IN_FLIGHT_MAX: usize = 750_000_000;
+/// With object storage, a longer payload is not in the database: its log has every byte twice.
+const DATABASE_BLOB_BYTES_MAX: usize = 64 << 10;
 
 impl Settings {
     /// The database that keeps the rows, with its password's file; `None` for the log in the data directory.
@@ -40,10 +42,18 @@ impl Settings {
         Some(self.store_ca_file.as_path()).filter(|path| !path.as_os_str().is_empty())
     }
 
-    /// Length in bytes from which a payload is a file of its own. Payloads of a database are in it, so that every computer
-    /// finds them.
+    /// Length in bytes from which a payload is a file or an object of its own. Without object storage, payloads of a database
+    /// are in it, so that every computer finds them.
     pub(super) fn blob_bytes_min(&self) -> usize {
-        if self.has_database() { usize::MAX } else { self.blob_bytes_min }
+        match (self.has_database(), self.has_objects()) {
+            (true, has_objects) => self.database_blob_bytes_min(has_objects),
+            (false, _) => self.blob_bytes_min,
+        }
+    }
+
+    /// The same for a database, also if `store` names none.
+    pub(crate) fn database_blob_bytes_min(&self, has_objects: bool) -> usize {
+        if has_objects { self.blob_bytes_min.min(DATABASE_BLOB_BYTES_MAX) } else { usize::MAX }
     }
 
     /// The same for a log in a data directory, also if `store` names a database.

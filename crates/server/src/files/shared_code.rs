@@ -1,0 +1,191 @@
+//! Deployed code in object storage: what one computer was sent, the others fetch when they start workers of it.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use longshore_http::{CodeError, CodeVersion};
+use longshore_launch::CodeSource;
+use longshore_model::CodeHash;
+use longshore_objects::{CodeObjects, ObjectError};
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+
+use super::code::{self, VersionNote};
+
+/// How long code must be unused before its objects are deleted.
+const UNUSED_MIN: Duration = Duration::from_hours(24);
+/// Versions that are kept of a name while one of its versions is used.
+const VERSIONS_KEPT: usize = 10;
+
+/// The note of an archive in object storage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SharedNote {
+    /// The name under which it was sent.
+    name: String,
+    #[serde(flatten)]
+    version: VersionNote,
+}
+
+/// Deployed code in object storage, and its folder on this computer. All methods block, and must not be called by a task.
+pub(crate) struct SharedCode {
+    objects: CodeObjects,
+    /// The folder of all names.
+    dir: PathBuf,
+    runtime: Handle,
+    /// Notes that were read. Only the senders of a note change, which are read anew.
+    notes: Mutex<HashMap<String, SharedNote>>,
+    /// Unused code, and the time since when.
+    unused: Mutex<HashMap<String, Instant>>,
+}
+
+impl SharedCode {
+    /// The code of a storage, for the folder of code of this computer. Must be called inside a Tokio runtime.
+    pub(crate) fn new(objects: CodeObjects, dir: &Path) -> Self {
+        let dir = dir.to_owned();
+        Self { objects, dir, runtime: Handle::current(), notes: Mutex::default(), unused: Mutex::default() }
+    }
+
+    /// Stores what this computer has of the version, unless it is stored already.
+    pub(super) fn put(&self, version: &CodeVersion, archive: Bytes) -> Result<(), CodeError> {
+        let unavailable =
+            |why: String| CodeError::Unavailable(format!("the code was not put into object storage: {why}"));
+        let hash = version.hash.as_str();
+        let note = code::note(&self.dir.join(&version.name).join(hash));
+        let note =
+            note.ok_or_else(|| unavailable("the version was removed while it was stored".to_owned()))?;
+        let note = SharedNote { name: version.name.clone(), version: note };
+        if self.read_note(hash).map_err(|error| unavailable(error.to_string()))?.as_ref() == Some(&note) {
+            return Ok(());
+        }
+        let text = serde_json::to_vec(&note).map_err(|error| unavailable(error.to_string()))?;
+        let put = self.runtime.block_on(self.objects.put(hash, archive, text.into()));
+        put.map_err(|error| unavailable(error.to_string()))?;
+        self.notes().insert(hash.to_owned(), note);
+        Ok(())
+    }
+
+    /// Restarts the time of code, because a request is about to use it.
+    pub(super) fn touch(&self, code: &CodeHash) {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner).remove(code.as_str());
+    }
+
+    /// Whether the storage has this code. `false` if it does not answer.
+    pub(super) fn has(&self, code: &CodeHash) -> bool {
+        matches!(self.read_note(code.as_str()), Ok(Some(_)))
+    }
+
+    /// Whether the key with this id has sent the code.
+    pub(super) fn was_sent_by(&self, code: &CodeHash, key: &str) -> bool {
+        matches!(self.read_note(code.as_str()), Ok(Some(note)) if note.version.names(key))
+    }
+
+    /// The versions of a name in the storage; none if it does not answer.
+    pub(super) fn versions(&self, name: &str) -> Vec<CodeVersion> {
+        let notes = self.all_notes().unwrap_or_else(|error| {
+            tracing::warn!(%error, "deployed code in object storage not listed");
+            Vec::new()
+        });
+        let of_name = notes.into_iter().filter(|(_, note, _)| note.name == name);
+        of_name.filter_map(|(hash, note, _)| Some(note.version.version(name, &hash.parse().ok()?))).collect()
+    }
+
+    /// Deletes what was unused for a day: names without a used version, and the oldest versions over a limit of others.
+    pub(super) fn forget(&self, now: Instant, is_used: &dyn Fn(&CodeHash) -> bool) {
+        if let Err(error) = self.forget_unused(now, is_used) {
+            tracing::warn!(%error, "unused code not removed from object storage");
+        }
+    }
+
+    fn forget_unused(&self, now: Instant, is_used: &dyn Fn(&CodeHash) -> bool) -> Result<(), ObjectError> {
+        let notes = self.all_notes()?;
+        let is_used = |hash: &str| hash.parse().is_ok_and(|hash| is_used(&hash));
+        let used_names: HashSet<&str> =
+            notes.iter().filter(|(hash, ..)| is_used(hash)).map(|(_, note, _)| note.name.as_str()).collect();
+        let mut newer: HashMap<&str, usize> = HashMap::new();
+        let mut unused: HashSet<&str> = HashSet::new();
+        // The newest ones come first.
+        for (hash, note, _) in &notes {
+            let newer = newer.entry(&note.name).or_default();
+            let is_kept = used_names.contains(note.name.as_str()) && *newer < VERSIONS_KEPT;
+            if !is_used(hash) && !is_kept {
+                unused.insert(hash);
+            }
+            *newer += 1;
+        }
+        let clock_ms = self.runtime.block_on(self.objects.clock_ms())?;
+        let mut found = self.unused.lock().unwrap_or_else(PoisonError::into_inner);
+        found.retain(|hash, _| unused.contains(hash.as_str()));
+        let mut gone = Vec::new();
+        for (hash, _, modified_ms) in notes.iter().filter(|(hash, ..)| unused.contains(hash.as_str())) {
+            let since = *found.entry(hash.clone()).or_insert(now);
+            let is_old = modified_ms + UNUSED_MIN.as_millis() as u64 <= clock_ms;
+            if is_old && now.duration_since(since) >= UNUSED_MIN {
+                gone.push(hash.clone());
+            }
+        }
+        drop(found);
+        for hash in gone {
+            self.runtime.block_on(self.objects.remove(&hash))?;
+            self.notes().remove(&hash);
+            tracing::info!(%hash, "removed unused code from object storage");
+        }
+        Ok(())
+    }
+
+    /// All notes with their hashes and times, the newest first. Notes that cannot be read as such are left out.
+    fn all_notes(&self) -> Result<Vec<(String, SharedNote, u64)>, ObjectError> {
+        let mut all = Vec::new();
+        for (hash, modified_ms) in self.runtime.block_on(self.objects.hashes())? {
+            let known = self.notes().get(&hash).cloned();
+            let note = match known {
+                None => self.read_note(&hash)?,
+                known => known,
+            };
+            all.extend(note.map(|note| (hash, note, modified_ms)));
+        }
+        all.sort_by_key(|(hash, note, _)| std::cmp::Reverse((note.version.created_at(), hash.clone())));
+        Ok(all)
+    }
+
+    fn read_note(&self, hash: &str) -> Result<Option<SharedNote>, ObjectError> {
+        let Some(text) = self.runtime.block_on(self.objects.note(hash))? else { return Ok(None) };
+        let note: Option<SharedNote> = serde_json::from_slice(&text).ok();
+        // The name becomes a folder.
+        let note = note.filter(|note| is_folder_name(&note.name));
+        if let Some(note) = &note {
+            self.notes().insert(hash.to_owned(), note.clone());
+        }
+        Ok(note)
+    }
+
+    fn notes(&self) -> MutexGuard<'_, HashMap<String, SharedNote>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a name leads to a folder below that of all names.
+fn is_folder_name(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=100).contains(&name.len()) && name.bytes().all(is_part)
+}
+
+impl CodeSource for SharedCode {
+    fn fetch(&self, code: &CodeHash) -> Result<Option<PathBuf>, String> {
+        let Some(note) = self.read_note(code.as_str()).map_err(|error| error.to_string())? else {
+            return Ok(None);
+        };
+        let archive = self.runtime.block_on(self.objects.archive(code.as_str()));
+        let archive =
+            archive.map_err(|error| error.to_string())?.ok_or("its archive is missing in object storage")?;
+        if code::hash_of(&archive).map_err(|error| error.to_string())? != *code {
+            return Err("its archive in object storage is damaged: deploy it again".to_owned());
+        }
+        let folder = code::restore(&self.dir.join(&note.name), &archive, &note.version);
+        let folder = folder.map_err(|error| error.to_string())?;
+        tracing::info!(%code, name = note.name, "fetched deployed code from object storage");
+        Ok(Some(folder))
+    }
+}
