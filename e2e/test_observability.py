@@ -96,7 +96,7 @@ def test_the_program_prints_the_files(tmp_path, server):
 
 
 @contextlib.contextmanager
-def prometheus(folder: Path, server: Server):
+def prometheus(folder: Path, server: Server, features: str = "exemplar-storage"):
     """A Prometheus that scrapes the server every second; its address."""
     shutil.copy(RULES, folder)
     (folder / "key").write_text(ADMIN_KEY)
@@ -116,7 +116,7 @@ def prometheus(folder: Path, server: Server):
         port = free.getsockname()[1]
     with (folder / "prometheus.log").open("wb") as log:
         process = subprocess.Popen(
-            ["prometheus", "--enable-feature=exemplar-storage", "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb", f"--web.listen-address=127.0.0.1:{port}"],
+            ["prometheus", f"--enable-feature={features}", "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb", f"--web.listen-address=127.0.0.1:{port}"],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
         )
     try:
@@ -177,6 +177,26 @@ def test_every_panel_of_the_dashboard_has_data(tmp_path, server):
 def is_known(url: str, query: str) -> bool:
     """Whether a query has a result that is a number."""
     return any(one["value"][1] != "NaN" for one in answer(url, query))
+
+
+def test_a_prometheus_with_native_histograms_gets_them(tmp_path, fresh_server):
+    endpoint = Api(fresh_server()).external()
+    worker = FakeWorker(endpoint)
+    for _ in range(3):
+        endpoint.run({})
+        worker.done(worker.take()["id"], {"output": 1})
+    job_times = f'longshore_job_delay_seconds{{endpoint="{endpoint.id}"}}'
+    with prometheus(tmp_path, endpoint.api.server, "native-histograms") as url:
+        until(lambda: is_up(url), "Prometheus answers", 60)
+        until(lambda: answer(url, f"histogram_count({job_times})"), "the first scrape", 60)
+        numbers = lambda query: [float(one["value"][1]) for one in answer(url, query)]  # noqa: E731
+        assert numbers(f"histogram_count({job_times})") == [3]
+        [median], [total] = numbers(f"histogram_quantile(0.5, {job_times})"), numbers(f"histogram_sum({job_times})")
+        assert 0 <= median <= 1.1 * total, (median, total)
+        # All other metrics are there, too.
+        assert numbers(f'sum(longshore_jobs_submitted_total{{endpoint="{endpoint.id}"}})') == [3]
+        assert numbers(f'longshore_jobs{{endpoint="{endpoint.id}",state="queued"}}') == [0]
+        assert answer(url, 'longshore_commit_seconds_bucket{le="+Inf"}')
 
 
 def test_a_histogram_leads_to_the_trace_of_a_job(tmp_path, fresh_server):

@@ -95,8 +95,8 @@ pub use longshore_launch::WorkerUsage;
 pub use longshore_queue::{JobConditions, Refusal, StateCounts};
 pub use metering::{JobUsage, Usage, UsageKind, UsageSheet};
 pub use metrics::{
-    EndpointMetrics, EngineMetrics, EventCounts, Exemplar, ExitKind, Histogram, HistogramSnapshot,
-    RetryReason, SubmitRefusal, WebhookOutcome,
+    EXPONENTIAL_SCHEMA, EndpointMetrics, EngineMetrics, EventCounts, Exemplar, ExitKind, ExponentialSnapshot,
+    Histogram, HistogramSnapshot, RetryReason, SubmitRefusal, WebhookOutcome,
 };
 pub use owner_use::{BUSIEST_OWNERS, Use};
 pub use payload_budget::{BudgetPermit, PayloadBudget};

@@ -4,6 +4,7 @@
 //! that counts and sum may differ by the values of that time.
 
 mod events;
+mod exponential;
 mod finishes;
 mod run_times;
 
@@ -14,7 +15,10 @@ use std::time::Duration;
 use longshore_history::Activity;
 use longshore_model::Millis;
 
+use self::exponential::ExponentialBuckets;
+
 pub use events::{EventCounts, ExitKind, RetryReason, SubmitRefusal, WebhookOutcome};
+pub use exponential::{EXPONENTIAL_SCHEMA, ExponentialSnapshot};
 pub(crate) use finishes::Finishes;
 pub(crate) use run_times::RecentRuns;
 
@@ -25,6 +29,8 @@ pub struct Histogram {
     /// The values of each bucket; the last bucket has the values above all bounds.
     counts: Box<[AtomicU64]>,
     sum: AtomicU64,
+    /// The same values in narrow buckets, for readers of native histograms.
+    exponential: Option<ExponentialBuckets>,
     /// The newest example of each bucket; empty until the first one is noted.
     exemplars: Mutex<Vec<Option<Exemplar>>>,
 }
@@ -51,6 +57,8 @@ pub struct HistogramSnapshot {
     pub sum: u64,
     /// The newest example of each bucket, in the order of `cumulative`; empty without any.
     pub exemplars: Vec<Option<Exemplar>>,
+    /// The values in narrow buckets; `None` if they are not counted so.
+    pub exponential: Option<ExponentialSnapshot>,
 }
 
 impl HistogramSnapshot {
@@ -72,14 +80,23 @@ impl Histogram {
             bounds,
             counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
             sum: AtomicU64::new(0),
+            exponential: None,
             exemplars: Mutex::default(),
         }
+    }
+
+    /// Returns an empty histogram of times in ms, with narrow buckets in seconds beside the bounds.
+    fn of_ms(bounds: &'static [u64]) -> Self {
+        Self { exponential: Some(ExponentialBuckets::new(MS_PER_SECOND)), ..Self::new(bounds) }
     }
 
     /// Counts a value, in the unit of the bounds.
     pub fn record(&self, value: u64) {
         self.counts[self.bucket(value)].fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(value, Ordering::Relaxed);
+        if let Some(exponential) = &self.exponential {
+            exponential.record(value);
+        }
     }
 
     /// Notes a counted value as the example of its bucket. The first one allocates the places of all buckets.
@@ -105,6 +122,7 @@ impl Histogram {
             cumulative: cumulative.collect(),
             sum: self.sum.load(Ordering::Relaxed),
             exemplars: self.exemplars.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            exponential: self.exponential.as_ref().map(ExponentialBuckets::snapshot),
         }
     }
 }
@@ -128,6 +146,8 @@ pub struct EndpointMetrics {
     pub(crate) runs: RecentRuns,
 }
 
+const MS_PER_SECOND: f64 = 1_000.0;
+
 /// Bounds of the queueing and execution times of jobs, in ms: 1 ms to 1 h.
 const JOB_MS_BOUNDS: [u64; 20] = [
     1, 3, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000,
@@ -140,9 +160,9 @@ const FIRST_CHUNK_MS_BOUNDS: [u64; 11] = [25, 50, 100, 250, 500, 1_000, 2_500, 5
 impl Default for EndpointMetrics {
     fn default() -> Self {
         Self {
-            delay_ms: Histogram::new(&JOB_MS_BOUNDS),
-            execution_ms: Histogram::new(&JOB_MS_BOUNDS),
-            first_chunk_ms: Histogram::new(&FIRST_CHUNK_MS_BOUNDS),
+            delay_ms: Histogram::of_ms(&JOB_MS_BOUNDS),
+            execution_ms: Histogram::of_ms(&JOB_MS_BOUNDS),
+            first_chunk_ms: Histogram::of_ms(&FIRST_CHUNK_MS_BOUNDS),
             activity: Activity::default(),
             events: EventCounts::default(),
             finishes: Finishes::default(),
@@ -217,9 +237,9 @@ mod tests {
         for value in [0, 1, 2, 10, 11, 1_000] {
             histogram.record(value);
         }
-        let HistogramSnapshot { bounds, cumulative, sum, exemplars } = histogram.snapshot();
+        let HistogramSnapshot { bounds, cumulative, sum, exemplars, exponential } = histogram.snapshot();
         assert_eq!((bounds, cumulative, sum), (&[1, 10][..], vec![2, 4, 6], 1_024));
-        assert_eq!(exemplars, []);
+        assert_eq!((exemplars, exponential), (vec![], None));
     }
 
     #[test]

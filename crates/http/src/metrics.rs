@@ -13,6 +13,7 @@ pub(crate) mod nodes;
 mod owners;
 pub(crate) mod page;
 mod problems;
+mod protobuf;
 pub(crate) mod requests;
 mod server;
 mod workers;

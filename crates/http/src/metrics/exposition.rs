@@ -1,6 +1,7 @@
 //! The Prometheus text format, version 0.0.4, and `OpenMetrics` 1.0: families of samples, each sample with its labels.
 //!
-//! `OpenMetrics` has examples: a value of a histogram's bucket, with the trace that it was measured in.
+//! `OpenMetrics` has examples: a value of a histogram's bucket, with the trace that it was measured in. Protocol buffers have
+//! them too, and are written by [`Families`].
 
 use std::fmt::{Display, Write as _};
 
@@ -10,12 +11,15 @@ use longshore_model::EndpointId;
 use super::families::MS_PER_SECOND;
 use super::format::Format;
 use super::page::{About, MetricsPage};
+use super::protobuf::Families;
 
 /// Builds a page. The samples of a family must follow the head of the family.
 #[derive(Debug)]
 pub(super) struct Exposition {
     format: Format,
     text: String,
+    /// In place of the text, for protocol buffers.
+    families: Option<Families>,
     parts: Vec<(usize, About)>,
 }
 
@@ -39,7 +43,8 @@ pub(super) enum MetricType {
 impl Exposition {
     /// Returns an empty page.
     pub fn new(format: Format) -> Self {
-        Self { format, text: String::new(), parts: Vec::new() }
+        let families = (format == Format::Protobuf).then(Families::default);
+        Self { format, text: String::new(), families, parts: Vec::new() }
     }
 
     /// Begins a family about the whole process.
@@ -60,10 +65,14 @@ impl Exposition {
     }
 
     fn begin(&mut self, about: About) {
-        self.parts.push((self.text.len(), about));
+        let length = self.families.as_mut().map_or(self.text.len(), Families::len);
+        self.parts.push((length, about));
     }
 
     fn head(&mut self, name: &str, kind: MetricType, help: &str) {
+        if let Some(families) = &mut self.families {
+            return families.family(name, kind, help);
+        }
         let (name, kind) = match kind {
             MetricType::Gauge => (name, "gauge"),
             MetricType::Counter if self.is_open() => (name.trim_end_matches("_total"), "counter"),
@@ -76,6 +85,9 @@ impl Exposition {
 
     /// Adds one sample to the family.
     pub fn sample(&mut self, name: &str, labels: &[Label<'_>], value: impl Display) {
+        if let Some(families) = &mut self.families {
+            return families.sample(labels, value.to_string().parse().unwrap_or(f64::NAN));
+        }
         self.text.push_str(name);
         self.labels(labels, None);
         self.write(format_args!(" {value}\n"));
@@ -89,6 +101,9 @@ impl Exposition {
         histogram: &HistogramSnapshot,
         units_per_one: f64,
     ) {
+        if let Some(families) = &mut self.families {
+            return families.histogram(labels, histogram, units_per_one);
+        }
         let is_open = self.is_open();
         let bounds = histogram.bounds.iter().map(|bound| bound_text(*bound as f64 / units_per_one, is_open));
         let exemplars = histogram.exemplars.iter().chain(std::iter::repeat(&None));
@@ -115,7 +130,10 @@ impl Exposition {
             self.begin(About::Endpoints);
             self.text.push_str("# EOF\n");
         }
-        MetricsPage::new(self.text, self.parts, endpoints)
+        match self.families {
+            Some(families) => MetricsPage::new(families.into_bytes(), self.parts, endpoints),
+            None => MetricsPage::new(self.text, self.parts, endpoints),
+        }
     }
 
     fn is_open(&self) -> bool {
@@ -168,6 +186,7 @@ mod tests {
             cumulative: vec![1, 2, 4],
             sum: 9_001,
             exemplars: vec![None, Some(example), None],
+            exponential: None,
         };
         page.histogram("wait_seconds", &[], &waits, 1_000.0);
         let expected = r#"# HELP ends ends
@@ -196,6 +215,7 @@ wait_seconds_count 4
             cumulative: vec![1, 2, 4],
             sum: 9_001,
             exemplars: vec![],
+            exponential: None,
         };
         page.histogram("wait_seconds", &[("endpoint", "a")], &waits, 1_000.0);
         let expected = r#"# HELP jobs jobs by state

@@ -39,7 +39,7 @@ pub(super) struct MetricsPage {
 }
 
 impl MetricsPage {
-    pub(super) fn new(text: String, parts: Vec<(usize, About)>, endpoints: &[EndpointId]) -> Self {
+    pub(super) fn new(text: impl Into<Bytes>, parts: Vec<(usize, About)>, endpoints: &[EndpointId]) -> Self {
         let places = endpoints.iter().enumerate().map(|(place, id)| (*id, place)).collect();
         Self { text: text.into(), parts, places }
     }
@@ -80,6 +80,7 @@ impl MetricsPage {
 pub(crate) struct PageCaches {
     text: Arc<PageCache>,
     open_metrics: Arc<PageCache>,
+    protobuf: Arc<PageCache>,
 }
 
 impl PageCaches {
@@ -88,6 +89,7 @@ impl PageCaches {
         match format {
             Format::Text => &self.text,
             Format::OpenMetrics => &self.open_metrics,
+            Format::Protobuf => &self.protobuf,
         }
     }
 }
