@@ -1,0 +1,133 @@
+"""Every page of the console looks as it did: its picture is compared with the kept one in `pictures/`.
+
+The pages show what a server answered once (`pictures/usual.json`), at that time, so that nothing but the console changes a
+picture. After a change that is meant, run the tests of this file with LONGSHORE_RECORD=1 and look at the pictures that git
+shows as changed. With LONGSHORE_RECORD=all, the answers are recorded anew, too: after a change of what pages read.
+"""
+
+import os
+import re
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from harness.browser import PHONE, WIDE, Console
+from harness.client import Api
+from harness.console_pages import GPUS, Shown, usual
+from harness.pictures import differing, small
+from harness.recorded import Record
+from harness.reverse_proxy import ReverseProxy
+from harness.server import Server
+from harness.wait import until
+
+FOLDER = Path(__file__).parent / "pictures"
+ANSWERS = FOLDER / "usual.json"
+RECORDS = os.environ.get("LONGSHORE_RECORD", "")
+# The share of a picture that may differ.
+DIFFERENT_MAX = 0.002
+SIZES = ((WIDE, "light"), (PHONE, "dark"))
+SETTLED_S = 0.1
+# A page that asked for nothing for this time has read everything.
+QUIET_S = 0.2
+QUIET_IN_RECORD_S = 1
+# In an ordinary run, each page is compared in one size, and in a long run in both.
+IS_LONG = os.environ.get("LONGSHORE_PAGES") == "all" or RECORDS
+
+
+@pytest.fixture(scope="module")
+def record(browser) -> Record:
+    """What the pages read; recorded anew with LONGSHORE_RECORD=all."""
+    if RECORDS == "all":
+        record_anew(browser)
+    return Record.read(ANSWERS)
+
+
+def record_anew(browser) -> None:
+    server = Server(config=GPUS, flags=("--allow-private-webhooks", "--rate-limits", "off")).start()
+    try:
+        pages = usual(Api(server))
+        record = Record(int(time.time() * 1000), [vars(shown) for shown in pages], names=neutral_names(server))
+        with ReverseProxy(server.port, record=record.keep) as proxy:
+            for width, scheme in SIZES:
+                tab = tab_at(record, Console(browser, proxy, **options(width, scheme)))
+                tab.forget("404")
+                tab.sign_in()
+                for shown in pages:
+                    show(tab, shown, proxy, QUIET_IN_RECORD_S)
+                tab.close()
+        record.write(ANSWERS)
+    finally:
+        server.close()
+
+
+def neutral_names(server: Server) -> dict[str, str]:
+    root = str(Path(__file__).resolve().parents[2])
+    return {
+        str(server.folder): "/var/lib/longshore",
+        f"{root}/e2e/handlers": "/srv/workers",
+        sys.executable: "python",
+        root: "/srv",
+        f'"{socket.gethostname()}"': '"harbour-1"',
+    }
+
+
+def options(width: int, scheme: str) -> dict:
+    return {"width": width, "color_scheme": scheme, "has_touch": width == PHONE, "timezone_id": "UTC", "reduced_motion": "reduce"}
+
+
+def tab_at(record: Record, tab: Console) -> Console:
+    """A tab whose clock stands at the time of the record."""
+    tab.context.clock.set_fixed_time(record.at_ms / 1000)
+    return tab
+
+
+def show(tab: Console, shown: Shown, proxy: ReverseProxy, quiet_s: float = QUIET_S) -> bytes:
+    """A picture of a page once it asks for nothing, and two in a row are the same."""
+    tab.go(shown.path)
+    expect(tab.page.locator("#app").get_by_text(shown.text).filter(visible=True).first, shown.path).to_be_visible()
+    expect(tab.page.locator(".loading, .loading-page")).to_have_count(0)
+    last = [b""]
+
+    def same() -> bool:
+        before, last[0] = last[0], tab.page.screenshot(caret="hide", animations="disabled")
+        return before == last[0] and time.monotonic() - proxy.asked_at > quiet_s
+
+    until(same, f"{shown.path} no longer changes", 10, SETTLED_S)
+    return last[0]
+
+
+def named(number: int, shown: Shown) -> str:
+    """The name of a page's pictures: it is the same when ids are others."""
+    words = re.sub(r"[^a-z0-9]+", "-", shown.route.lower()).strip("-") or "overview"
+    return f"{number:02}-{words}"
+
+
+@pytest.mark.parametrize("width, scheme", SIZES)
+def test_pages_look_as_they_did(console, browser, server, record, tmp_path, width, scheme):
+    tool = browser.chromium.new_page()
+    found = []
+    with ReverseProxy(server.port, intercept=record.answer) as proxy:
+        tab = tab_at(record, console(proxy, **options(width, scheme)))
+        tab.forget("404")
+        tab.sign_in()
+        for number, shown in enumerate(Shown(**page) for page in record.pages):
+            if not IS_LONG and SIZES[number % len(SIZES)] != (width, scheme):
+                continue
+            made = small(tool, show(tab, shown, proxy))
+            file = FOLDER / f"{named(number, shown)}-{width}-{scheme}.png"
+            share = differing(tool, made, file.read_bytes()) if file.exists() else 1.0
+            if share <= DIFFERENT_MAX:
+                continue
+            if RECORDS:
+                file.write_bytes(made)
+                continue
+            seen = tmp_path / file.name
+            seen.write_bytes(tab.page.screenshot())
+            found.append(f"{file.name}: {share:.2%} differs; it looks like {seen}")
+        assert not record.missing, f"not recorded: {sorted(set(record.missing))}"
+    tool.close()
+    assert not found, "\n".join(found)

@@ -1,0 +1,67 @@
+"""Pictures of pages, compared with kept ones. A kept picture has a sixteenth of the pixels: each is the mean of a block, so that
+the edges of letters, which differ between computers, hardly change it. The browser itself reads and writes them."""
+
+import base64
+
+from playwright.sync_api import Page
+
+BLOCK = 4
+# By how much a colour may differ, of 255.
+COLOUR_MAX = 24
+
+SMALL = """async ({picture, block}) => {
+  const bitmap = await createImageBitmap(await (await fetch("data:image/png;base64," + picture)).blob());
+  const {width, height} = bitmap;
+  const whole = new OffscreenCanvas(width, height).getContext("2d");
+  whole.drawImage(bitmap, 0, 0);
+  const from = whole.getImageData(0, 0, width, height).data;
+  const [w, h] = [Math.ceil(width / block), Math.ceil(height / block)];
+  const sums = new Float64Array(w * h * 4);
+  for (let y = 0; y < height; y += 1)
+    for (let x = 0; x < width; x += 1) {
+      const [to, at] = [(Math.floor(y / block) * w + Math.floor(x / block)) * 4, (y * width + x) * 4];
+      for (let channel = 0; channel < 3; channel += 1) sums[to + channel] += from[at + channel];
+      sums[to + 3] += 1;
+    }
+  const small = new ImageData(w, h);
+  for (let at = 0; at < sums.length; at += 4) {
+    for (let channel = 0; channel < 3; channel += 1) small.data[at + channel] = Math.round(sums[at + channel] / sums[at + 3]);
+    small.data[at + 3] = 255;
+  }
+  const canvas = new OffscreenCanvas(w, h);
+  canvas.getContext("2d").putImageData(small, 0, 0);
+  const blob = await canvas.convertToBlob({type: "image/png"});
+  const bytes = new Uint8Array(await blob.arrayBuffer());
+  let text = "";
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  return btoa(text);
+}"""
+
+DIFFERING = """async ({pictures, most}) => {
+  const read = async (picture) => {
+    const bitmap = await createImageBitmap(await (await fetch("data:image/png;base64," + picture)).blob());
+    const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
+    context.drawImage(bitmap, 0, 0);
+    return context.getImageData(0, 0, bitmap.width, bitmap.height);
+  };
+  const [a, b] = await Promise.all(pictures.map(read));
+  if (a.width !== b.width || a.height !== b.height) return 1;
+  let count = 0;
+  for (let at = 0; at < a.data.length; at += 4)
+    count += [0, 1, 2].some((channel) => Math.abs(a.data[at + channel] - b.data[at + channel]) > most);
+  return count / (a.width * a.height);
+}"""
+
+
+def small(tool: Page, png: bytes) -> bytes:
+    """The picture with the mean of each block; `tool` is an empty page that does the work."""
+    return base64.b64decode(tool.evaluate(SMALL, {"picture": _text(png), "block": BLOCK}))
+
+
+def differing(tool: Page, one: bytes, other: bytes) -> float:
+    """The share of the pixels of two small pictures that differ; 1 for pictures of different sizes."""
+    return tool.evaluate(DIFFERING, {"pictures": [_text(one), _text(other)], "most": COLOUR_MAX})
+
+
+def _text(png: bytes) -> str:
+    return base64.b64encode(png).decode()
