@@ -1,6 +1,6 @@
 // How long jobs waited over time, as a map: a column for each step, a row for each length of the wait, darker where more jobs were.
 import { html, useEffect, useRef, useState } from "../dom.js";
-import { count, dateTime, duration } from "../format.js";
+import { coarse, count, dateTime, duration } from "../format.js";
 import { isDark, theme, utc } from "../prefs.js";
 import { Button } from "./button.js";
 import { Card } from "./card.js";
@@ -12,6 +12,7 @@ import { HEIGHT, tick, token } from "./plot.js";
 const ROWS = 12;
 /** The rows whose upper ends have a label. */
 const LABELLED = [0, 2, 4, 6, 8, 10];
+const MINUTE_MS = 60000;
 const LEFT = 66;
 const BOTTOM = 26;
 const TABLE_ROWS = 60;
@@ -93,7 +94,7 @@ function draw(node, t, steps) {
   ctx.fillStyle = token("ink-3");
   ctx.font = "11px Inter, sans-serif";
   ctx.textAlign = "right";
-  for (const row of LABELLED) ctx.fillText(duration(endOf(row)), LEFT - 8, (ROWS - 1 - row) * tall + 4);
+  for (const row of LABELLED) ctx.fillText(endOf(row) < MINUTE_MS ? duration(endOf(row)) : coarse(endOf(row)), LEFT - 8, (ROWS - 1 - row) * tall + 4);
   ctx.textAlign = "center";
   const ticks = Math.max(2, Math.floor(width / 110));
   for (let place = 1; place < ticks; place += 1) {
