@@ -3,6 +3,7 @@ what cannot be used is refused in words that say what to do."""
 
 import io
 import os
+import shutil
 import sys
 import tarfile
 
@@ -251,6 +252,21 @@ def test_orphans_are_deleted_when_they_are_old_and_others_are_left(make_server, 
     until(lambda: not own.exists() and not theirs.exists(), "the payloads are gone", 20)
 
 
+def test_the_log_is_verified_and_backed_up_without_its_objects(bucket, prefix, make_server, tmp_path):
+    server = make_server(bucket.config(prefix)).start()
+    endpoint = Api(server).external()
+    job = endpoint.run({"text": LARGE})
+    longshore("backup", "--data-dir", server.data, "--to", tmp_path / "backup.tar.zst")
+    server.terminate()
+    assert "nothing is damaged" in longshore("store", "verify", server.data).stdout
+    shutil.rmtree(server.data)
+    longshore("restore", tmp_path / "backup.tar.zst", "--data-dir", server.data)
+    server.start()
+    worker = FakeWorker(endpoint)
+    assert worker.take()["input"] == {"text": LARGE}
+    worker.done(job, {"output": 1})
+
+
 def test_a_data_directory_with_payloads_is_not_taken_apart(bucket, prefix, make_server):
     server = make_server("").start()
     endpoint = Api(server).external()
@@ -274,6 +290,14 @@ def test_a_second_node_starts_workers_of_code_that_the_first_was_sent(bucket, pr
         version = sent.json()
         assert sent.status_code == 200, sent.text
         assert {f"code/{version['hash']}.tgz", f"code/{version['hash']}.json"} <= set(bucket.names(prefix))
+        # As from before the storage was set.
+        bucket.delete(prefix, f"code/{version['hash']}.json")
+        first.terminate()
+        first.start()
+        until(lambda: nodes.owner() is second and "role" not in ready(second), "the second node owns the shards", 30)
+        second.terminate()
+        second.start()
+        until(lambda: f"code/{version['hash']}.json" in bucket.names(prefix), "the first node has put its code there", 20)
         first.lose()
         until(lambda: nodes.owner() is second and "role" not in ready(second), "the second node owns the shards", 30)
         later = Api(second)

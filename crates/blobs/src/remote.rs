@@ -32,6 +32,9 @@ pub trait RemoteBlobs: Send + Sync {
     /// Lists all blobs. Must be called inside a Tokio runtime.
     fn listing(&self) -> BlobListing;
 
+    /// Deletes blobs, many in one request. Succeeds for names without a blob. After an error, some may be deleted.
+    fn delete_all(&self, names: Vec<String>) -> BlobFuture<'_, ()>;
+
     /// The present time by the clock of the storage, in ms since the epoch.
     fn clock_ms(&self) -> BlobFuture<'_, u64>;
 }

@@ -342,13 +342,21 @@ impl EndpointShared {
         self.fetch(payload, permit).await
     }
 
-    /// Deletes the files of deleted rows, in a task. A file that cannot be deleted is deleted at the next start.
+    /// Deletes the files of deleted rows, in a task. A file that cannot be deleted is deleted at the next start, an object by
+    /// the next sweep.
     pub(crate) fn delete_blobs(self: &Arc<Self>, names: Vec<String>) {
         if names.is_empty() {
             return;
         }
         let services = Arc::clone(&self.services);
         self.services.runtime.spawn(Box::pin(async move {
+            if let Some(remote) = services.blobs.remote() {
+                let count = names.len();
+                if let Err(error) = remote.delete_all(names).await {
+                    tracing::warn!(count, %error, "payload objects not deleted, the sweep deletes them");
+                }
+                return;
+            }
             for name in names {
                 if let Err(error) = services.blobs.delete(&name).await {
                     tracing::warn!(%name, %error, "payload file not deleted");

@@ -113,6 +113,17 @@ impl RemoteBlobs for ObjectBlobs {
         self.storage.pages(FOLDER)
     }
 
+    fn delete_all(&self, names: Vec<String>) -> BlobFuture<'_, ()> {
+        let objects: Result<Vec<String>, BlobError> =
+            names.iter().map(|name| check_name(name).map(object)).collect();
+        Box::pin(async move {
+            let objects = objects?;
+            let about =
+                format!("{}/{FOLDER}: {} payloads not deleted", self.storage.address(), objects.len());
+            self.storage.delete_all(&objects).await.map_err(|error| error.about(&about))
+        })
+    }
+
     fn clock_ms(&self) -> BlobFuture<'_, u64> {
         Box::pin(async move { self.storage.clock_ms().await.map_err(self.about("")) })
     }

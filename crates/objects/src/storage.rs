@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, stream};
 use longshore_blobs::{BlobListing, StoredBlob};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _};
@@ -16,6 +16,10 @@ use crate::upload;
 
 /// Calls in flight. Further ones wait for their turn.
 const CALLS_MAX: usize = 64;
+/// Calls of deletions in flight, apart from the others: deletions can wait, and readers cannot.
+const DELETIONS_MAX: usize = 8;
+/// Objects of one request of a deletion.
+const DELETED_AT_ONCE: usize = 1_000;
 /// Longest time of a call, with its retries, apart from the time for its bytes.
 const CALL_SECONDS: u64 = 30;
 /// The rate in bytes per second that every call has time for.
@@ -34,6 +38,7 @@ pub struct Storage {
     /// The place, as operators are told it.
     address: Arc<str>,
     calls: Arc<Semaphore>,
+    deletions: Arc<Semaphore>,
 }
 
 impl fmt::Debug for Storage {
@@ -44,8 +49,8 @@ impl fmt::Debug for Storage {
 
 impl Storage {
     pub(crate) fn new(store: Arc<dyn ObjectStore>, prefix: &str, address: &str) -> Self {
-        let calls = Arc::new(Semaphore::new(CALLS_MAX));
-        Self { store, prefix: prefix.to_owned(), address: address.into(), calls }
+        let [calls, deletions] = [CALLS_MAX, DELETIONS_MAX].map(|max| Arc::new(Semaphore::new(max)));
+        Self { store, prefix: prefix.to_owned(), address: address.into(), calls, deletions }
     }
 
     /// The place, without secrets.
@@ -87,6 +92,23 @@ impl Storage {
             Err(ObjectError::NotFound(_)) => Ok(()),
             deleted => deleted,
         }
+    }
+
+    /// Deletes objects, many in one request. Names without an object are no error. After an error, some may be deleted.
+    pub(crate) async fn delete_all(&self, names: &[String]) -> Result<(), ObjectError> {
+        let _place = self.deletions.acquire().await;
+        for names in names.chunks(DELETED_AT_ONCE) {
+            let paths: Vec<_> = names.iter().map(|name| self.path(name)).collect::<Result<_, _>>()?;
+            let paths = stream::iter(paths.into_iter().map(Ok)).boxed();
+            let mut deleted = self.store.delete_stream(paths);
+            while let Some(result) = timed(CALL_SECONDS, deleted.next()).await? {
+                match result.map_err(|error| ObjectError::of(&error)) {
+                    Ok(_) | Err(ObjectError::NotFound(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The time of an object's last change, by the clock of the storage.

@@ -112,6 +112,10 @@ impl Service {
         let admitted = admit(&engine).await?;
         parts::log_worker_cgroup(settings);
         parts::log_docker_host(settings);
+        if let Some(shared) = shared.clone() {
+            // A detached thread: no request depends on it.
+            std::thread::spawn(move || shared.put_local());
+        }
         let files = Arc::new(DataFiles::new(&settings.data_dir, launchers.clone(), shared));
         let shown: Arc<dyn FileService> = Arc::<DataFiles>::clone(&files);
         http.audit = Some(audit_log(settings)?);

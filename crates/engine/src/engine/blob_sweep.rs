@@ -64,13 +64,9 @@ impl Engine {
             let at = Bytes::from(began_ms.to_string());
             let proof = self.catalog().commit(vec![Write::PutSetting(SWEPT_AT.to_owned(), at)]).await;
             proof.map_err(|error| error.to_string())?;
-            for orphan in orphans {
-                let name = orphan.name;
-                match self.services().blobs.delete(&name).await {
-                    Ok(()) => swept.deleted += 1,
-                    Err(error) => tracing::warn!(%name, %error, "orphaned payload file not deleted"),
-                }
-            }
+            let names: Vec<String> = orphans.into_iter().map(|orphan| orphan.name).collect();
+            swept.deleted += names.len() as u64;
+            remote.delete_all(names).await.map_err(|error| error.to_string())?;
         }
         Ok(swept)
     }

@@ -169,6 +169,15 @@ impl RemoteBlobs for SlowBlobs {
         listing
     }
 
+    fn delete_all(&self, names: Vec<String>) -> BlobFuture<'_, ()> {
+        Box::pin(async move {
+            for name in names {
+                self.blobs.delete(&name).await?;
+            }
+            Ok(())
+        })
+    }
+
     fn clock_ms(&self) -> BlobFuture<'_, u64> {
         Box::pin(ready(Ok(REMOTE_NOW_MS)))
     }

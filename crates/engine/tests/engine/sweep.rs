@@ -70,7 +70,8 @@ async fn a_server_that_lost_its_rows_deletes_no_payload_of_the_next_one() {
     listed(2).await;
     let demo = second.endpoint("demo").unwrap();
     let id = demo.jobs().submit(job(&second, &large())).await.unwrap().id;
-    remote(&disks).old.lock().unwrap().extend(names(&disks).await);
+    let put = names(&disks).await;
+    remote(&disks).old.lock().unwrap().extend(put);
     // A third one tells when the first two are over.
     let third = disks.start().await;
     listed(3).await;

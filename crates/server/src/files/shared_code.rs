@@ -67,6 +67,32 @@ impl SharedCode {
         Ok(())
     }
 
+    /// Stores the versions of this computer that the storage does not have, such as those from before it was set.
+    pub(crate) fn put_local(&self) {
+        let names =
+            std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        for name in names.filter_map(|name| name.into_string().ok()).filter(|name| is_folder_name(name)) {
+            for version in code::versions(&self.dir.join(&name), &name) {
+                let put = self.put_missing(&version);
+                if let Err(error) = put {
+                    tracing::warn!(%name, hash = %version.hash, %error, "deployed code not put into object storage");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn put_missing(&self, version: &CodeVersion) -> Result<(), CodeError> {
+        let unread = |error: &dyn std::fmt::Display| CodeError::Unavailable(error.to_string());
+        if self.read_note(version.hash.as_str()).map_err(|error| unread(&error))?.is_some() {
+            return Ok(());
+        }
+        let archive = code::archive_path(&self.dir.join(&version.name).join(version.hash.as_str()));
+        // Code that an earlier version of the server stored has none until it is sent again.
+        let Ok(archive) = std::fs::read(archive) else { return Ok(()) };
+        self.put(version, archive.into())
+    }
+
     /// Restarts the time of code, because a request is about to use it.
     pub(super) fn touch(&self, code: &CodeHash) {
         self.unused.lock().unwrap_or_else(PoisonError::into_inner).remove(code.as_str());

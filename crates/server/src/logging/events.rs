@@ -3,7 +3,7 @@
 //! The names are for programs that read logs. They stay when a text is improved. The manual lists them.
 
 /// Every kind of line: its name, and its text. A text that ends with `{` is the beginning of one.
-pub(super) const EVENTS: [(&str, &str); 209] = [
+pub(super) const EVENTS: [(&str, &str); 211] = [
     ("audit.full", "audit log is full, entry lost"),
     ("audit.not_written", "audit log write failed, entries lost"),
     ("audit.unreadable", "the audit log cannot be read"),
@@ -27,6 +27,7 @@ pub(super) const EVENTS: [(&str, &str); 209] = [
     ("code.not_listed", "deployed code in object storage not listed"),
     ("code.not_removed", "unused code not removed"),
     ("code.not_removed_from_storage", "unused code not removed from object storage"),
+    ("code.not_shared", "deployed code not put into object storage"),
     ("code.not_stored", "code not stored"),
     ("code.removed", "removed unused code"),
     ("code.removed_from_storage", "removed unused code from object storage"),
@@ -121,6 +122,7 @@ pub(super) const EVENTS: [(&str, &str); 209] = [
     ("payload.not_deleted", "payload file not deleted"),
     ("payload.not_listed", "payload files not listed"),
     ("payload.not_swept", "payload objects not swept, trying again later"),
+    ("payload.objects_not_deleted", "payload objects not deleted, the sweep deletes them"),
     ("payload.orphan_not_deleted", "orphaned payload file not deleted"),
     ("payload.place_moved", "payloads moved to another place"),
     ("payload.place_silent", "the place of payloads does not answer, starting without it"),
