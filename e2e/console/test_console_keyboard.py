@@ -1,5 +1,7 @@
 """The flows of the console by the keyboard alone: no test here uses the mouse, or sets the focus by a script."""
 
+import re
+
 from playwright.sync_api import expect
 
 from harness.browser import ADMIN_KEY
@@ -117,6 +119,7 @@ def test_a_crash_loop_is_explained_and_repaired_by_another_template(console, api
     job = run(page, endpoint, '{"prompt": "a harbour"}')
     expect(page.get_by_role("heading", name="Every worker crashes while it starts")).to_be_visible(timeout=60_000)
     expect(page.get_by_role("main")).to_contain_text("no model file: giving up")
+    expect(page.get_by_role("link", name="Open the log")).to_have_attribute("href", re.compile(f"/endpoints/{endpoint.id}/logs$"))
     page.go_back()
     expect(page.get_by_role("link", name="Settings")).to_be_visible()
     press(page, "Settings")

@@ -2,6 +2,7 @@
 import { html } from "../dom.js";
 import { count, duration } from "../format.js";
 import { EXPLAINED } from "../endpoint_actions.js";
+import { endpointPath, href } from "../router.js";
 import { may } from "../session.js";
 import { useRead } from "../store.js";
 import { Button } from "./button.js";
@@ -9,6 +10,9 @@ import { Alert } from "./card.js";
 import { attempt } from "./toast.js";
 
 const READ_MS = 2000;
+
+/** The pages of an endpoint where one does what an explanation offers. @type {Record<string, string>} */
+const LEADS = { openLog: "logs", changeGpus: "settings", showCommand: "settings" };
 
 /** @param {{endpoint: any, job: any}} props */
 export function WhyWaits({ endpoint, job }) {
@@ -22,6 +26,7 @@ export function WhyWaits({ endpoint, job }) {
   const isBad = cause?.blocking === true;
   const ahead = data?.ahead ?? Math.max(0, (position ?? 1) - 1);
   const actions = (cause?.actions ?? []).filter((/** @type {any} */ action) => EXPLAINED[action.do] && may.change(endpoint.id));
+  const leads = (cause?.actions ?? []).filter((/** @type {any} */ action) => LEADS[action.do] && (action.do === "openLog" ? may.read : may.change)(endpoint.id));
   return html`<${Alert} tone=${isBad ? "bad" : "warn"} icon=${isBad ? "warn" : "queued"} title=${cause?.title ?? "It waits for its turn"}>
     ${cause?.text && html`<p>${cause.text}</p>`}
     ${cause?.logTail?.length > 0 && html`<pre tabindex="0">${cause.logTail.join("\n")}</pre>`}
@@ -30,7 +35,7 @@ export function WhyWaits({ endpoint, job }) {
       <dt>Starts in about</dt><dd>${estimate(data?.estimate, isBad)}</dd>
     </dl>
     ${(data?.also ?? []).map((/** @type {any} */ other) => html`<p key=${other.code}>${other.text}</p>`)}
-    ${actions.length > 0 && html`<p class="acts">${actions.map((/** @type {any} */ action) => html`<${Button} key=${action.do} kind="primary" onClick=${() => attempt(() => EXPLAINED[action.do].act(endpoint), EXPLAINED[action.do].done)}>${action.title}<//>`)}</p>`}
+    ${actions.length + leads.length > 0 && html`<p class="acts">${actions.map((/** @type {any} */ action) => html`<${Button} key=${action.do} kind="primary" onClick=${() => attempt(() => EXPLAINED[action.do].act(endpoint), EXPLAINED[action.do].done)}>${action.title}<//>`)}${leads.map((/** @type {any} */ action) => html`<a key=${action.do} class="button" href=${href(`${endpointPath(endpoint)}/${LEADS[action.do]}`)}>${action.title}</a>`)}</p>`}
   <//>`;
 }
 
