@@ -4,7 +4,7 @@ mod inputs;
 pub(crate) mod requests;
 mod streams;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use longshore_blobs::BlobError;
 use longshore_model::{Endpoint, EndpointId, EndpointNo, JobEnd, JobId, JobKey, Millis, Submitter, WorkerId};
 use longshore_planted::{Bug, planted};
-use longshore_store::{BlobRef, Payload};
+use longshore_store::{BlobRef, Payload, WebhookRow};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::mailbox::MailboxSender;
@@ -39,6 +39,8 @@ pub(crate) struct EndpointShared {
     pub(crate) metrics: EndpointMetrics,
     /// The changes of jobs that no reader of events has taken.
     pub(crate) job_feed: JobFeed,
+    /// Jobs whose webhook calls belong to rounds that failed. Such a round may have taken effect all the same.
+    unsure_calls: Mutex<BTreeSet<JobKey>>,
     /// Jobs that ended since [`Self::take_job_use`], by submitter.
     job_use: Mutex<BTreeMap<Submitter, Use>>,
     /// The number of workers with a running job, after the last round.
@@ -87,6 +89,7 @@ impl EndpointShared {
             stop_signals: StopSignals::default(),
             metrics: EndpointMetrics::default(),
             job_feed: JobFeed::default(),
+            unsure_calls: Mutex::default(),
             job_use: Mutex::default(),
             running_workers: AtomicU32::new(0),
             known_workers: AtomicU32::new(0),
@@ -241,6 +244,24 @@ impl EndpointShared {
     ) {
         let handle = Jobs::new(Arc::clone(self));
         self.services.webhooks.enqueue(PendingCall { handle, job, key, end, attempts, due_at });
+    }
+
+    /// Notes the webhook calls of a round that failed.
+    pub(crate) fn note_unsure_calls(&self, calls: &[(JobId, JobKey, JobEnd, Millis)]) {
+        if !calls.is_empty() {
+            let mut unsure = self.unsure_calls.lock().unwrap_or_else(PoisonError::into_inner);
+            unsure.extend(calls.iter().map(|(_, key, ..)| *key));
+        }
+    }
+
+    /// Schedules those pending webhook calls whose rounds failed, and took effect: `pending` are the calls in the rows.
+    pub(crate) fn enqueue_unsure_calls(self: &Arc<Self>, pending: Vec<(WebhookRow, JobId, JobEnd)>) {
+        let unsure = std::mem::take(&mut *self.unsure_calls.lock().unwrap_or_else(PoisonError::into_inner));
+        for (call, job, end) in pending {
+            if unsure.contains(&call.job) {
+                self.enqueue_webhook(job, call.job, end, call.attempts, call.due_at);
+            }
+        }
     }
 
     /// Whether the payload is stored as a file of its own: it is longer than `blob_bytes_min`.

@@ -80,11 +80,10 @@ impl HeldReply {
             Self::Fleet(reply) => reply.release(commit),
             Self::Waiting(reply) => reply.release(commit),
             Self::Orphans(reply) => reply.release(commit),
-            Self::PostCommit(post_commit, shared) => {
-                if commit.is_ok() {
-                    post_commit.release(&shared);
-                }
-            }
+            Self::PostCommit(post_commit, shared) => match commit {
+                Ok(()) => post_commit.release(&shared),
+                Err(_) => shared.note_unsure_calls(&post_commit.webhooks),
+            },
         }
     }
 }

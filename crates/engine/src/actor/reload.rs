@@ -225,6 +225,7 @@ impl Actor {
     fn adopt(&mut self, loaded: LoadedQueue) {
         let dropped = std::mem::replace(&mut self.queue, loaded.queue);
         self.is_broken = false;
+        self.shared.enqueue_unsure_calls(loaded.owed);
         self.adopt_blobs(loaded.blobs);
         self.marks.clear();
         self.shared.services.payload_cache.clear();
