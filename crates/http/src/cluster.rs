@@ -13,6 +13,7 @@ mod classify;
 mod continued;
 mod forward;
 mod local;
+mod net;
 mod node_edge;
 mod pages;
 mod peer_body;
@@ -22,19 +23,23 @@ mod probe;
 mod serve;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use longshore_engine::Links;
+use longshore_engine::{Runtime, TokioRuntime};
 use longshore_model::Node;
 use tokio::sync::watch;
 
+pub use self::net::{NetFuture, PeerLink, PeerNet, PeerReply};
 pub use self::node_edge::NodeEdge;
 pub use self::peer_edge::PeerEdge;
 pub use self::peer_head::PeerSecret;
-pub use self::probe::is_gone;
+pub use self::probe::{ProbeResult, is_gone, is_gone_by};
 pub use self::serve::{serve_node, serve_peers};
 
+use crate::gate::peer::Peer;
 use crate::services::node_status::{Membership, NodeStatus};
 use crate::services::open_connections::OpenConnections;
 use crate::wire::body::BodyBudget;
@@ -56,8 +61,12 @@ struct ClusterInner {
     own: watch::Sender<Option<OwnRoutes>>,
     /// Whether this node stops: polls that it passed on end.
     is_stopping: watch::Sender<bool>,
-    /// The connections to the owner, by its id.
-    links: std::sync::Mutex<Option<(i32, Arc<Links>)>>,
+    /// The way to the other nodes.
+    net: Arc<dyn PeerNet>,
+    /// The clock and the random numbers of this node.
+    runtime: Arc<dyn Runtime>,
+    /// The time of the last job id that this node chose, in its unit.
+    last_tick: AtomicU64,
     budget: BodyBudget,
     connections: OpenConnections,
     /// What requests may have before their path; empty for nothing.
@@ -79,15 +88,34 @@ impl fmt::Debug for Cluster {
     }
 }
 
+/// Runs `task` as the task of a connection of a client at `address`, for requests that come over no socket.
+pub fn as_connection<F: Future>(address: IpAddr, task: F) -> impl Future<Output = F::Output> {
+    Peer::new(address, false).serve(task)
+}
+
 impl Cluster {
     /// A node that does not own the shards.
     pub fn new(membership: Arc<dyn Membership>, secret: PeerSecret, settings: &HttpSettings) -> Self {
+        let (net, runtime) = (Arc::new(net::TcpNet::default()), Arc::new(TokioRuntime));
+        Self::over(membership, secret, settings, net, runtime)
+    }
+
+    /// As [`Cluster::new`], over another network and with another clock than those of this computer.
+    pub fn over(
+        membership: Arc<dyn Membership>,
+        secret: PeerSecret,
+        settings: &HttpSettings,
+        net: Arc<dyn PeerNet>,
+        runtime: Arc<dyn Runtime>,
+    ) -> Self {
         let shared = ClusterInner {
             status: Arc::new(NodeStatus::new(membership)),
             secret,
             own: watch::channel(None).0,
             is_stopping: watch::channel(false).0,
-            links: std::sync::Mutex::default(),
+            net,
+            runtime,
+            last_tick: AtomicU64::new(0),
             budget: BodyBudget::new(settings.bytes_in_flight_max),
             connections: OpenConnections::default(),
             base: settings.console.base.clone(),

@@ -33,7 +33,10 @@ use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 
 pub use audit::AuditLog;
-pub use cluster::{Cluster, NodeEdge, PeerEdge, PeerSecret, is_gone, serve_node, serve_peers};
+pub use cluster::{
+    Cluster, NetFuture, NodeEdge, PeerEdge, PeerLink, PeerNet, PeerReply, PeerSecret, ProbeResult,
+    as_connection, is_gone, is_gone_by, serve_node, serve_peers,
+};
 pub use connection::accept::serve;
 pub use connection::tls::{Tls, TlsError};
 pub use console::settings::ConsoleSettings;

@@ -151,6 +151,26 @@ bugs! {
     /// The last waiting request gets no worker.
     WaiterForgotten,
 
+    // Nodes that share a database.
+    /// The database takes batches under any epoch.
+    NoFence,
+    /// A node answers although its lease is over.
+    LeaseNotChecked,
+    /// A batch is acknowledged before the database has it on its disk.
+    AnswerBeforeFlush,
+    /// A submit that is repeated after the loss of the owner gets another job id.
+    NewIdOnRepeat,
+    /// A worker's chunks are posted again after the loss of the owner.
+    ChunkPostRepeated,
+    /// An owner that does not answer in time counts as ended.
+    TimeoutIsDeath,
+    /// After a broken connection, batches go on under the epoch of the connection before.
+    EpochReused,
+    /// A change of an endpoint is acknowledged before the next owner would know it.
+    CatalogAnsweredEarly,
+    /// After a broken connection, rows are read before the epochs are raised.
+    ReloadUnderOldEpoch,
+
     // Rates.
     /// One request more than the limit is accepted.
     RateOneTooMany,

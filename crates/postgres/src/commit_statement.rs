@@ -1,42 +1,22 @@
 //! The arguments of the statement that writes a batch: columns of what a reduced batch leaves.
 
-use longshore_model::{Counters, ShardId};
+use longshore_model::Counters;
 use longshore_store::{encode_attempt, encode_job_row};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 
 use crate::payload::{BytesColumn, OutcomeColumn, PayloadColumn};
 use crate::reduced::{JobChange, Part, Reduced};
+use crate::sessions::{BatchPlace, BatchResult};
 
 /// Bits of the parts of a job that a change sets.
 const ROW: i16 = 1;
 const INPUT: i16 = 2;
 const OUTCOME: i16 = 4;
 
-/// The place of a batch: the epoch of its owner and the number of batches before it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BatchPlace {
-    pub shard: ShardId,
-    pub epoch: i64,
-    pub batches_before: i64,
-    /// Whether the commit waits for the disk.
-    pub is_synced: bool,
-}
-
-/// What the database says of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BatchResult {
-    /// The batch took effect.
-    Written,
-    /// Nothing was written: the shard has this epoch and this number of batches.
-    Refused { epoch: i64, batches: i64 },
-    /// Nothing was written: the database has lost the row of the shard.
-    Missing,
-}
-
 /// A batch as the arguments of the statement, in the order of its parameters.
 #[derive(Debug, Default)]
-pub(crate) struct Columns {
+pub struct Columns {
     deleted: Vec<i64>,
     submitted: Vec<i64>,
     submitted_rows: Vec<Vec<u8>>,

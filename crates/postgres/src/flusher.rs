@@ -7,7 +7,6 @@
 //! the flush also reads how many batches each shard has: a batch that the database has, when the flush begins, is durable when
 //! it ends.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,14 +14,9 @@ use longshore_model::ShardId;
 use longshore_store::StoreError;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep};
-use tokio_postgres::{Client, Statement};
 
-use crate::connect::{Database, Role};
-use crate::error::{breaks_connection, store_error};
+use crate::sessions::{FlushSession as _, LaneDatabase, ShardPlaces, StatementError};
 use crate::shards::Shards;
-
-const FLUSH: &str = "WITH flush AS MATERIALIZED (SELECT pg_logical_emit_message(true, 'longshore', '') AS at) \
-    SELECT shard.no, shard.epoch, shard.batches FROM flush, shard WHERE shard.no = ANY($1::int2[]) AND flush.at IS NOT NULL";
 
 /// How long a flush whose connection broke is tried again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -59,12 +53,9 @@ impl Flushes {
     }
 }
 
-/// The epoch and the number of batches of shards, as a flush found them.
-type Durable = BTreeMap<i16, (i64, i64)>;
-
 /// Flushes until the task is aborted. Several flushers overlap: one begins while another waits for the disk.
-pub(crate) async fn run(database: Database, flushes: Arc<Flushes>, shards: Arc<Shards>) {
-    let mut session: Option<(Client, Statement)> = None;
+pub(crate) async fn run<D: LaneDatabase>(database: D, flushes: Arc<Flushes>, shards: Arc<Shards>) {
+    let mut session = None;
     loop {
         flushes.wake.notified().await;
         let requests = std::mem::take(&mut *flushes.waiting());
@@ -91,9 +82,9 @@ pub(crate) async fn run(database: Database, flushes: Arc<Flushes>, shards: Arc<S
 }
 
 /// Whether the batch was in the database when the flush began.
-fn verdict(request: &FlushRequest, durable: &Durable) -> Result<(), StoreError> {
-    let found = durable.get(&i16::from(request.shard.0));
-    if found.is_some_and(|(epoch, batches)| *epoch == request.epoch && *batches >= request.batches) {
+fn verdict(request: &FlushRequest, durable: &ShardPlaces) -> Result<(), StoreError> {
+    let found = durable.get(&request.shard);
+    if found.is_some_and(|place| place.epoch == request.epoch && place.batches >= request.batches) {
         return Ok(());
     }
     Err(StoreError::Io(
@@ -102,17 +93,17 @@ fn verdict(request: &FlushRequest, durable: &Durable) -> Result<(), StoreError> 
 }
 
 /// Flushes, over a new connection if the present one is broken, for 5 s at most.
-async fn flush_patiently(
-    database: &Database,
-    session: &mut Option<(Client, Statement)>,
+async fn flush_patiently<D: LaneDatabase>(
+    database: &D,
+    session: &mut Option<D::Flusher>,
     requests: &[FlushRequest],
-) -> Result<Durable, StoreError> {
-    let mut numbers: Vec<i16> = requests.iter().map(|request| i16::from(request.shard.0)).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
+) -> Result<ShardPlaces, StoreError> {
+    let mut shards: Vec<ShardId> = requests.iter().map(|request| request.shard).collect();
+    shards.sort_unstable();
+    shards.dedup();
     let deadline = Instant::now() + PATIENCE;
     loop {
-        match flush(database, session, &numbers).await {
+        match flush(database, session, &shards).await {
             Err(error) if session.is_some() || Instant::now() >= deadline => return Err(error),
             Err(_) => sleep(PAUSE).await,
             durable => return durable,
@@ -121,43 +112,36 @@ async fn flush_patiently(
 }
 
 /// Flushes once. Without a session afterwards, another attempt can succeed.
-async fn flush(
-    database: &Database,
-    session: &mut Option<(Client, Statement)>,
-    numbers: &[i16],
-) -> Result<Durable, StoreError> {
-    if session.as_ref().is_none_or(|(client, _)| client.is_closed()) {
-        *session = None;
-        let client = database.connect(Role::Flusher).await?;
-        let statement = client.prepare(FLUSH).await.map_err(|error| store_error(&error))?;
-        *session = Some((client, statement));
-    }
-    let Some((client, statement)) = session else { return Ok(Durable::new()) };
-    let rows = match client.query(statement, &[&numbers]).await {
-        Ok(rows) => rows,
-        Err(error) => {
-            if breaks_connection(&error) {
-                *session = None;
-            }
-            return Err(store_error(&error));
-        }
+async fn flush<D: LaneDatabase>(
+    database: &D,
+    session: &mut Option<D::Flusher>,
+    shards: &[ShardId],
+) -> Result<ShardPlaces, StoreError> {
+    let open = match session.take().filter(|session| !session.is_closed()) {
+        Some(open) => open,
+        None => database.open_flusher().await?,
     };
-    let place = |row: &tokio_postgres::Row| Ok((row.try_get(0)?, (row.try_get(1)?, row.try_get(2)?)));
-    let places: Result<Durable, tokio_postgres::Error> = rows.iter().map(place).collect();
-    places.map_err(|error| store_error(&error))
+    let open = session.insert(open);
+    open.flush(shards.to_vec()).await.map_err(|StatementError { error, breaks_connection }| {
+        if breaks_connection {
+            *session = None;
+        }
+        error
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sessions::ShardPlace;
 
     #[test]
     fn a_batch_that_the_database_has_forgotten_is_not_acknowledged() {
         let (reply, _) = oneshot::channel();
         let request = FlushRequest { shard: ShardId(3), epoch: 7, batches: 5, chain: None, reply };
-        let durable = |epoch, batches| Durable::from([(3, (epoch, batches))]);
+        let durable = |epoch, batches| ShardPlaces::from([(ShardId(3), ShardPlace { epoch, batches })]);
         assert!(verdict(&request, &durable(7, 5)).is_ok() && verdict(&request, &durable(7, 9)).is_ok());
-        for forgotten in [durable(7, 4), durable(8, 9), durable(6, 5), Durable::new()] {
+        for forgotten in [durable(7, 4), durable(8, 9), durable(6, 5), ShardPlaces::new()] {
             assert!(verdict(&request, &forgotten).is_err(), "{forgotten:?}");
         }
     }

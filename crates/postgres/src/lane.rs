@@ -12,14 +12,12 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use longshore_model::{Epoch, ShardId};
+use longshore_planted::{Bug, planted};
 use longshore_store::StoreError;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio_postgres::Client;
 
-use crate::commit_statement::{BatchPlace, BatchResult, Columns, CommitStatements};
-use crate::connect::{Database, Role};
-use crate::error::{breaks_connection, store_error};
 use crate::flusher::{FlushRequest, Flushes};
+use crate::sessions::{BatchPlace, BatchResult, LaneDatabase, LaneSession, StatementError};
 use crate::shards::Shards;
 
 /// Batches in flight on one lane.
@@ -28,22 +26,22 @@ const IN_FLIGHT_MAX: usize = 32;
 const RESENDS_MAX: u8 = 3;
 
 /// One batch to write.
-pub(crate) struct LaneCommit {
+pub(crate) struct LaneCommit<C> {
     pub shard: ShardId,
     /// The epoch that the claimer of the shard was given.
     pub given: Epoch,
     pub chain: Option<u64>,
     /// Whether the reply waits until the batch is durable.
     pub is_synced: bool,
-    pub columns: Arc<Columns>,
+    pub changes: Arc<C>,
     pub reply: oneshot::Sender<Result<(), StoreError>>,
     /// How often the batch was sent.
     pub sends: u8,
 }
 
 /// What a lane shares with the store.
-pub(crate) struct LaneParts {
-    pub database: Database,
+pub(crate) struct LaneParts<D> {
+    pub database: D,
     pub shards: Arc<Shards>,
     pub flushes: Arc<Flushes>,
     /// The number of this lane, and how many there are: a lane has the shards whose number modulo the count is its own.
@@ -53,33 +51,19 @@ pub(crate) struct LaneParts {
     pub is_settled: watch::Sender<bool>,
 }
 
-impl LaneParts {
+impl<D> LaneParts<D> {
     fn has(&self, shard: ShardId) -> bool {
         usize::from(shard.0) % self.count == self.number
     }
 }
 
 /// A batch that was sent and is not settled.
-struct InFlight {
-    commit: LaneCommit,
+struct InFlight<C> {
+    commit: LaneCommit<C>,
     place: BatchPlace,
-    result: Pin<Box<dyn Future<Output = Result<BatchResult, tokio_postgres::Error>> + Send>>,
+    result: Pin<Box<dyn Future<Output = Result<BatchResult, StatementError>> + Send>>,
     /// The result, if the first poll gave it.
-    ready: Option<Result<BatchResult, tokio_postgres::Error>>,
-}
-
-/// The connection of a lane.
-struct LaneSession {
-    client: Arc<Client>,
-    statements: CommitStatements,
-}
-
-impl LaneSession {
-    async fn open(database: &Database) -> Result<Self, StoreError> {
-        let client = database.connect(Role::Lane).await?;
-        let statements = CommitStatements::prepare(&client).await.map_err(|error| store_error(&error))?;
-        Ok(Self { client: Arc::new(client), statements })
-    }
+    ready: Option<Result<BatchResult, StatementError>>,
 }
 
 /// Why a lane stopped using its connection.
@@ -91,23 +75,23 @@ enum Ended {
 }
 
 /// A running lane.
-pub(crate) struct Lane {
-    parts: LaneParts,
+pub(crate) struct Lane<D: LaneDatabase> {
+    parts: LaneParts<D>,
     /// No limit of length: a committer has a few batches in flight for each of its shards.
-    commits: mpsc::UnboundedReceiver<LaneCommit>,
+    commits: mpsc::UnboundedReceiver<LaneCommit<D::Changes>>,
     /// Batches to send before those of the channel.
-    waiting: VecDeque<LaneCommit>,
+    waiting: VecDeque<LaneCommit<D::Changes>>,
     /// In the order in which they were sent.
-    in_flight: VecDeque<InFlight>,
+    in_flight: VecDeque<InFlight<D::Changes>>,
     /// The number of batches of each shard whose batches in flight do not take effect. Nothing is sent until those are
     /// settled.
     refused: BTreeMap<ShardId, (i64, i64)>,
     is_closed: bool,
 }
 
-impl Lane {
+impl<D: LaneDatabase> Lane<D> {
     /// Returns a lane that has no connection yet.
-    pub(crate) fn new(parts: LaneParts, commits: mpsc::UnboundedReceiver<LaneCommit>) -> Self {
+    pub(crate) fn new(parts: LaneParts<D>, commits: mpsc::UnboundedReceiver<LaneCommit<D::Changes>>) -> Self {
         Self {
             parts,
             commits,
@@ -132,7 +116,7 @@ impl Lane {
         }
     }
 
-    async fn serve(&mut self, session: &LaneSession) -> Ended {
+    async fn serve(&mut self, session: &D::Lane) -> Ended {
         loop {
             if self.in_flight.is_empty() {
                 for (shard, (epoch, batches)) in std::mem::take(&mut self.refused) {
@@ -141,7 +125,7 @@ impl Lane {
             }
             let may_send = self.refused.is_empty() && self.in_flight.len() < IN_FLIGHT_MAX;
             if may_send && let Some(commit) = self.waiting.pop_front() {
-                if session.client.is_closed() && self.in_flight.is_empty() {
+                if session.is_closed() && self.in_flight.is_empty() {
                     // It broke while nothing was in flight: this batch can still be sent over the next one.
                     self.waiting.push_front(commit);
                     return Ended::Broken(StoreError::Io("the connection was closed".to_owned()));
@@ -167,7 +151,7 @@ impl Lane {
         }
     }
 
-    async fn send(&mut self, session: &LaneSession, mut commit: LaneCommit) {
+    async fn send(&mut self, session: &D::Lane, mut commit: LaneCommit<D::Changes>) {
         let claim = match self.parts.shards.send(commit.shard, commit.given, commit.chain) {
             Ok(claim) => claim,
             Err(error) => return answer(commit, Err(error)),
@@ -181,10 +165,8 @@ impl Lane {
             batches_before: claim.batches,
             is_synced: commit.is_synced && is_alone,
         };
-        let (client, statements) = (Arc::clone(&session.client), session.statements.clone());
-        let columns = Arc::clone(&commit.columns);
         let mut result: Pin<Box<dyn Future<Output = _> + Send>> =
-            Box::pin(async move { columns.write(&client, &statements, place).await });
+            Box::pin(session.write(Arc::clone(&commit.changes), place));
         // The first poll puts the statement behind the earlier ones.
         let ready = poll_fn(|context| match result.as_mut().poll(context) {
             Poll::Ready(result) => Poll::Ready(Some(result)),
@@ -198,14 +180,14 @@ impl Lane {
     /// flight again, because it is not known whether it took effect.
     fn finish(
         &mut self,
-        sent: InFlight,
-        result: Result<BatchResult, tokio_postgres::Error>,
+        sent: InFlight<D::Changes>,
+        result: Result<BatchResult, StatementError>,
     ) -> Option<StoreError> {
         let (shards, place) = (&self.parts.shards, sent.place);
         match result {
             Ok(BatchResult::Written) => {
                 let LaneCommit { shard, chain, is_synced, reply, .. } = sent.commit;
-                if is_synced && !place.is_synced {
+                if is_synced && !place.is_synced && !planted(Bug::AnswerBeforeFlush) {
                     let (epoch, batches) = (place.epoch, place.batches_before + 1);
                     self.parts.flushes.add(FlushRequest { shard, epoch, batches, chain, reply });
                 } else {
@@ -228,20 +210,20 @@ impl Lane {
                 let text = "the database has lost the row of a shard; restore the database from its backup";
                 self.fail(sent.commit, StoreError::Corrupt(text.to_owned()));
             }
-            Err(error) if breaks_connection(&error) => {
+            Err(StatementError { error, breaks_connection: true }) => {
                 self.in_flight.push_front(sent);
-                return Some(store_error(&error));
+                return Some(error);
             }
-            Err(error) => {
+            Err(StatementError { error, .. }) => {
                 self.refused.insert(place.shard, (place.epoch, place.batches_before));
-                self.fail(sent.commit, store_error(&error));
+                self.fail(sent.commit, error);
             }
         }
         None
     }
 
     /// Sends a batch again that was refused only because a batch before it failed, unless it depends on that batch.
-    fn resend(&mut self, commit: LaneCommit) {
+    fn resend(&mut self, commit: LaneCommit<D::Changes>) {
         match self.parts.shards.check_chain(commit.shard, commit.chain) {
             Err(error) => answer(commit, Err(error)),
             Ok(()) if commit.sends > RESENDS_MAX => {
@@ -253,19 +235,21 @@ impl Lane {
         }
     }
 
-    fn fail(&self, commit: LaneCommit, error: StoreError) {
+    fn fail(&self, commit: LaneCommit<D::Changes>, error: StoreError) {
         self.parts.shards.fail_chain(commit.shard, commit.chain, &error);
         answer(commit, Err(error));
     }
 }
 
-fn answer(commit: LaneCommit, result: Result<(), StoreError>) {
+fn answer<C>(commit: LaneCommit<C>, result: Result<(), StoreError>) {
     // The sender may have gone.
     let _ = commit.reply.send(result);
 }
 
 /// Waits for the result of the oldest batch in flight, and removes it; for ever if there is none. Cancel-safe.
-async fn first(in_flight: &mut VecDeque<InFlight>) -> (InFlight, Result<BatchResult, tokio_postgres::Error>) {
+async fn first<C>(
+    in_flight: &mut VecDeque<InFlight<C>>,
+) -> (InFlight<C>, Result<BatchResult, StatementError>) {
     poll_fn(|context| {
         let Some(first) = in_flight.front_mut() else { return Poll::Pending };
         let result = match first.ready.take() {

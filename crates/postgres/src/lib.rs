@@ -21,19 +21,29 @@ mod error;
 mod exclusive;
 mod flusher;
 mod lane;
+mod lane_sql;
+mod lanes;
 mod nodes;
 mod payload;
 mod reader;
 mod reduced;
 mod schema;
 mod server_check;
+mod sessions;
 mod shards;
 mod store;
 mod values;
 
+pub use commit_statement::Columns;
 pub use connect::Database;
 pub use copy::{HeldLock, HeldTables, NewTables};
-pub use nodes::{Identity, IdentityTexts, IsGone, Membership, NewNode, Owned};
+pub use lane_sql::{SqlFlusher, SqlLane};
+pub use lanes::{LaneWriter, Settling};
+pub use nodes::{DatabaseClock, Identity, IdentityTexts, IsGone, Membership, NewNode, Owned, SqlSession};
 pub use schema::{SchemaVersions, migrate_database, versions};
 pub use server_check::examine::{DatabaseFinding, FindingLevel, examine};
+pub use sessions::{
+    BatchPlace, BatchResult, BoxTask, FlushSession, LaneDatabase, LaneSession, LockAttempt, NodeDatabase,
+    NodeSession, Renewal, SeenOwner, ShardPlace, ShardPlaces, Spawn, StatementError,
+};
 pub use store::PostgresStore;

@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use longshore_store::StoreError;
-use tokio::sync::{Mutex, watch};
-use tokio::time::timeout;
+use tokio::sync::Mutex;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
 use crate::connect::{Database, Role};
 use crate::error::{breaks_connection, store_error};
-
-/// How long a read waits until the batches of a broken connection are settled.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::lanes::Settling;
 
 /// A read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,15 +76,14 @@ pub(crate) struct Readers {
     database: Database,
     sessions: Vec<Mutex<Option<Arc<ReadSession>>>>,
     next: AtomicUsize,
-    /// For each lane, whether its batches are settled.
-    are_settled: Vec<watch::Receiver<bool>>,
+    settling: Settling,
 }
 
 impl Readers {
     /// Returns `count` readers, which connect when they are needed.
-    pub(crate) fn new(database: Database, count: usize, are_settled: Vec<watch::Receiver<bool>>) -> Self {
+    pub(crate) fn new(database: Database, count: usize, settling: Settling) -> Self {
         let sessions = (0..count).map(|_| Mutex::new(None)).collect();
-        Self { database, sessions, next: AtomicUsize::new(0), are_settled }
+        Self { database, sessions, next: AtomicUsize::new(0), settling }
     }
 
     /// Reads rows. A read whose connection breaks is repeated once.
@@ -131,13 +126,7 @@ impl Readers {
     /// # Errors
     /// [`StoreError::Io`], as [`Self::read`].
     pub(crate) async fn session(&self) -> Result<Arc<ReadSession>, StoreError> {
-        let settled = async {
-            for is_settled in &self.are_settled {
-                // The lane has ended: then the store is being dropped.
-                let _ = is_settled.clone().wait_for(|is_settled| *is_settled).await;
-            }
-        };
-        timeout(PATIENCE, settled).await.map_err(|_| {
+        self.settling.wait().await.map_err(|_| {
             StoreError::Io(format!("the database {} has not answered for 5 s", self.database.address()))
         })?;
         let slot = &self.sessions[self.next.fetch_add(1, Ordering::Relaxed) % self.sessions.len()];

@@ -1,5 +1,6 @@
 //! The store: hands batches to lanes, and reads rows.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use longshore_store::{
     Batch, Catalog, ChunkRow, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow, WebhookRow,
     decode_attempt, decode_job_row,
 };
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -18,19 +19,14 @@ use tokio_postgres::types::FromSql;
 use crate::commit_statement::Columns;
 use crate::connect::{Database, Role};
 use crate::error::store_error;
-use crate::flusher::{self, Flushes};
-use crate::lane::{Lane, LaneCommit, LaneParts};
+use crate::lanes::{FLUSHERS, LANES, LaneWriter};
 use crate::nodes::Owned;
 use crate::payload;
 use crate::reader::{Read, Readers};
 use crate::reduced::Reduced;
-use crate::shards::{Claim, Shards};
+use crate::sessions::{ShardPlace, on_tokio};
 use crate::{exclusive, schema, server_check, values};
 
-/// Connections that write. A shard belongs to one of them, so that its batches keep their order.
-const LANES: usize = 2;
-/// Connections that wait for the disk.
-const FLUSHERS: usize = 2;
 /// The number of connections that only read.
 const READERS: usize = 2;
 /// The connections of a store, beside the one of its lock.
@@ -49,9 +45,8 @@ const RELEASE: &str = "UPDATE shard SET epoch = shard.epoch + 1 FROM unnest($1::
 
 /// A store in a PostgreSQL database. One server at a time uses it. Must be used inside a Tokio runtime.
 pub struct PostgresStore {
-    lanes: Vec<mpsc::UnboundedSender<LaneCommit>>,
+    lanes: LaneWriter<Database>,
     readers: Readers,
-    shards: Arc<Shards>,
     /// The right to claim shards; `None` for the one server of a database.
     owned: Option<Owned>,
     /// Set when another server has the database.
@@ -62,7 +57,7 @@ pub struct PostgresStore {
 
 impl std::fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PostgresStore").field("lanes", &self.lanes.len()).finish_non_exhaustive()
+        f.debug_struct("PostgresStore").field("lanes", &LANES).finish_non_exhaustive()
     }
 }
 
@@ -100,31 +95,11 @@ impl PostgresStore {
         database: Database,
         owned: Option<Owned>,
         lost: watch::Receiver<Option<StoreError>>,
-        mut tasks: Vec<JoinHandle<()>>,
+        tasks: Vec<JoinHandle<()>>,
     ) -> Self {
-        let (shards, flushes) = (Arc::new(Shards::default()), Arc::new(Flushes::default()));
-        for _ in 0..FLUSHERS {
-            let (flushes, shards) = (Arc::clone(&flushes), Arc::clone(&shards));
-            tasks.push(tokio::spawn(flusher::run(database.clone(), flushes, shards)));
-        }
-        let (mut lanes, mut are_settled) = (Vec::new(), Vec::new());
-        for number in 0..LANES {
-            let (sender, commits) = mpsc::unbounded_channel();
-            let (is_settled, settled) = watch::channel(true);
-            let parts = LaneParts {
-                database: database.clone(),
-                shards: Arc::clone(&shards),
-                flushes: Arc::clone(&flushes),
-                number,
-                count: LANES,
-                is_settled,
-            };
-            // A lane ends by itself, when the store is dropped and its batches are settled.
-            tokio::spawn(Lane::new(parts, commits).run());
-            lanes.push(sender);
-            are_settled.push(settled);
-        }
-        Self { lanes, readers: Readers::new(database, READERS, are_settled), shards, owned, lost, tasks }
+        let lanes = LaneWriter::start(&database, &on_tokio);
+        let readers = Readers::new(database, READERS, lanes.settling());
+        Self { lanes, readers, owned, lost, tasks }
     }
 
     /// Waits until another server has taken the database, which happens only after the connections were broken. Commits fail
@@ -153,27 +128,27 @@ impl PostgresStore {
             let text = "another node has taken over before this one could begin; start it again";
             return Err(StoreError::Unusable(text.to_owned()));
         }
+        let mut claimed = BTreeMap::new();
         for row in &rows {
             let (number, epoch, batches) = (get::<i16>(row, 0)?, get::<i64>(row, 1)?, get::<i64>(row, 2)?);
             let shard = ShardId(u8::try_from(number).unwrap_or_default());
-            self.shards.claimed(shard, Claim { given: Epoch(epoch.cast_unsigned()), stored: epoch, batches });
+            claimed.insert(shard, self.lanes.claimed(shard, ShardPlace { epoch, batches }));
         }
-        let epoch = |shard: &ShardId| self.shards.claim(*shard).map(|claim| claim.given);
-        let epochs: Option<Vec<Epoch>> = wanted.iter().map(epoch).collect();
+        let epochs: Option<Vec<Epoch>> = wanted.iter().map(|shard| claimed.get(shard).copied()).collect();
         epochs.ok_or_else(|| StoreError::Io("the database claimed fewer shards than were named".to_owned()))
     }
 
     async fn release(&self, shards: Vec<(ShardId, Epoch)>) -> Result<(), StoreError> {
-        let owned = shards.into_iter().filter_map(|(shard, epoch)| {
-            self.shards.claim(shard).filter(|claim| claim.given == epoch).map(|claim| (shard, claim.stored))
-        });
+        let owned = shards
+            .into_iter()
+            .filter_map(|(shard, epoch)| self.lanes.stored_epoch(shard, epoch).map(|stored| (shard, stored)));
         let owned: Vec<(ShardId, i64)> = owned.collect();
         let numbers: Vec<i16> = owned.iter().map(|(shard, _)| i16::from(shard.0)).collect();
         let epochs: Vec<i64> = owned.iter().map(|(_, epoch)| *epoch).collect();
         let session = self.readers.session().await?;
         session.client.execute(RELEASE, &[&numbers, &epochs]).await.map_err(|error| store_error(&error))?;
         for (shard, _) in owned {
-            self.shards.released(shard);
+            self.lanes.released(shard);
         }
         Ok(())
     }
@@ -268,20 +243,12 @@ impl Store for PostgresStore {
         let columns = match Reduced::new(batch.writes) {
             Ok(reduced) => Arc::new(Columns::from(reduced)),
             Err(error) => {
-                self.shards.fail_chain(shard, batch.chain, &error);
+                self.lanes.fail_chain(shard, batch.chain, &error);
                 return Box::pin(std::future::ready(Err(error)));
             }
         };
-        let (reply, result) = oneshot::channel();
         let is_synced = batch.durability == Durability::Synced;
-        let commit =
-            LaneCommit { shard, given: epoch, chain: batch.chain, is_synced, columns, reply, sends: 0 };
-        // Sent here and not in the future: batches take effect in the order of the calls. If the lane has ended, the reply's
-        // sender is dropped with the batch.
-        let _ = self.lanes[usize::from(shard.0) % LANES].send(commit);
-        Box::pin(async move {
-            result.await.unwrap_or_else(|_| Err(StoreError::Io("the store has been closed".to_owned())))
-        })
+        Box::pin(self.lanes.commit(shard, epoch, batch.chain, is_synced, columns))
     }
 
     fn catalog(&self) -> StoreFuture<'_, Catalog> {

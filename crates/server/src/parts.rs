@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use longshore_blobs::{Blobs, DirBlobs};
 use longshore_docker::DockerLauncher;
-use longshore_engine::{DirWebhookLog, Engine, EngineParts, HttpTransport, TokioRuntime, TraceExport};
+use longshore_engine::{
+    DirWebhookLog, Engine, EngineParts, HttpTransport, Runtime, TokioRuntime, TraceExport,
+};
 use longshore_launch::{
     CgroupBase, CgroupError, CodeFolders, CodeSource, Launcher, Launchers, ProcessLauncher, ShimCommand,
 };
-use longshore_model::Provider;
+use longshore_model::{Millis, Provider};
 use longshore_objects::{ObjectBlobs, Storage};
-use longshore_postgres::{Database, Owned, PostgresStore};
+use longshore_postgres::{Database, DatabaseClock, Owned, PostgresStore};
 use longshore_store::{EmbeddedStore, HeldDataDir, Scrub, Store, StoreError};
 use longshore_trust::Roots;
 use longshore_vault::Keyring;
@@ -60,6 +62,10 @@ pub(crate) async fn start_engine(
     let gpus = settings.gpus(longshore_launch::read_gpus()).await?;
     // Opening the store needs some space. A disk without any gets that of the reserve.
     Reserve::of(&settings.data_dir).use_if_full();
+    let runtime: Arc<dyn Runtime> = match &rows {
+        Rows::OfSettings => Arc::new(TokioRuntime),
+        Rows::OfOwner(owned) => Arc::new(OwnerRuntime(owned.clock())),
+    };
     let OpenData { store, blobs, background } = open_rows(settings, rows, objects).await?;
     let hook_log_dir = settings.data_dir.join("webhooks");
     let hook_log = DirWebhookLog::open(&hook_log_dir, settings.webhook_log_bytes_max())
@@ -68,7 +74,7 @@ pub(crate) async fn start_engine(
         store,
         blobs,
         launchers,
-        runtime: Arc::new(TokioRuntime),
+        runtime,
         webhook_transport: Arc::new(HttpTransport::with_roots(&settings.webhooks(), &roots)),
         webhook_log: Arc::new(hook_log),
         vault: Arc::new(vault),
@@ -78,6 +84,15 @@ pub(crate) async fn start_engine(
         traces: traces(settings, &roots)?,
     };
     Ok(Started { engine: Engine::start(parts).await?, background })
+}
+
+/// The runtime of a node that owns the shards: its engine decides by the clock of the database.
+struct OwnerRuntime(DatabaseClock);
+
+impl Runtime for OwnerRuntime {
+    fn wall_clock(&self) -> Millis {
+        self.0.now().unwrap_or_else(|| TokioRuntime.wall_clock())
+    }
 }
 
 /// What sends traces to the collector of the settings; `None` if they name none.

@@ -17,7 +17,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("direct-io", &[]),
     ("store", &["model", "direct-io"]),
     // Rows in a database, beside the stores of `store`.
-    ("postgres", &["model", "store"]),
+    ("postgres", &["model", "planted", "store"]),
     ("blobs", &["model", "direct-io"]),
     // Payloads and code in object storage, beside the folder of `blobs`.
     ("objects", &["blobs", "trust"]),
@@ -57,7 +57,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     // Puts the same parts together, on a simulated machine.
-    ("sim", &["model", "planted", "store", "blobs", "launch", "fleet", "engine", "http"]),
+    ("sim", &["model", "planted", "store", "postgres", "blobs", "launch", "fleet", "engine", "http"]),
     // Calls the built program over HTTP and uses none of its crates.
     ("bench", &[]),
 ];

@@ -9,6 +9,7 @@ use http::{Method, Uri};
 use longshore_model::limits::{
     MANAGEMENT_BODY_BYTES_MAX, RUN_BODY_BYTES_MAX, RUNSYNC_BODY_BYTES_MAX, WORKER_BODY_BYTES_MAX,
 };
+use longshore_planted::{Bug, planted};
 
 use crate::wire::base_path::without_base;
 
@@ -110,6 +111,9 @@ impl Class {
                 closes: true,
                 ..AGAIN
             },
+            "job-stream" if planted(Bug::ChunkPostRepeated) => {
+                Self { body_bytes_max: WORKER_BODY_BYTES_MAX, ..AGAIN }
+            }
             _ if is_read(method) => AGAIN,
             _ => ONCE,
         }

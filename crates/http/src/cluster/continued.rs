@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Cluster;
 use super::classify::GoesOn;
-use super::forward::{Answerer, LOSSES_MAX, Passage, SendOutcome, frames_from, pause};
+use super::forward::{Answerer, LOSSES_MAX, Passage, SendOutcome, frames_from};
 use crate::Edge;
 use crate::gate::peer::{self, Peer};
 use crate::services::node_status::Passed;
@@ -65,9 +65,9 @@ impl Cluster {
                     let mut request = passage.request(&owner, &self.shared.secret)?;
                     from.tell(request.headers_mut());
                     match self.attempt(&owner, request, false).await {
-                        SendOutcome::Answered(response, link, links) => {
+                        SendOutcome::Answered(response) => {
                             self.shared.status.count(Passed::Repeated);
-                            let response = self.response(*response, (link, links), owner.id, None);
+                            let response = self.response(response, owner.id, None);
                             if !is_asked_again(&response, deadline) {
                                 return next(response, passage, losses);
                             }
@@ -78,7 +78,7 @@ impl Cluster {
                     }
                 }
             }
-            sleep(pause()).await;
+            sleep(self.pause()).await;
         }
     }
 

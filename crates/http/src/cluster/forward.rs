@@ -1,10 +1,7 @@
 //! Passes a request on to the owner, and again to the next owner where that is safe.
 
-use std::hash::{BuildHasher as _, RandomState};
-use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -13,20 +10,19 @@ use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, 
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version};
 use http_body::Body as _;
-use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use longshore_engine::{Link, Links, RequestBody};
+use longshore_engine::RequestBody;
 use longshore_model::{JobId, Node};
-use ring::rand::{SecureRandom as _, SystemRandom};
+use longshore_planted::{Bug, planted};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use super::classify::{Class, GoesOn, Repeat};
+use super::net::PeerReply;
 use super::peer_body::{PeerBody, Source};
 use super::peer_head::{NOT_OWNER, PEER, PeerHead};
-use super::{Cluster, probe};
-use crate::gate::interim::Interims;
+use super::{Cluster, ClusterInner};
 use crate::gate::peer::{self, Peer};
 use crate::lb::request_head::remove_hop_by_hop;
 use crate::services::node_status::Passed;
@@ -76,7 +72,7 @@ pub(super) enum Answerer {
 
 /// What became of one attempt.
 pub(super) enum SendOutcome {
-    Answered(Box<http::Response<Incoming>>, Link, Arc<Links>),
+    Answered(Response),
     /// The node changed nothing: it could not be reached, or is not the owner.
     Unsent,
     /// It is not known what the node did.
@@ -116,7 +112,7 @@ impl Cluster {
         let (mut head, body) = request.into_parts();
         let takes_interims = head.version >= Version::HTTP_11;
         let job = match class.repeat {
-            Repeat::Submit { sync } => mint_job(sync),
+            Repeat::Submit { sync } => Some(self.mint_job(sync)),
             _ => None,
         };
         let may_repeat = class.repeat == Repeat::Always || job.is_some();
@@ -173,10 +169,10 @@ impl Cluster {
             };
             let asked_at = Instant::now();
             match self.attempt(&owner, request, passage.takes_interims).await {
-                SendOutcome::Answered(response, link, links) => {
+                SendOutcome::Answered(response) => {
                     counts.count(Passed::Answered);
-                    let (response, on_upgrade) = (*response, passage.on_upgrade.take());
-                    let response = self.response(response, (link, links), owner.id, on_upgrade);
+                    let on_upgrade = passage.on_upgrade.take();
+                    let response = self.response(response, owner.id, on_upgrade);
                     return Ok(self.continued(response, passage));
                 }
                 // An owner that stops says so after it has waited for the job.
@@ -188,14 +184,35 @@ impl Cluster {
                     losses += 1;
                     counts.count(Passed::Repeated);
                     deadline = Instant::now() + passage.class.patience;
+                    if let Repeat::Submit { sync } = passage.class.repeat
+                        && planted(Bug::NewIdOnRepeat)
+                    {
+                        passage.job = Some(self.mint_job(sync));
+                    }
                 }
                 SendOutcome::Lost => {
                     counts.count(Passed::Unknown);
                     return Err(interrupted());
                 }
             }
-            sleep(pause()).await;
+            sleep(self.pause()).await;
         }
+    }
+
+    /// An id for the job of a submit, larger than those before it on this node.
+    fn mint_job(&self, sync: bool) -> JobId {
+        let ClusterInner { runtime, last_tick, .. } = self.shared.as_ref();
+        let now = runtime.wall_clock().0 << 12;
+        let next = |last: u64| now.max(last + 1);
+        let (Ok(last) | Err(last)) =
+            last_tick.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
+        JobId::mint_at(next(last), runtime.entropy() as u64, sync)
+    }
+
+    /// A random pause before another attempt.
+    pub(super) fn pause(&self) -> Duration {
+        let (least, most) = PAUSE_MS;
+        Duration::from_millis(least + self.shared.runtime.entropy() as u64 % (most - least))
     }
 
     /// Waits until this node stops.
@@ -243,51 +260,31 @@ impl Cluster {
     pub(super) async fn attempt(
         &self,
         owner: &Node,
-        mut request: http::Request<RequestBody>,
+        request: http::Request<RequestBody>,
         takes_interims: bool,
     ) -> SendOutcome {
-        let Some(links) = self.links(owner).await else { return SendOutcome::Unsent };
-        let mut link = tokio::select! {
-            link = links.link(Instant::now()) => match link {
-                Ok(link) => link,
-                Err(_) => return SendOutcome::Unsent,
+        let link = tokio::select! {
+            link = self.shared.net.connect(owner) => match link {
+                Some(link) => link,
+                None => return SendOutcome::Unsent,
             },
             () = self.superseded(owner.id) => return SendOutcome::Unsent,
         };
-        let interims = takes_interims.then(|| Interims::of(&mut request));
-        let sending = pin!(link.sender().try_send_request(request));
-        let answering = async {
-            match interims {
-                Some(interims) => interims.relay(sending, |_| ()).await,
-                None => sending.await,
-            }
-        };
         let sent = tokio::select! {
-            sent = answering => sent,
+            sent = link.send(request, takes_interims) => sent,
             () = self.superseded(owner.id) => return SendOutcome::Lost,
         };
         match sent {
-            Ok(response) if response.headers().contains_key(NOT_OWNER) => SendOutcome::Unsent,
-            Ok(response) => SendOutcome::Answered(Box::new(response), link, links),
-            Err(mut error) => {
-                if error.take_message().is_some() {
-                    return SendOutcome::Unsent;
-                }
-                tracing::debug!(error = %error.error(), owner = %owner.name, "the owner was lost while it answered");
+            PeerReply::Answered(response) if response.headers().contains_key(NOT_OWNER) => {
+                SendOutcome::Unsent
+            }
+            PeerReply::Answered(response) => SendOutcome::Answered(response),
+            PeerReply::Unsent => SendOutcome::Unsent,
+            PeerReply::Lost(error) => {
+                tracing::debug!(%error, owner = %owner.name, "the owner was lost while it answered");
                 SendOutcome::Lost
             }
         }
-    }
-
-    /// The connections to the owner.
-    async fn links(&self, owner: &Node) -> Option<Arc<Links>> {
-        let known = || self.shared.links.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, links)) = known().as_ref().filter(|(id, _)| *id == owner.id) {
-            return Some(Arc::clone(links));
-        }
-        let links = Arc::new(Links::to(probe::resolved(&owner.address).await?));
-        *known() = Some((owner.id, Arc::clone(&links)));
-        Some(links)
     }
 
     /// Waits until another node owns the shards.
@@ -305,8 +302,7 @@ impl Cluster {
     /// The owner's response, for the client.
     pub(super) fn response(
         &self,
-        mut response: http::Response<Incoming>,
-        (link, links): (Link, Arc<Links>),
+        mut response: Response,
         owner: i32,
         on_upgrade: Option<OnUpgrade>,
     ) -> Response {
@@ -321,7 +317,7 @@ impl Cluster {
         for name in [CONNECTION, KEEP_ALIVE, TRANSFER_ENCODING, UPGRADE] {
             parts.headers.remove(name);
         }
-        let body = PeerBody::new(body, link, links, self.superseded(owner));
+        let body = PeerBody::new(body, self.superseded(owner));
         Response::from_parts(parts, Body::new(body))
     }
 }
@@ -387,23 +383,6 @@ fn tunnel(client: OnUpgrade, owner: OnUpgrade) {
 pub(super) fn frames_from(from: FramesFrom) -> HeaderValue {
     // Digits and spaces are always a value.
     HeaderValue::try_from(from.to_text()).unwrap_or_else(|_| HeaderValue::from_static(""))
-}
-
-/// An id for the job of a submit, larger than those before it on this node; `None` if the system has no random numbers.
-fn mint_job(sync: bool) -> Option<JobId> {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    let mut random = [0; 8];
-    SystemRandom::new().fill(&mut random).ok()?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64) << 12;
-    let next = |last: u64| now.max(last + 1);
-    let (Ok(last) | Err(last)) =
-        LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
-    Some(JobId::mint_at(next(last), u64::from_le_bytes(random), sync))
-}
-
-pub(super) fn pause() -> Duration {
-    let (least, most) = PAUSE_MS;
-    Duration::from_millis(least + RandomState::new().hash_one(0) % (most - least))
 }
 
 /// The owner was lost with a request that may not be sent again.

@@ -28,7 +28,8 @@ impl NodeEdge {
         Self { cluster, surface }
     }
 
-    async fn response(self, request: Request) -> Response {
+    /// Answers a request. Must be called in the task of its connection.
+    pub async fn response(self, request: Request) -> Response {
         let Self { cluster, surface } = self;
         if let Some(routes) = cluster.routes(surface) {
             if is_probe(request.uri().path(), &cluster.shared.base) {

@@ -10,9 +10,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use longshore_engine::{Link, Links, RequestBody};
-use tokio::time::Instant;
+use longshore_engine::RequestBody;
 
 /// The body of a request, for one attempt after the other.
 pub(super) enum Source {
@@ -84,28 +82,14 @@ impl HttpBody for Lent {
 /// The body of the owner's response. It ends with an error when another node owns the shards, for an owner that stands still
 /// would never end it.
 pub(super) struct PeerBody {
-    inner: Incoming,
-    /// `None` after the body has ended.
-    link: Option<(Link, Arc<Links>)>,
+    inner: Body,
     /// Ends when another node owns the shards.
     superseded: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 impl PeerBody {
-    pub(super) fn new(
-        inner: Incoming,
-        link: Link,
-        links: Arc<Links>,
-        superseded: impl Future<Output = ()> + Send + 'static,
-    ) -> Self {
-        Self { inner, link: Some((link, links)), superseded: Box::pin(superseded) }
-    }
-
-    /// The connection serves further requests.
-    fn keep_link(&mut self) {
-        if let Some((link, links)) = self.link.take() {
-            links.keep_idle(Instant::now(), link);
-        }
+    pub(super) fn new(inner: Body, superseded: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { inner, superseded: Box::pin(superseded) }
     }
 }
 
@@ -118,15 +102,10 @@ impl HttpBody for PeerBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         match Pin::new(&mut self.inner).poll_frame(context) {
-            Poll::Ready(None) => {
-                self.keep_link();
-                Poll::Ready(None)
-            }
-            Poll::Ready(Some(frame)) => Poll::Ready(Some(frame.map_err(io::Error::other))),
             Poll::Pending if self.superseded.as_mut().poll(context).is_ready() => {
                 Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())))
             }
-            Poll::Pending => Poll::Pending,
+            polled => polled.map_err(io::Error::other),
         }
     }
 
@@ -136,13 +115,5 @@ impl HttpBody for PeerBody {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
-    }
-}
-
-impl Drop for PeerBody {
-    fn drop(&mut self) {
-        if self.inner.is_end_stream() {
-            self.keep_link();
-        }
     }
 }

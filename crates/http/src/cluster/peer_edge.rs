@@ -26,7 +26,8 @@ impl PeerEdge {
         Self { cluster }
     }
 
-    async fn response(self, mut request: Request) -> Response {
+    /// Answers a request of another node. Must be called in the task of its connection.
+    pub async fn response(self, mut request: Request) -> Response {
         let id = self.cluster.id();
         if request.uri().path() == probe::PATH {
             return format!("longshore node {id}\n").into_response();

@@ -8,6 +8,7 @@ use http::{HeaderValue, Request};
 use http_body_util::{BodyExt as _, Empty};
 use longshore_engine::Links;
 use longshore_model::Node;
+use longshore_planted::{Bug, planted};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
@@ -16,20 +17,41 @@ pub(super) const PATH: &str = "/internal/1/node";
 /// How long a node may take to answer. A process that stands still accepts connections and does not answer.
 const ANSWER_MAX: Duration = Duration::from_millis(500);
 
+/// What is at the address of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeResult {
+    /// The connection is refused: no process listens there.
+    Nothing,
+    /// The node of this id answers.
+    Node(i32),
+    /// What is there did not say its id.
+    Unclear,
+}
+
 /// Whether the process of a node has ended: its address refuses connections, or another start of a node answers there. `false` if
 /// nothing answers in time: then the process, or the way to it, may only stand still.
 pub async fn is_gone(node: &Node) -> bool {
-    timeout(ANSWER_MAX, ask(node)).await.unwrap_or(false)
+    is_gone_by(node.id, find(node)).await
 }
 
-async fn ask(node: &Node) -> bool {
-    let Some(address) = resolved(&node.address).await else { return false };
+/// As [`is_gone`], with what `finding` finds at the address of the node.
+pub async fn is_gone_by(node: i32, finding: impl Future<Output = ProbeResult>) -> bool {
+    match timeout(ANSWER_MAX, finding).await {
+        Ok(ProbeResult::Nothing) => true,
+        Ok(ProbeResult::Node(id)) => id != node,
+        Ok(ProbeResult::Unclear) => false,
+        Err(_) => planted(Bug::TimeoutIsDeath),
+    }
+}
+
+async fn find(node: &Node) -> ProbeResult {
+    let Some(address) = resolved(&node.address).await else { return ProbeResult::Unclear };
     match TcpStream::connect(address).await {
-        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => return true,
-        Err(_) => return false,
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => return ProbeResult::Nothing,
+        Err(_) => return ProbeResult::Unclear,
         Ok(_) => {}
     }
-    id_at(address, &node.address).await.is_some_and(|id| id != node.id)
+    id_at(address, &node.address).await.map_or(ProbeResult::Unclear, ProbeResult::Node)
 }
 
 /// The id of the node that answers at the address.

@@ -6,29 +6,28 @@
 
 use std::time::Duration;
 
-use longshore_model::ShardId;
+use longshore_planted::{Bug, planted};
 use longshore_store::StoreError;
 use tokio::time::{Instant, sleep_until};
-use tokio_postgres::Client;
 
-use super::{InFlight, Lane, LaneParts, LaneSession};
-use crate::error::store_error;
-use crate::shards::Claim;
+use super::{InFlight, Lane, LaneParts};
+use crate::sessions::{LaneDatabase, LaneSession as _, ShardPlace};
 
 /// How long batches wait for a new connection. After that they fail, and further ones fail immediately, until there is one.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The pause after a failed attempt to connect.
 const PAUSE: Duration = Duration::from_millis(250);
 
-const RAISE: &str = "UPDATE shard SET epoch = shard.epoch + 1 FROM unnest($1::int2[], $2::int8[]) u(no, epoch) \
-    WHERE shard.no = u.no AND shard.epoch = u.epoch RETURNING shard.no, shard.epoch, shard.batches";
-
-impl Lane {
+impl<D: LaneDatabase> Lane<D> {
     /// Connects, and settles the batches of the connection before. Returns `None` when every sender is gone. `cause` is the
     /// error that broke the connection before; without one, this is the first connection.
-    pub(super) async fn settle(&mut self, mut cause: Option<StoreError>) -> Option<LaneSession> {
-        if cause.is_some() {
-            self.parts.is_settled.send_replace(false);
+    pub(super) async fn settle(&mut self, mut cause: Option<StoreError>) -> Option<D::Lane> {
+        if let Some(cause) = &cause {
+            if planted(Bug::ReloadUnderOldEpoch) {
+                self.fail_in_flight(cause);
+            } else {
+                self.parts.is_settled.send_replace(false);
+            }
         }
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -90,32 +89,21 @@ impl Lane {
     }
 }
 
-impl LaneParts {
-    async fn connect(&self, is_first: bool) -> Result<LaneSession, StoreError> {
-        let session = LaneSession::open(&self.database).await?;
-        if !is_first {
-            self.raise_epochs(&session.client).await?;
+impl<D: LaneDatabase> LaneParts<D> {
+    async fn connect(&self, is_first: bool) -> Result<D::Lane, StoreError> {
+        let session = self.database.open_lane().await?;
+        if !is_first && !planted(Bug::EpochReused) {
+            self.raise_epochs(&session).await?;
         }
         Ok(session)
     }
 
     /// Raises the stored epochs of the lane's shards, durably. A shard that has another owner stays as it is: its commits are
     /// refused.
-    async fn raise_epochs(&self, client: &Client) -> Result<(), StoreError> {
-        let claims: Vec<(ShardId, Claim)> = self.shards.claims(|shard| self.has(shard));
-        let numbers: Vec<i16> = claims.iter().map(|(shard, _)| i16::from(shard.0)).collect();
-        let epochs: Vec<i64> = claims.iter().map(|(_, claim)| claim.stored).collect();
-        let raised = async {
-            client.batch_execute("SET synchronous_commit = on").await?;
-            let raised = client.query(RAISE, &[&numbers, &epochs]).await?;
-            client.batch_execute("SET synchronous_commit = off").await?;
-            Ok(raised)
-        };
-        let raised = raised.await.map_err(|error| store_error(&error))?;
-        for row in raised {
-            let decoded = || Ok((row.try_get::<_, i16>(0)?, row.try_get(1)?, row.try_get(2)?));
-            let (number, epoch, batches) = decoded().map_err(|error| store_error(&error))?;
-            let shard = ShardId(u8::try_from(number).unwrap_or_default());
+    async fn raise_epochs(&self, session: &D::Lane) -> Result<(), StoreError> {
+        let claims = self.shards.claims(|shard| self.has(shard));
+        let claims = claims.into_iter().map(|(shard, claim)| (shard, claim.stored)).collect();
+        for (shard, ShardPlace { epoch, batches }) in session.raise(claims).await? {
             self.shards.raised(shard, epoch - 1, epoch, batches);
         }
         Ok(())

@@ -3,70 +3,29 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use longshore_model::{Millis, Node, NodeState, Nodes};
+use longshore_model::{Node, Nodes};
 use longshore_store::StoreError;
 use tokio::time::{Instant, sleep};
-use tokio_postgres::{Client, Row};
 
 use super::{LEASE, PAUSE, Shared, connected, in_time};
-use crate::connect::Role;
-use crate::error::store_error;
+use crate::sessions::{LockAttempt, NodeDatabase, NodeSession as _};
 
 /// Says of a node whether its process has ended: another process, or none, answers at its address. A process that does not
 /// answer in time may live.
 pub type IsGone = Arc<dyn Fn(Node) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
-/// Reads the owner, and tries its lock. The one row of the cluster, so the lock is tried once.
-const TRY_LOCK: &str = "SELECT cluster.owner, cluster.epoch, node.name, node.address, node.version, node.is_dead, \
-    node.until < clock_timestamp(), node.lock_pid, \
-    pg_try_advisory_lock(hashtextextended('longshore ' || $1::text, 0)) \
-    FROM cluster LEFT JOIN node ON node.id = cluster.owner";
-const UNLOCK: &str = "SELECT pg_advisory_unlock(hashtextextended('longshore ' || $1::text, 0))";
-/// Declares a node dead whose lease is over.
-const DECLARE: &str = "UPDATE node SET is_dead = true WHERE id = $1 AND until < clock_timestamp()";
-/// Ends the session of a dead node that still has the lock: its computer is away, or its process stands still.
-const EVICT: &str = "SELECT pg_terminate_backend(lock.pid) FROM pg_locks lock \
-    JOIN pg_database ON pg_database.oid = lock.database \
-    WHERE lock.locktype = 'advisory' AND lock.granted AND lock.objsubid = 1 AND lock.pid = $2 \
-        AND pg_database.datname = current_database() \
-        AND (lock.classid::int8 << 32 | lock.objid::int8) = hashtextextended('longshore ' || $1::text, 0)";
-/// Makes this node the owner, if the owner is still the one that was read and no node has declared this one dead.
-const TAKE: &str = "WITH died AS (UPDATE node SET is_dead = true WHERE id = $2), \
-    locked AS (UPDATE node SET lock_pid = pg_backend_pid() WHERE id = $1) \
-    UPDATE cluster SET owner = $1, epoch = epoch + 1 WHERE owner IS NOT DISTINCT FROM $2 \
-        AND EXISTS (SELECT FROM node WHERE id = $1 AND NOT is_dead) RETURNING epoch";
-/// Takes the lock again, over a new connection. Not once another node has declared this one dead: that node needs the lock.
-const LOCK_AGAIN: &str = "UPDATE node SET lock_pid = pg_backend_pid() \
-    WHERE id = $2 AND NOT is_dead AND pg_try_advisory_lock(hashtextextended('longshore ' || $1::text, 0)) RETURNING id";
-
 /// A node that waits to take over, and then keeps the lock.
-pub(super) struct Candidate {
-    shared: Arc<Shared>,
+pub(super) struct Candidate<D: NodeDatabase> {
+    shared: Arc<Shared<D>>,
     is_gone: IsGone,
-    client: Option<Client>,
+    session: Option<D::Session>,
     /// Since when the database has answered without a break. An owner could not renew its lease while the database was away.
     answers_since: Option<Instant>,
 }
 
-/// What an attempt to take the lock gave, with the owner that was read.
-struct LockAttempt {
-    /// `None` before the first owner.
-    owner: Option<Owner>,
-    epoch: i64,
-    /// Whether this node has the lock now.
-    has_lock: bool,
-}
-
-struct Owner {
-    node: Node,
-    is_dead: bool,
-    is_over: bool,
-    lock_pid: Option<i32>,
-}
-
-impl Candidate {
-    pub(super) fn new(shared: Arc<Shared>, is_gone: IsGone) -> Self {
-        Self { shared, is_gone, client: None, answers_since: None }
+impl<D: NodeDatabase> Candidate<D> {
+    pub(super) fn new(shared: Arc<Shared<D>>, is_gone: IsGone) -> Self {
+        Self { shared, is_gone, session: None, answers_since: None }
     }
 
     /// Waits until this node is the owner, and keeps its lock from then on.
@@ -74,7 +33,7 @@ impl Candidate {
         loop {
             match self.round().await {
                 Ok(Some(epoch)) => {
-                    tracing::info!(node = self.shared.id, epoch, "this node owns the shards now");
+                    tracing::info!(node = self.shared.me.id, epoch, "this node owns the shards now");
                     self.know(&self.shared.me, epoch);
                     self.shared.rights.send_modify(|rights| {
                         (rights.owned, rights.has_lock) = (Some(epoch), true);
@@ -84,7 +43,7 @@ impl Candidate {
                 Ok(None) => {}
                 Err(error) => {
                     tracing::debug!(%error, "the owner of the shards cannot be read yet");
-                    (self.client, self.answers_since) = (None, None);
+                    (self.session, self.answers_since) = (None, None);
                 }
             }
             sleep(PAUSE).await;
@@ -93,46 +52,43 @@ impl Candidate {
 
     /// Looks once. Returns the epoch if this node is the owner now.
     async fn round(&mut self) -> Result<Option<i64>, StoreError> {
-        let client = connected(&self.shared.database, Role::Lock, self.client.take()).await?;
+        let session = connected(&self.shared.database, true, self.session.take()).await?;
         let answers_since = *self.answers_since.get_or_insert_with(Instant::now);
-        let schema = self.shared.database.schema();
-        let row = in_time(client.query_one(TRY_LOCK, &[&schema])).await?;
-        let attempt = LockAttempt::of(&row).map_err(|error| store_error(&error))?;
+        let attempt = in_time(session.try_lock()).await?;
         self.tell(&attempt);
-        let taken = self.decide(&client, attempt, answers_since).await;
-        self.client = Some(client);
+        let taken = self.decide(&session, attempt, answers_since).await;
+        self.session = Some(session);
         taken
     }
 
     async fn decide(
         &self,
-        client: &Client,
+        session: &D::Session,
         attempt: LockAttempt,
         answers_since: Instant,
     ) -> Result<Option<i64>, StoreError> {
-        let schema = self.shared.database.schema();
         let Some(owner) = attempt.owner else {
-            return if attempt.has_lock { self.take(client, None).await } else { Ok(None) };
+            return if attempt.has_lock { self.take(session, None).await } else { Ok(None) };
         };
-        if owner.node.id == self.shared.id {
+        if owner.node.id == self.shared.me.id {
             // An earlier attempt has succeeded, and its answer was lost.
             return Ok(attempt.has_lock.then_some(attempt.epoch));
         }
         let may_declare = owner.is_over && answers_since.elapsed() >= LEASE;
         let is_dead = owner.is_dead || (attempt.has_lock && (self.is_gone)(owner.node.clone()).await) || {
-            may_declare && in_time(client.execute(DECLARE, &[&owner.node.id])).await? == 1
+            may_declare && in_time(session.declare_dead(owner.node.id)).await?
         };
-        match (is_dead, attempt.has_lock, owner.lock_pid) {
+        match (is_dead, attempt.has_lock, owner.lock_session) {
             (true, true, _) => {
                 tracing::warn!(name = %owner.node.name, address = %owner.node.address, "the owner of the shards is gone, taking over");
-                self.take(client, Some(owner.node.id)).await
+                self.take(session, Some(owner.node.id)).await
             }
-            (true, false, Some(pid)) => {
-                in_time(client.query(EVICT, &[&schema, &pid])).await?;
+            (true, false, Some(holder)) => {
+                in_time(session.evict(holder)).await?;
                 Ok(None)
             }
             (false, true, _) => {
-                in_time(client.query(UNLOCK, &[&schema])).await?;
+                in_time(session.unlock()).await?;
                 Ok(None)
             }
             // The owner is there, or its session ends with its process.
@@ -141,13 +97,12 @@ impl Candidate {
     }
 
     /// Makes this node the owner. The lock stays with this connection.
-    async fn take(&self, client: &Client, from: Option<i32>) -> Result<Option<i64>, StoreError> {
-        let taken = in_time(client.query_opt(TAKE, &[&self.shared.id, &from])).await?;
-        if let Some(row) = taken {
-            return row.try_get(0).map(Some).map_err(|error| store_error(&error));
+    async fn take(&self, session: &D::Session, from: Option<i32>) -> Result<Option<i64>, StoreError> {
+        let taken = in_time(session.take(self.shared.me.id, from)).await?;
+        if taken.is_none() {
+            in_time(session.unlock()).await?;
         }
-        in_time(client.query(UNLOCK, &[&self.shared.database.schema()])).await?;
-        Ok(None)
+        Ok(taken)
     }
 
     /// Makes another owner known immediately, and not with the next renewal of the lease.
@@ -171,7 +126,7 @@ impl Candidate {
     /// declared this one dead: its connection and the lock end with it.
     async fn keep_lock(mut self) {
         while self.shared.lost.borrow().is_none() {
-            let is_open = self.client.as_ref().is_some_and(|client| !client.is_closed());
+            let is_open = self.session.as_ref().is_some_and(|session| !session.is_closed());
             if !is_open {
                 self.shared.rights.send_modify(|rights| rights.has_lock = false);
                 match self.lock_again().await {
@@ -185,32 +140,10 @@ impl Candidate {
     }
 
     async fn lock_again(&mut self) -> Result<bool, StoreError> {
-        let client = connected(&self.shared.database, Role::Lock, None).await?;
-        let schema = self.shared.database.schema();
-        let is_locked = in_time(client.query_opt(LOCK_AGAIN, &[&schema, &self.shared.id])).await?.is_some();
+        let session = connected(&self.shared.database, true, None).await?;
+        let is_locked = in_time(session.lock_again(self.shared.me.id)).await?;
         // Without the lock, the connection is of no use.
-        self.client = is_locked.then_some(client);
+        self.session = is_locked.then_some(session);
         Ok(is_locked)
-    }
-}
-
-impl LockAttempt {
-    fn of(row: &Row) -> Result<Self, tokio_postgres::Error> {
-        let (epoch, has_lock) = (row.try_get(1)?, row.try_get(8)?);
-        // The node of the owner's row is forgotten only with the cluster.
-        let (Some(id), Some(name)) = (row.try_get(0)?, row.try_get(2)?) else {
-            return Ok(Self { owner: None, epoch, has_lock });
-        };
-        let node = Node {
-            id,
-            name,
-            address: row.try_get(3)?,
-            version: row.try_get(4)?,
-            joined_at: Millis(0),
-            state: NodeState::Owner,
-        };
-        let owner =
-            Owner { node, is_dead: row.try_get(5)?, is_over: row.try_get(6)?, lock_pid: row.try_get(7)? };
-        Ok(Self { owner: Some(owner), epoch, has_lock })
     }
 }

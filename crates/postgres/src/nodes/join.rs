@@ -1,17 +1,16 @@
 //! How a node joins.
 
-use std::sync::Arc;
-
-use longshore_model::{Millis, Node, NodeState, Nodes};
+use longshore_model::{Millis, Node, NodeState};
 use longshore_store::StoreError;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
-use super::candidate::{Candidate, IsGone};
-use super::{LEASE, Membership, NodeRights, PAUSE, Shared, lease};
+use super::candidate::IsGone;
+use super::sql::SqlSession;
+use super::{LEASE, Membership, PAUSE};
 use crate::connect::{Database, Role};
 use crate::error::store_error;
+use crate::sessions::on_tokio;
 
 /// A node that joins.
 #[derive(Clone, Debug)]
@@ -46,26 +45,16 @@ impl Membership {
         refuse_namesake(&client, node).await?;
         let row = client.query_one(JOIN, &[&node.name, &node.address, &node.version]).await;
         let id = row.and_then(|row| row.try_get(0)).map_err(|error| store_error(&error))?;
-        let shared = Arc::new(Shared {
-            database,
+        let me = Node {
             id,
-            me: Node {
-                id,
-                name: node.name.clone(),
-                address: node.address.clone(),
-                version: node.version.clone(),
-                joined_at: Millis(0),
-                state: NodeState::Owner,
-            },
-            rights: watch::channel(NodeRights::default()).0,
-            nodes: watch::channel(Arc::new(Nodes::default())).0,
-            lost: watch::channel(None).0,
-        });
-        let tasks = vec![
-            tokio::spawn(lease::renew(Arc::clone(&shared), client)),
-            tokio::spawn(Candidate::new(Arc::clone(&shared), is_gone).run()),
-        ];
-        Ok(Self { shared, tasks })
+            name: node.name.clone(),
+            address: node.address.clone(),
+            version: node.version.clone(),
+            joined_at: Millis(0),
+            state: NodeState::Owner,
+        };
+        let session = SqlSession::of(client, &database);
+        Ok(Self::start(database, me, session, is_gone, &on_tokio))
     }
 }
 
