@@ -389,7 +389,7 @@ pub struct ServeArgs {
     /// The data directory [default: ./longshore-data]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Keep large payloads and deployed code there, such as `s3://bucket/prefix` [default: in the data directory]
+    /// Keep large payloads and code there, such as `s3://bucket/prefix`
     #[arg(long, value_name = "URL")]
     pub blobs: Option<String>,
     /// Read settings from this file [default: `LONGSHORE_CONFIG`, or none]

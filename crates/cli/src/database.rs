@@ -51,10 +51,10 @@ pub struct CopyArgs {
     /// The data directory for what a database has no place for
     #[arg(long, value_name = "DIR")]
     pub files: Option<PathBuf>,
-    /// The setting `blobs` of the server whose data is read, if it has one
+    /// The setting `blobs` of the server that is read
     #[arg(long, value_name = "URL")]
     pub from_blobs: Option<String>,
-    /// The setting `blobs` of the next server, if it will have one
+    /// The setting `blobs` of the next server
     #[arg(long, value_name = "URL")]
     pub to_blobs: Option<String>,
     /// The file with the keys for object storage
