@@ -5,6 +5,11 @@ use std::error::Error;
 use longshore_blobs::BlobError;
 use longshore_trust::TlsProblem;
 
+/// Codes of answers about keys.
+const CODES: [&str; 4] =
+    ["InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed", "AccessDenied"];
+/// Where a provider gives keys to its computers.
+const METADATA: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
 /// Longest text of a cause, in characters.
 const TEXT_MAX: usize = 400;
 
@@ -35,13 +40,12 @@ impl ObjectError {
         match error {
             Cause::NotFound { .. } => Self::NotFound(text),
             Cause::PermissionDenied { .. } | Cause::Unauthenticated { .. } => Self::NotPermitted(text),
+            // Without keys, a computer's provider is asked for some.
+            _ if METADATA.iter().any(|host| text.contains(host)) => Self::NotPermitted(format!(
+                "there are no keys, and the provider of this computer gives none: {text}"
+            )),
             // Google and Azure answer 400 to keys that are malformed.
-            _ if ["InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed", "AccessDenied"]
-                .iter()
-                .any(|code| text.contains(code)) =>
-            {
-                Self::NotPermitted(text)
-            }
+            _ if CODES.iter().any(|code| text.contains(code)) => Self::NotPermitted(text),
             _ => Self::Failed(text),
         }
     }
