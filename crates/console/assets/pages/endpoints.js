@@ -10,6 +10,7 @@ import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { CodeLine } from "../ui/copy.js";
 import { EndpointTable } from "../ui/endpoint_table.js";
 import { useKeys } from "../ui/keys.js";
+import { TableWindow } from "../ui/table_window.js";
 import { endpointState } from "../ui/state.js";
 
 export default function Endpoints() {
@@ -38,6 +39,6 @@ function List({ rows }) {
         ${words.map((word) => html`<button type="button" key=${word} class="chip" aria-pressed=${state === word} onClick=${() => setQuery({ state: state === word ? null : word })}>${word} <b>${count(named.filter((row) => wordOf(row) === word).length)}</b></button>`)}
       </div>
     </div>
-    ${shown.length === 0 ? html`<${Empty}><p>No endpoint matches.</p><//>` : html`<${EndpointTable} rows=${shown} />`}
+    ${shown.length === 0 ? html`<${Empty}><p>No endpoint matches.</p><//>` : html`<${EndpointTable} rows=${shown} body=${(/** @type {any[]} */ rows) => html`<${TableWindow} rows=${rows} />`} />`}
   <//>`;
 }

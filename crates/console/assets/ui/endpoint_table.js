@@ -40,8 +40,8 @@ export function sorted(rows, by) {
   return [...rows].sort(compare);
 }
 
-/** @param {{rows: import("../fleet.js").Row[]}} props */
-export function EndpointTable({ rows: known }) {
+/** @param {{rows: import("../fleet.js").Row[], body?: (rows: any[]) => any}} props `body` shows the rows: all, if it is missing */
+export function EndpointTable({ rows: known, body = (rows) => rows }) {
   const past = useLastHalfHour();
   const costs = useHourlyCosts();
   const rows = known.map((row) => ({ ...row, past: past.get(row.endpoint.id), cost: costs && (costs.get(row.endpoint.id) ?? 0) }));
@@ -58,7 +58,7 @@ export function EndpointTable({ rows: known }) {
       })}
       <th scope="col" class="opt">Completed in 30 min</th>
     </tr></thead>
-    <tbody>${sorted(rows, by).map((row) => html`<${EndpointRow} key=${row.endpoint.id} row=${row} />`)}</tbody>
+    <tbody>${body(sorted(rows, by).map((row) => html`<${EndpointRow} key=${row.endpoint.id} row=${row} />`))}</tbody>
   </table></div>`;
 }
 
