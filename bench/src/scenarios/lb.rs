@@ -10,7 +10,7 @@ use super::{Scenario, ScenarioContext};
 use crate::load::{ClosedLoop, EventLoop, OpenLoop, Span};
 use crate::process::ProcessUsage;
 use crate::readings::Readings;
-use proxies::Proxy;
+use proxies::{NginxWork, Proxy};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "lb",
@@ -54,11 +54,11 @@ fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String>
     let direct = proxies::direct(context, &worker)?;
     let per_s = requests(&sizes, &direct, readings)?;
     // Half of what the slowest of the proxies manages is the load at which latencies are compared.
-    let proxies = [
-        proxies::longshore(context, &worker)?,
-        proxies::nginx(context, &direct)?,
-        proxies::haproxy(context, &direct)?,
-    ];
+    let longshore = proxies::longshore(context, &worker)?;
+    let key = longshore.authorization().to_owned();
+    let nginx = |work| proxies::nginx(context, &direct, work, &key);
+    requests(&sizes, &nginx(NginxWork::Forward)?, readings)?;
+    let proxies = [longshore, nginx(NginxWork::CheckAndMark)?, proxies::haproxy(context, &direct)?];
     let mut slowest_per_s = per_s;
     for proxy in &proxies {
         slowest_per_s = slowest_per_s.min(requests(&sizes, proxy, readings)?);

@@ -51,6 +51,11 @@ impl Proxy {
         }
     }
 
+    /// The value of `Authorization` in its requests.
+    pub(super) fn authorization(&self) -> &str {
+        &self.authorization
+    }
+
     /// The server and its endpoint; `None` for another proxy.
     pub(super) fn served(&self) -> Option<(&Server, &ForwardedEndpoint)> {
         self.served.as_ref().map(|(server, endpoint)| (server, endpoint))
@@ -81,8 +86,46 @@ pub(super) fn longshore(context: &ScenarioContext, worker: &Path) -> Result<Prox
     })
 }
 
-/// One process of nginx, with connections to the worker that stay open.
-pub(super) fn nginx(context: &ScenarioContext, worker: &Proxy) -> Result<Proxy, String> {
+/// What nginx does with a request, beside forwarding it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum NginxWork {
+    /// It forwards the request, and does nothing else with it.
+    Forward,
+    /// What a load-balancing endpoint does: check the key and remove it, name the client and the request to the worker, and the
+    /// request to the client.
+    CheckAndMark,
+}
+
+impl NginxWork {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "nginx_bare",
+            Self::CheckAndMark => "nginx",
+        }
+    }
+
+    /// The settings for a location, beside those that every forwarding needs.
+    fn settings(self) -> &'static str {
+        match self {
+            Self::Forward => "",
+            Self::CheckAndMark => {
+                "if ($is_known = 0) { return 401; } proxy_set_header Authorization ''; \
+                 proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme; \
+                 proxy_set_header X-Forwarded-Host $http_host; proxy_set_header X-Request-ID $request_id; \
+                 add_header X-Request-ID $request_id;"
+            }
+        }
+    }
+}
+
+/// One process of nginx, with connections to the worker that stay open. `authorization` is the value that it accepts, if it
+/// checks any.
+pub(super) fn nginx(
+    context: &ScenarioContext,
+    worker: &Proxy,
+    work: NginxWork,
+    authorization: &str,
+) -> Result<Proxy, String> {
     let address = free_address()?;
     let folder = folder(context)?;
     let path = folder.path().join("nginx.conf");
@@ -94,17 +137,21 @@ pub(super) fn nginx(context: &ScenarioContext, worker: &Proxy) -> Result<Proxy, 
         "daemon off; master_process off; pid {here}/pid; error_log {here}/log error;\n\
          events {{ worker_connections 19500; }}\n\
          http {{ access_log off; {paths} keepalive_requests 1000000000;\n\
-         map $http_upgrade $how {{ default upgrade; '' ''; }}\n\
+         map $http_upgrade $how {{ default upgrade; '' ''; }} map_hash_bucket_size 128;\n\
+         map $http_authorization $is_known {{ default 0; \"{authorization}\" 1; }}\n\
          upstream worker {{ server {}; keepalive 256; keepalive_requests 1000000000; }}\n\
          server {{ listen {address} backlog=4096; location / {{ proxy_pass http://worker; proxy_http_version 1.1;\n\
          proxy_buffering off; proxy_read_timeout 600s; proxy_set_header Connection $how;\n\
-         proxy_set_header Upgrade $http_upgrade; }} }} }}\n",
-        worker.address
+         proxy_set_header Upgrade $http_upgrade; {} }} }} }}\n",
+        worker.address,
+        work.settings(),
     );
     fs::write(&path, settings).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     let mut command = Command::new("nginx");
     command.arg("-c").arg(&path).arg("-e").arg(folder.path().join("log"));
-    started("nginx", context, &mut command, address, Some(folder))
+    let mut proxy = started(work.name(), context, &mut command, address, Some(folder))?;
+    authorization.clone_into(&mut proxy.authorization);
+    Ok(proxy)
 }
 
 /// `HAProxy` with one thread.

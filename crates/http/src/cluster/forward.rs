@@ -345,13 +345,11 @@ fn clean(head: &mut Parts, is_upgrade: bool, is_kept: bool) {
     let headers: &mut HeaderMap = &mut head.headers;
     let upgrade = headers.get(UPGRADE).cloned().filter(|_| is_upgrade);
     let authority = head.uri.authority().and_then(|it| HeaderValue::try_from(it.as_str()).ok());
-    remove_hop_by_hop(headers);
-    headers.remove(EXPECT);
-    // Only nodes may ask for frames.
-    headers.remove(FRAMES);
-    if headers.remove(TRANSFER_ENCODING).is_some() || is_kept {
+    if headers.contains_key(TRANSFER_ENCODING) || is_kept {
         headers.remove(CONTENT_LENGTH);
     }
+    // Only nodes may ask for frames.
+    remove_hop_by_hop(headers, |name| [EXPECT, TRANSFER_ENCODING, FRAMES].contains(name));
     // The owner keeps its connection to this node, even if the client asks for a close.
     headers.insert(CONNECTION, HeaderValue::from_static("keep-alive"));
     if let Some(upgrade) = upgrade {

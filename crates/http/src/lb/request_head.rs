@@ -70,22 +70,20 @@ impl Context {
     /// protocol of the server for a WebSocket.
     pub(super) fn apply(self, headers: &mut HeaderMap, pass_authorization: bool) -> bool {
         let takes_trailers = websocket::lists(headers, &TE, "trailers");
-        remove_hop_by_hop(headers);
-        // The server has answered it, or does so when it reads the body.
-        headers.remove(EXPECT);
-        if headers.remove(TRANSFER_ENCODING).is_some() {
+        if headers.contains_key(TRANSFER_ENCODING) {
             headers.remove(CONTENT_LENGTH);
         }
+        // The server has answered `Expect`, or does so when it reads the body.
+        remove_hop_by_hop(headers, |name| {
+            matches!(*name, EXPECT | TRANSFER_ENCODING | FORWARDED)
+                || (*name == AUTHORIZATION && !pass_authorization)
+                || is_own(name)
+        });
         if takes_trailers {
             headers.insert(TE, HeaderValue::from_static("trailers"));
         }
-        if !pass_authorization {
-            headers.remove(AUTHORIZATION);
-        }
         cookies::remove_own(headers);
         let offered = websocket::remove_key(headers);
-        remove_own(headers);
-        headers.remove(FORWARDED);
         let set = [
             (FORWARDED_FOR, self.forwarded_for),
             (FORWARDED_PROTO, Some(self.proto)),
@@ -125,8 +123,8 @@ fn forwarded_for(headers: &HeaderMap, is_trusted: bool) -> Option<HeaderValue> {
     HeaderValue::try_from(hops).ok().filter(|value| !value.is_empty())
 }
 
-/// Removes the headers that concern one connection.
-pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+/// Removes the headers that concern one connection, and those that `is_other` names.
+pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap, is_other: impl Fn(&HeaderName) -> bool) {
     if headers.contains_key(CONNECTION) {
         // Nearly always one word that names no header. There may be several lines.
         let is_word = |line: &HeaderValue| {
@@ -137,15 +135,12 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
                 headers.remove(name);
             }
         }
-        for name in HOP_BY_HOP {
-            headers.remove(name);
-        }
-    } else {
-        for name in HOP_BY_HOP {
-            if headers.contains_key(&name) {
-                headers.remove(name);
-            }
-        }
+    }
+    // One pass over the few names that there are costs less than a lookup of each that there may be.
+    let removed = |name: &&HeaderName| HOP_BY_HOP.contains(*name) || is_other(name);
+    let removed: Vec<HeaderName> = headers.keys().filter(removed).cloned().collect();
+    for name in removed {
+        headers.remove(name);
     }
 }
 
@@ -155,13 +150,9 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     names.filter_map(|name| HeaderName::try_from(name.trim()).ok()).collect()
 }
 
-/// Removes the headers with the names of this server: `X-Longshore-…`.
-pub(super) fn remove_own(headers: &mut HeaderMap) {
-    let is_own = |name: &HeaderName| name.as_str().starts_with("x-longshore-");
-    let own: Vec<HeaderName> = headers.keys().filter(|name| is_own(name)).cloned().collect();
-    for name in own {
-        headers.remove(name);
-    }
+/// Whether a header has a name of this server: `X-Longshore-…`.
+pub(super) fn is_own(name: &HeaderName) -> bool {
+    name.as_str().starts_with("x-longshore-")
 }
 
 #[cfg(test)]
@@ -177,7 +168,7 @@ mod tests {
         for name in ["x-hop", "http2-settings", "upgrade", "te", "x-end-to-end"] {
             headers.insert(name, HeaderValue::from_static("1"));
         }
-        remove_hop_by_hop(&mut headers);
+        remove_hop_by_hop(&mut headers, |_| false);
         assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-end-to-end"]);
     }
 }

@@ -4,7 +4,7 @@ use http::header::{CONTENT_SECURITY_POLICY, LOCATION, PROXY_AUTHENTICATE, TRANSF
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::cookies;
-use super::request_head::{remove_hop_by_hop, remove_own};
+use super::request_head::{is_own, remove_hop_by_hop};
 
 /// What a page of a worker may do that has the origin of the console: nothing with that origin.
 const SANDBOX: HeaderValue =
@@ -15,17 +15,16 @@ const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 /// Makes the headers of a response those that the client gets. `prefix` is what the client's path had before the worker's;
 /// `host` is the worker's own address.
 pub(super) fn rewrite(headers: &mut HeaderMap, prefix: Option<&str>, host: &HeaderValue, is_sandboxed: bool) {
-    remove_hop_by_hop(headers);
-    headers.remove(TRANSFER_ENCODING);
-    headers.remove(PROXY_AUTHENTICATE);
-    remove_own(headers);
+    remove_hop_by_hop(headers, |name| {
+        matches!(*name, TRANSFER_ENCODING | PROXY_AUTHENTICATE)
+            || (is_sandboxed && [SERVICE_WORKER_ALLOWED, CLEAR_SITE_DATA].contains(name))
+            || is_own(name)
+    });
     relocate(headers, prefix.unwrap_or_default(), host);
     if let Some(prefix) = prefix {
         cookies::confine(headers, prefix);
     }
     if is_sandboxed {
-        headers.remove(SERVICE_WORKER_ALLOWED);
-        headers.remove(CLEAR_SITE_DATA);
         headers.append(CONTENT_SECURITY_POLICY, SANDBOX);
     }
 }
