@@ -16,6 +16,7 @@ from harness.commands import longshore
 from harness.fake_worker import FakeWorker
 from harness.nodes import METRICS, Node, Nodes, seconds_of
 from harness.postgres import DATABASE, Postgres
+from harness.receiver import Receiver
 from harness.server import ADMIN_KEY, QUICK, Server
 from harness.wait import until
 
@@ -62,6 +63,13 @@ def test_any_node_answers_and_another_takes_over(database):
         assert taken["id"] == job and len(taken["input"]["large"]) == 300_000
         FakeWorker(endpoint).done(job, {"output": "done"})
         assert endpoint.wait_for(job)["output"] == "done"
+        with Receiver() as receiver:
+            reported = endpoint.run({}, webhook=receiver.url)
+            assert FakeWorker(endpoint).take()["id"] == reported
+            FakeWorker(endpoint).done(reported, {"output": 1})
+            assert receiver.wait_for(1)[0]["json"]["id"] == reported
+        delivered = until(lambda: endpoint.ok("GET", "/webhooks")["webhooks"], "the delivery is in the log")
+        assert [delivery["state"] for delivery in delivered] == ["DELIVERED"]
         assert through.call("GET", "/v1/endpoints", headers={"Authorization": "Bearer wrong"}).status_code == 401
         wrong = through.call("POST", f"{endpoint.mount}/run", data="{", headers={"Content-Type": "application/json"})
         assert wrong.status_code == 400, wrong.text
@@ -88,6 +96,10 @@ def test_any_node_answers_and_another_takes_over(database):
         later = endpoint.run({"later": True})
         assert parked.result(30).json()["id"] == later
         assert nodes.owner() is second and ready(second)["status"] == "ready"
+        # What was changed, and what was told of its jobs, while another node owned the shards.
+        created = [entry for entry in Api(second).ok("GET", "/v1/audit") if entry.get("path") == "/v1/endpoints"]
+        assert any(entry["outcome"] == "done" for entry in created), created
+        assert endpoint.ok("GET", "/webhooks")["webhooks"] == delivered
         assert endpoint.status(job)["output"] == "done"
         shown = Api(second).call("GET", "/metrics").text
         assert f"longshore_shards_owned {64}" in shown

@@ -64,6 +64,7 @@ def shown(api: Api) -> dict:
         found[endpoint.id, "attempts"] = [endpoint.ok("GET", f"/jobs/{job}") for job in ended]
         found[endpoint.id, "chunks"] = [endpoint.ok("GET", f"/stream/{job}?offset=0&wait=0") for job in jobs]
         found[endpoint.id, "attempts"] = [endpoint.ok("GET", f"/jobs/{job}")["attempts"] for job in jobs]
+        found[endpoint.id, "webhooks"] = endpoint.ok("GET", "/webhooks")["webhooks"]
         found[endpoint.id, "counts"] = endpoint.health()["jobs"]
     return found
 
@@ -98,6 +99,7 @@ def filled(server: Server) -> tuple[Endpoint, list[str]]:
         assert worker.take()["id"] == done
         worker.done(done, {"output": {"large": LARGE}})
         assert receiver.wait_for(1)[0]["json"]["id"] == done
+        until(lambda: endpoint.ok("GET", "/webhooks")["webhooks"], "the delivery is in the log")
         streamed = endpoint.run({})
         assert worker.take()["id"] == streamed
         for number in range(3):

@@ -32,7 +32,7 @@ mod workers;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 
-pub use audit::AuditLog;
+pub use audit::{AuditLine, AuditLog, AuditRuns, AuditStorage};
 pub use cluster::{
     Cluster, NetFuture, NodeEdge, PeerEdge, PeerLink, PeerNet, PeerReply, PeerSecret, ProbeResult,
     as_connection, is_gone, is_gone_by, serve_node, serve_peers,

@@ -54,6 +54,8 @@ pub(crate) enum Role {
     Lock,
     /// Renews the lease of a node.
     Lease,
+    /// Appends and reads lines of logs.
+    Log,
 }
 
 impl Role {
@@ -64,6 +66,7 @@ impl Role {
             Self::Reader => "longshore reader",
             Self::Lock => "longshore lock",
             Self::Lease => "longshore lease",
+            Self::Log => "longshore log",
         }
     }
 }

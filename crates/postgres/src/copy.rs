@@ -8,7 +8,7 @@ use crate::connect::{Database, Role};
 use crate::error::store_error;
 use crate::exclusive::Held;
 use crate::store::CONNECTIONS;
-use crate::{PostgresStore, exclusive, schema, server_check};
+use crate::{LogTable, PostgresStore, exclusive, schema, server_check};
 
 /// Whether a server of a cluster is alive.
 const HAS_NODES: &str = "SELECT EXISTS (SELECT FROM node WHERE NOT is_dead AND until > clock_timestamp())";
@@ -101,6 +101,11 @@ impl NewTables {
     /// Opens the tables. Must be dropped before [`NewTables::publish`].
     pub fn open(&self) -> PostgresStore {
         PostgresStore::locked_by_caller(self.database.clone().with_schema(&self.aside))
+    }
+
+    /// The logs of the tables.
+    pub fn logs(&self) -> LogTable {
+        LogTable::of(self.database.clone().with_schema(&self.aside))
     }
 
     /// Puts the tables in the place of the empty ones, durably.

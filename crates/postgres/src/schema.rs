@@ -8,11 +8,12 @@ use crate::error::store_error;
 use crate::server_check;
 
 /// Every migration, in order. A number that was released never changes; a change is a further migration.
-const MIGRATIONS: [(&str, &str); 4] = [
+const MIGRATIONS: [(&str, &str); 5] = [
     ("rows", include_str!("schema/0001_rows.sql")),
     ("commit", include_str!("schema/0002_commit.sql")),
     ("nodes", include_str!("schema/0003_nodes.sql")),
     ("attempts", include_str!("schema/0004_attempts.sql")),
+    ("logs", include_str!("schema/0005_logs.sql")),
 ];
 
 /// The version of the schema after all migrations.

@@ -29,8 +29,10 @@ use crate::{exclusive, schema, server_check, values};
 
 /// The number of connections that only read.
 const READERS: usize = 2;
-/// The connections of a store, beside the one of its lock.
-pub(crate) const CONNECTIONS: i64 = (LANES + FLUSHERS + READERS) as i64;
+/// The connection of logs.
+const LOGS: usize = 1;
+/// The connections of a server, beside the one of its lock.
+pub(crate) const CONNECTIONS: i64 = (LANES + FLUSHERS + READERS + LOGS) as i64;
 /// Chunks per query, so that a page of bytes does not read a whole stream.
 const CHUNKS_PER_QUERY: i64 = 64;
 

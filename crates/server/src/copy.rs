@@ -6,6 +6,7 @@
 
 mod ends;
 mod files;
+mod logs;
 mod progress;
 mod rows;
 mod tally;
@@ -21,6 +22,7 @@ use longshore_store::{Catalog, PAYLOADS_AT};
 
 use self::ends::{Source, Target};
 use self::files::Files;
+use self::logs::LogTally;
 use self::progress::CopyProgress;
 use self::tally::Tally;
 use crate::settings::Settings;
@@ -76,8 +78,9 @@ pub(crate) async fn run(args: &CopyArgs) -> Result<ExitCode, StartupError> {
         CopyPlace::Database(_) => settings.database_blob_bytes_min(to_objects.is_some()),
     };
     let target = Target::make(to, args.files.as_deref(), blob_bytes_min, to_objects).await?;
-    let (tally, files) = copied(&source, target, &catalog).await?;
+    let (tally, logs, files) = copied(&source, target, &catalog).await?;
     tell(&format!("copied {} to {}: {tally}; read back and compared", names.0, names.1));
+    tell(&format!("copied {logs}"));
     files.tell(args);
     Ok(ExitCode::SUCCESS)
 }
@@ -120,7 +123,7 @@ async fn copied(
     source: &Source,
     mut target: Target,
     catalog: &Catalog,
-) -> Result<(Tally, Files), StartupError> {
+) -> Result<(Tally, LogTally, Files), StartupError> {
     let done = async {
         let mut progress = CopyProgress::new("copied");
         let sent = rows::copy(source.rows(), &target.rows()?, catalog, &mut progress).await?;
@@ -134,8 +137,20 @@ async fn copied(
                 "what was written differs from what was read: {found} instead of {sent}; check the disks, and copy again"
             )));
         }
+        let logs = match (source.logs(), target.logs()) {
+            (Some(table), None) => {
+                let dir =
+                    target.files().ok_or_else(|| StartupError::Copy("no directory for logs".to_owned()))?;
+                logs::to_files(&table, &dir).await?
+            }
+            (None, Some(table)) => match source.files() {
+                Some(dir) => logs::to_table(dir, &table).await?,
+                None => LogTally::default(),
+            },
+            _ => LogTally::default(),
+        };
         let files = Files::copy(source.files(), target.files())?;
-        Ok((sent, files))
+        Ok((sent, logs, files))
     };
     match done.await {
         Ok(done) => {

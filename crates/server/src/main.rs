@@ -13,6 +13,7 @@ mod gpu_watch;
 mod history;
 mod listener;
 mod logging;
+mod logs;
 mod machine;
 mod migrate;
 mod node;

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use longshore_blobs::{Blobs, DirBlobs};
 use longshore_docker::DockerLauncher;
-use longshore_engine::{
-    DirWebhookLog, Engine, EngineParts, HttpTransport, Runtime, TokioRuntime, TraceExport,
-};
+use longshore_engine::{Engine, EngineParts, HttpTransport, Runtime, TokioRuntime, TraceExport};
+use longshore_http::AuditLog;
 use longshore_launch::{
     CgroupBase, CgroupError, CodeFolders, CodeSource, Launcher, Launchers, ProcessLauncher, ShimCommand,
 };
@@ -21,6 +20,7 @@ use longshore_trust::Roots;
 use longshore_vault::Keyring;
 
 use crate::files::SharedCode;
+use crate::logs::Logs;
 use crate::objects;
 use crate::reserve::Reserve;
 use crate::settings::Settings;
@@ -36,6 +36,7 @@ const CODE_SUBCOMMAND: &str = "code-worker";
 /// An engine, and what lives as long as it does.
 pub(crate) struct Started {
     pub(crate) engine: Engine,
+    pub(crate) audit: AuditLog,
     pub(crate) background: Background,
 }
 
@@ -67,23 +68,21 @@ pub(crate) async fn start_engine(
         Rows::OfOwner(owned) => Arc::new(OwnerRuntime(owned.clock())),
     };
     let OpenData { store, blobs, background } = open_rows(settings, rows, objects).await?;
-    let hook_log_dir = settings.data_dir.join("webhooks");
-    let hook_log = DirWebhookLog::open(&hook_log_dir, settings.webhook_log_bytes_max())
-        .map_err(|cause| StartupError::WebhookLog { path: hook_log_dir, cause })?;
+    let Logs { audit, deliveries } = Logs::open(settings).await?;
     let parts = EngineParts {
         store,
         blobs,
         launchers,
         runtime,
         webhook_transport: Arc::new(HttpTransport::with_roots(&settings.webhooks(), &roots)),
-        webhook_log: Arc::new(hook_log),
+        webhook_log: deliveries,
         vault: Arc::new(vault),
         settings: settings.engine(),
         webhooks: settings.webhooks(),
         workers: settings.workers(server_url, gpus),
         traces: traces(settings, &roots)?,
     };
-    Ok(Started { engine: Engine::start(parts).await?, background })
+    Ok(Started { engine: Engine::start(parts).await?, audit, background })
 }
 
 /// The runtime of a node that owns the shards: its engine decides by the clock of the database.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use longshore_engine::{Engine, SessionLimits};
 use longshore_history::History;
-use longshore_http::{AuditLog, Edge, FileService, HttpState, NodeStatus, ScrubReport, Surface, Tls};
+use longshore_http::{Edge, FileService, HttpState, NodeStatus, ScrubReport, Surface, Tls};
 use longshore_launch::Launchers;
 use longshore_objects::CodeObjects;
 use longshore_store::StoreError;
@@ -102,7 +102,7 @@ impl Service {
         let launchers = parts::launchers(settings, shared.as_ref())?;
         let vault = secrets::vault(settings)?;
         let is_sealing = vault.is_sealing();
-        let Started { engine, mut background } =
+        let Started { engine, audit, mut background } =
             parts::start_engine(settings, launchers.clone(), vault, server_url, rows, objects).await?;
         if !is_sealing {
             tracing::warn!(
@@ -118,7 +118,7 @@ impl Service {
         }
         let files = Arc::new(DataFiles::new(&settings.data_dir, launchers.clone(), shared));
         let shown: Arc<dyn FileService> = Arc::<DataFiles>::clone(&files);
-        http.audit = Some(audit_log(settings)?);
+        http.audit = Some(audit);
         let reading = background.scrub.take().map(|scrub| (scrub, Arc::new(ScrubReport::default())));
         http.scrub = reading.as_ref().map(|(_, found)| Arc::clone(found));
         http.facts.is_sealing = is_sealing;
@@ -293,13 +293,6 @@ async fn forget_unused_code(engine: Engine, files: Arc<DataFiles>) {
         interval.tick().await;
         longshore_http::forget_unused_code(&engine, files.as_ref());
     }
-}
-
-/// Opens the audit log. The data directory must be locked.
-fn audit_log(settings: &Settings) -> Result<AuditLog, StartupError> {
-    let folder = settings.data_dir.join("audit");
-    AuditLog::open(&folder, settings.audit_file_bytes_max, settings.audit_files_max)
-        .map_err(|cause| StartupError::Audit { path: folder, cause })
 }
 
 /// Loads the certificate and key for TLS, if configured.

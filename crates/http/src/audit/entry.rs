@@ -66,6 +66,11 @@ impl KeyRef {
 }
 
 impl Entry {
+    /// The entries of lines of JSON, in their order. Lines that are no entry, such as one torn by a power failure, are skipped.
+    pub(crate) fn of_lines(text: &[u8]) -> Vec<Self> {
+        text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    }
+
     /// An entry of an event that is no change.
     fn event(at: Millis, event: &str, outcome: &str) -> Self {
         Self {

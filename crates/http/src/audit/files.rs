@@ -5,8 +5,10 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::entry::Entry;
+use super::storage::{AuditLine, AuditRuns, AuditStorage};
 
 /// The size limit of one file, in bytes, and the number of files.
 #[derive(Clone, Copy, Debug)]
@@ -15,29 +17,62 @@ pub(super) struct RotationLimits {
     pub(super) files_max: usize,
 }
 
+/// A log in the files of a directory.
+pub(super) struct FileStorage {
+    folder: PathBuf,
+    files_max: usize,
+    files: Mutex<RotatedFiles>,
+}
+
+impl FileStorage {
+    /// Opens the directory. A missing directory is created, readable by the server's user only.
+    pub(super) fn open(folder: &Path, limits: RotationLimits) -> io::Result<Self> {
+        let files = Mutex::new(RotatedFiles::open(folder, limits)?);
+        Ok(Self { folder: folder.to_owned(), files_max: limits.files_max, files })
+    }
+}
+
+impl AuditStorage for FileStorage {
+    fn last_id(&self) -> io::Result<u64> {
+        let newest = |number| entries(&path(&self.folder, number)).ok()?.iter().map(|entry| entry.id).max();
+        Ok((0..self.files_max).find_map(newest).unwrap_or(0))
+    }
+
+    fn append(&self, lines: &[AuditLine]) -> io::Result<()> {
+        let mut text = Vec::new();
+        for line in lines {
+            text.extend_from_slice(&line.json);
+            text.push(b'\n');
+        }
+        // A torn line costs itself alone.
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).append(&text)
+    }
+
+    /// A file that is rotated meanwhile may be read twice or not at all.
+    fn runs(&self, _before: Option<u64>) -> AuditRuns<'_> {
+        Box::new((0..self.files_max).map(|number| text_of(&path(&self.folder, number))))
+    }
+}
+
 /// The files of the log, of which the current one is appended to.
-pub(super) struct RotatedFiles {
+struct RotatedFiles {
     folder: PathBuf,
     limits: RotationLimits,
     current: File,
     /// The length of `current`, in bytes.
     bytes: u64,
-    /// The id of the last entry.
-    pub(super) last_id: u64,
 }
 
 impl RotatedFiles {
-    /// Opens the directory. A missing directory is created, readable by the server's user only.
-    pub(super) fn open(folder: &Path, limits: RotationLimits) -> io::Result<Self> {
+    fn open(folder: &Path, limits: RotationLimits) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let mut current = append_to(&path(folder, 0))?;
         let bytes = end_last_line(&mut current)?;
-        let last_id = newest_id(folder, limits.files_max);
-        Ok(Self { folder: folder.to_owned(), limits, current, bytes, last_id })
+        Ok(Self { folder: folder.to_owned(), limits, current, bytes })
     }
 
     /// Appends lines and syncs the file.
-    pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         if self.bytes > 0 && self.bytes + lines.len() as u64 > self.limits.file_bytes_max {
             self.rotate()?;
         }
@@ -63,18 +98,20 @@ impl RotatedFiles {
 }
 
 /// The path of a file of the log. Number 0 is the current file; larger numbers are older.
-pub(super) fn path(folder: &Path, number: usize) -> PathBuf {
+fn path(folder: &Path, number: usize) -> PathBuf {
     folder.join(if number == 0 { "audit.jsonl".to_owned() } else { format!("audit.{number}.jsonl") })
 }
 
-/// The entries of a file, oldest first. Lines that are no entry, such as one torn by a power failure, are skipped.
-pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
-    let text = match fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+/// The entries of a file, oldest first.
+fn entries(path: &Path) -> io::Result<Vec<Entry>> {
+    Ok(Entry::of_lines(&text_of(path)?))
+}
+
+fn text_of(path: &Path) -> io::Result<Vec<u8>> {
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read,
+    }
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
@@ -96,11 +133,6 @@ fn end_last_line(file: &mut File) -> io::Result<u64> {
     }
     file.write_all(b"\n")?;
     Ok(bytes + 1)
-}
-
-fn newest_id(folder: &Path, files_max: usize) -> u64 {
-    let newest = |number| entries(&path(folder, number)).ok()?.iter().map(|entry| entry.id).max();
-    (0..files_max).find_map(newest).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -133,7 +165,7 @@ mod tests {
             (0..4).map(|number| ids(folder.path(), number)).collect::<Vec<_>>(),
             [vec![9], vec![7, 8], vec![5, 6], vec![]]
         );
-        assert_eq!(RotatedFiles::open(folder.path(), limits).unwrap().last_id, 9);
+        assert_eq!(FileStorage::open(folder.path(), limits).unwrap().last_id().unwrap(), 9);
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Searches the audit log, newest entries first.
 
 use std::io;
-use std::path::Path;
 
 use super::entry::Entry;
-use super::files::{entries, path};
+use super::storage::AuditStorage;
 
 /// The conditions that entries must meet, and their number.
 #[derive(Clone, Debug, Default)]
@@ -47,12 +46,12 @@ impl Filter {
     }
 }
 
-/// Searches the files from the newest to the oldest. A file that is rotated meanwhile may be read twice or not at all;
-/// entries that were seen are recognized by their ids.
-pub(super) fn find(folder: &Path, files_max: usize, filter: &Filter) -> io::Result<AuditPage> {
+/// Searches the log from the newest entry to the oldest. A run may come twice; entries that were seen are recognized by their
+/// ids.
+pub(super) fn find(storage: &dyn AuditStorage, filter: &Filter) -> io::Result<AuditPage> {
     let mut found = AuditPage::default();
-    for number in 0..files_max {
-        for entry in entries(&path(folder, number))?.into_iter().rev() {
+    for run in storage.runs(filter.before) {
+        for entry in Entry::of_lines(&run?).into_iter().rev() {
             if filter.is_too_old(&entry) {
                 return Ok(found);
             }

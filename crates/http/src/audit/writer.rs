@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,8 +12,9 @@ use longshore_model::Millis;
 use tokio::sync::oneshot;
 
 use super::entry::Entry;
-use super::files::{RotatedFiles, RotationLimits};
+use super::files::{FileStorage, RotationLimits};
 use super::query::{AuditPage, Filter, find};
+use super::storage::{AuditLine, AuditStorage};
 
 /// The number of entries that may wait to be written. Further entries are lost and reported in the server's log.
 const WAITING_MAX: usize = 10_000;
@@ -22,15 +23,14 @@ const RECENT_MAX: usize = 100;
 /// How long a response waits until its entry is written.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// The audit log of a data directory. Cheap to clone.
+/// The audit log of a server. Cheap to clone.
 #[derive(Clone)]
 pub struct AuditLog {
     shared: Arc<WriterShared>,
 }
 
 struct WriterShared {
-    folder: PathBuf,
-    limits: RotationLimits,
+    storage: Arc<dyn AuditStorage>,
     entries: SyncSender<Waiting>,
     recent: Arc<RecentEntries>,
 }
@@ -54,15 +54,23 @@ impl AuditLog {
     /// The directory or the current file cannot be opened, or the thread cannot be started.
     pub fn open(folder: &Path, file_bytes_max: u64, files_max: usize) -> io::Result<Self> {
         let limits = RotationLimits { file_bytes_max, files_max };
-        let files = RotatedFiles::open(folder, limits)?;
+        Self::over(Arc::new(FileStorage::open(folder, limits)?))
+    }
+
+    /// Opens the log in any storage. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be read, or the thread cannot be started.
+    pub fn over(storage: Arc<dyn AuditStorage>) -> io::Result<Self> {
+        let last_id = storage.last_id()?;
         let (entries, waiting) = sync_channel(WAITING_MAX);
         // The thread ends when the last clone of the log is dropped.
         let recent = Arc::<RecentEntries>::default();
         let written = Arc::clone(&recent);
-        std::thread::Builder::new()
-            .name("audit".to_owned())
-            .spawn(move || write(files, &waiting, &written))?;
-        Ok(Self { shared: Arc::new(WriterShared { folder: folder.to_owned(), limits, entries, recent }) })
+        let writer = Writer { storage: Arc::clone(&storage), last_id, recent: written };
+        std::thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&waiting))?;
+        Ok(Self { shared: Arc::new(WriterShared { storage, entries, recent }) })
     }
 
     /// Writes an entry and waits until it is synced, for at most one second.
@@ -93,46 +101,71 @@ impl AuditLog {
         recent.iter().filter(|entry| entry.id > after).cloned().collect()
     }
 
-    /// The entries that meet the conditions, newest first. Reads files, so the call blocks.
+    /// The entries that meet the conditions, newest first. Blocks.
     pub(crate) fn find(&self, filter: &Filter) -> io::Result<AuditPage> {
-        find(&self.shared.folder, self.shared.limits.files_max, filter)
+        find(self.shared.storage.as_ref(), filter)
     }
 }
 
 impl fmt::Debug for AuditLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuditLog").field("folder", &self.shared.folder).finish_non_exhaustive()
+        f.debug_struct("AuditLog").finish_non_exhaustive()
     }
 }
 
-fn write(mut files: RotatedFiles, waiting: &Receiver<Waiting>, recent: &RecentEntries) {
-    while let Ok(first) = waiting.recv() {
-        let batch: Vec<Waiting> = std::iter::once(first).chain(waiting.try_iter()).collect();
-        let mut lines = Vec::new();
-        let (mut replies, mut written) = (Vec::new(), Vec::new());
-        for Waiting { mut entry, at, written: reply } in batch {
-            // From the time, or the next number if the clock went back.
-            entry.id = (at.0 << 10).max(files.last_id + 1);
-            files.last_id = entry.id;
-            // Serializing strings and numbers cannot fail.
-            if serde_json::to_writer(&mut lines, &entry).is_ok() {
-                lines.push(b'\n');
+/// The state of the thread that writes.
+struct Writer {
+    storage: Arc<dyn AuditStorage>,
+    /// The id of the last entry that was written.
+    last_id: u64,
+    recent: Arc<RecentEntries>,
+}
+
+impl Writer {
+    /// Writes until the last sender of entries is dropped.
+    fn run(mut self, waiting: &Receiver<Waiting>) {
+        while let Ok(first) = waiting.recv() {
+            let (mut entries, mut replies) = (Vec::new(), Vec::new());
+            for Waiting { entry, at, written } in std::iter::once(first).chain(waiting.try_iter()) {
+                entries.push((at, entry));
+                replies.extend(written);
             }
-            replies.extend(reply);
-            written.push(entry);
+            let mut appended = self.append(&mut entries);
+            if let Err(error) = &appended
+                && error.kind() == io::ErrorKind::AlreadyExists
+            {
+                appended = self.storage.last_id().and_then(|last_id| {
+                    self.last_id = last_id;
+                    self.append(&mut entries)
+                });
+            }
+            if let Err(error) = appended {
+                tracing::error!(%error, "audit log write failed, entries lost");
+            }
+            self.remember(entries.into_iter().map(|(_, entry)| entry));
+            for reply in replies {
+                // A closed channel is no error: the response did not wait longer.
+                let _ = reply.send(());
+            }
         }
-        if let Err(error) = files.append(&lines) {
-            tracing::error!(%error, "audit log write failed, entries lost");
+    }
+
+    /// Numbers the entries and appends them.
+    fn append(&mut self, entries: &mut [(Millis, Entry)]) -> io::Result<()> {
+        let mut lines = Vec::new();
+        for (at, entry) in entries {
+            // From the time, or the next number if the clock went back.
+            entry.id = (at.0 << 10).max(self.last_id + 1);
+            self.last_id = entry.id;
+            lines.push(AuditLine { id: entry.id, json: serde_json::to_vec(entry)? });
         }
-        {
-            let mut recent = recent.lock().unwrap_or_else(PoisonError::into_inner);
-            recent.extend(written);
-            let surplus = recent.len().saturating_sub(RECENT_MAX);
-            recent.drain(..surplus);
-        }
-        for reply in replies {
-            // A closed channel is no error: the response did not wait longer.
-            let _ = reply.send(());
-        }
+        self.storage.append(&lines)
+    }
+
+    fn remember(&self, entries: impl Iterator<Item = Entry>) {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.extend(entries);
+        let surplus = recent.len().saturating_sub(RECENT_MAX);
+        recent.drain(..surplus);
     }
 }

@@ -9,6 +9,7 @@ mod rows;
 
 mod faults;
 mod harness;
+mod logs;
 mod migrations;
 mod nodes;
 mod plans;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longshore_blobs::Blobs;
 use longshore_objects::ObjectBlobs;
-use longshore_postgres::{HeldTables, NewTables};
+use longshore_postgres::{Database, HeldTables, LogTable, NewTables};
 use longshore_store::{EmbeddedStore, HeldDataDir, Store};
 
 use super::rows::StoreRows;
@@ -22,6 +22,8 @@ pub(super) struct Source {
     rows: StoreRows,
     /// The data directory with what a database has no place for.
     files: Option<PathBuf>,
+    /// The database; `None` for a data directory.
+    database: Option<Database>,
     _held: (Option<HeldDataDir>, Option<HeldLock>),
 }
 
@@ -45,18 +47,18 @@ impl Source {
                     return Err(StartupError::Copy(text));
                 }
                 let rows = folder_rows(&dir, usize::MAX, objects).await?;
-                Ok(Self { rows, files: Some(dir), _held: (None, None) })
+                Ok(Self { rows, files: Some(dir), database: None, _held: (None, None) })
             }
             CopyPlace::Database(database) => {
                 let held_dir = match files {
                     Some(files) => Some(hold(files).await?),
                     None => None,
                 };
-                let (store, lock) = HeldTables::open(*database).await?.into_parts();
+                let (store, lock) = HeldTables::open(Database::clone(&database)).await?.into_parts();
                 let blobs = objects.map(shared);
                 let rows = StoreRows { store: Arc::new(store), blobs, blob_bytes_min: usize::MAX };
                 let files = files.map(Path::to_owned);
-                Ok(Self { rows, files, _held: (held_dir, Some(lock)) })
+                Ok(Self { rows, files, database: Some(*database), _held: (held_dir, Some(lock)) })
             }
         }
     }
@@ -71,6 +73,11 @@ impl Source {
 
     pub(super) fn files(&self) -> Option<&Path> {
         self.files.as_deref()
+    }
+
+    /// The logs of a database.
+    pub(super) fn logs(&self) -> Option<LogTable> {
+        self.database.clone().map(LogTable::of)
     }
 }
 
@@ -141,6 +148,14 @@ impl Target {
         match &self.kind {
             Kind::Folder { partial } => Some(partial.path().join(DATA)),
             Kind::Tables { files, .. } => files.as_ref().map(|partial| partial.path().join(DATA)),
+        }
+    }
+
+    /// The logs of new tables.
+    pub(super) fn logs(&self) -> Option<LogTable> {
+        match &self.kind {
+            Kind::Folder { .. } => None,
+            Kind::Tables { tables, .. } => Some(tables.logs()),
         }
     }
 

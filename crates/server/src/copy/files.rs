@@ -10,8 +10,8 @@ use longshore_cli::CopyArgs;
 use super::tell;
 use crate::startup_error::StartupError;
 
-/// Deployed code, network volumes, the logs of audit and webhooks, and the history.
-const PARTS: [&str; 5] = ["code", "volumes", "audit", "webhooks", "history"];
+/// Deployed code, network volumes and the history.
+const PARTS: [&str; 3] = ["code", "volumes", "history"];
 
 /// What became of the files.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl Files {
         }
         if !is_to_database && args.files.is_none() {
             tell(&format!(
-                "deployed code, volumes, logs and history are in the data directory of the server that used the database: \
+                "deployed code, volumes and history are in the data directory of the server that used the database: \
                  copy what you need of {} to {}",
                 PARTS.join(", "),
                 args.to

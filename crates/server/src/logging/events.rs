@@ -185,7 +185,7 @@ pub(super) const EVENTS: [(&str, &str); 211] = [
     ("webhook.attempted", "webhook called"),
     ("webhook.forbidden", "webhook address forbidden"),
     ("webhook.given_up", "webhook given up"),
-    ("webhook.log_line_dropped", "webhook log line dropped, disk too slow"),
+    ("webhook.log_line_dropped", "webhook log line dropped, disk or database too slow"),
     ("webhook.log_not_removed", "webhook log of deleted endpoint not removed"),
     ("webhook.log_not_written", "webhook log lines not written"),
     ("webhook.panicked", "webhook task panicked, its call waits for the next start"),

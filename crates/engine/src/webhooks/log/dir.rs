@@ -52,7 +52,7 @@ impl DirWebhookLog {
 impl WebhookLog for DirWebhookLog {
     fn append(&self, endpoint: EndpointId, line: Vec<u8>) {
         if let Err(TrySendError::Full(_)) = self.requests.try_send(LogRequest::Append(endpoint, line)) {
-            tracing::warn!(%endpoint, "webhook log line dropped, disk too slow");
+            tracing::warn!(%endpoint, "webhook log line dropped, disk or database too slow");
         }
     }
 
