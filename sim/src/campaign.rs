@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::auditor::Transition;
 use crate::faults::Fault;
-use crate::run::{self, WorldResult};
+use crate::run::{self, WorldKind, WorldResult};
 
 /// Interval of progress lines, on a terminal and in a file.
 const SHOW_EVERY: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(30)];
@@ -56,6 +56,8 @@ impl Summary {
 
 /// The worlds to run.
 pub struct Campaign {
+    /// What answers in the worlds.
+    pub kind: WorldKind,
     /// Seed of the first world; the others have the following seeds.
     pub first_seed: u64,
     /// Number of worlds to run.
@@ -76,7 +78,8 @@ pub fn run_campaign(plan: &Campaign) -> Summary {
             if number >= plan.worlds {
                 return;
             }
-            let outcome = run::run_world(plan.first_seed.wrapping_add(number), plan.steps, false);
+            let outcome =
+                run::run_world_of(plan.kind, &[], plan.first_seed.wrapping_add(number), plan.steps, false);
             let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
             summary.add(outcome);
             over.fetch_or(summary.failed.len() >= plan.failures_max, Ordering::Relaxed);

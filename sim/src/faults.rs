@@ -93,6 +93,24 @@ faults! {
     OutputDamaged = 0.0,
     /// A chunk of a job's stream is damaged.
     ChunkDamaged = 0.0,
+    /// A node is suspended for up to 3 min and then continues. This and the following only in worlds with several nodes.
+    NodePaused = 0.0,
+    /// Two nodes do not reach each other for up to a minute, or one does not reach the other.
+    NodesApart = 0.0,
+    /// A node and the database do not reach each other for up to a minute, or one does not reach the other.
+    DatabaseApart = 0.0,
+    /// The database is killed, and is down for up to 20 s.
+    DatabaseKilled = 0.0,
+    /// A crash of the database loses some of what is not on its disk.
+    DatabaseTailLost = 0.0,
+    /// After a crash, the database refuses writes for up to 10 s.
+    DatabaseReadOnly = 0.0,
+    /// A connection to the database breaks, with a statement in flight that may arrive up to 6 s later.
+    DatabaseCut = 0.0,
+    /// The database ends a session after a statement; its node notices up to 5 s later.
+    DatabaseSessionEnded = 0.0,
+    /// A statement or a sync takes up to 6 s.
+    DatabaseSlow = 0.0,
 }
 
 /// Most permanent faults of one kind in a world, so that most jobs can still be checked.

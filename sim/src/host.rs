@@ -1,10 +1,11 @@
 //! The computer that a simulated server runs on.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use longshore_engine::{BoxTask, Runtime};
 use longshore_model::Millis;
+use longshore_postgres::DatabaseClock;
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
@@ -16,18 +17,36 @@ pub struct SimHost {
     clock: Clock,
     process: Process,
     rng: Mutex<Rng>,
+    /// How far the wall clock of this computer is ahead of the world's, in ms.
+    skew_ms: i64,
+    /// The clock of the database, for the owner of a cluster.
+    database: OnceLock<DatabaseClock>,
 }
 
 impl SimHost {
     /// Creates the runtime of one server process.
     pub fn new(clock: Clock, process: Process, rng: Rng) -> Self {
-        Self { clock, process, rng: Mutex::new(rng) }
+        Self { clock, process, rng: Mutex::new(rng), skew_ms: 0, database: OnceLock::new() }
+    }
+
+    /// As [`SimHost::new`], on a computer whose wall clock is ahead by `skew_ms`, or behind.
+    pub fn skewed(clock: Clock, process: Process, rng: Rng, skew_ms: i64) -> Self {
+        Self { skew_ms, ..Self::new(clock, process, rng) }
+    }
+}
+
+impl SimHost {
+    /// The engine decides by the clock of the database from now on, as that of a cluster's owner does.
+    pub fn follow(&self, clock: DatabaseClock) {
+        // A node becomes the owner once.
+        let _ = self.database.set(clock);
     }
 }
 
 impl Runtime for SimHost {
     fn wall_clock(&self) -> Millis {
-        Millis(self.clock.now().wall_ms)
+        let own = || Millis(self.clock.now().wall_ms.saturating_add_signed(self.skew_ms));
+        self.database.get().and_then(DatabaseClock::now).unwrap_or_else(own)
     }
 
     fn monotonic_clock(&self) -> Duration {

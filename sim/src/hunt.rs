@@ -11,7 +11,7 @@ use longshore_planted::{Bug, plant};
 
 use crate::auditor::{Promise, Violation};
 use crate::faults::Fault;
-use crate::run;
+use crate::run::{self, WorldKind};
 
 /// Steps of a world in a hunt until the faults stop.
 pub const STEPS: u64 = 20_000;
@@ -36,6 +36,10 @@ const BUDGETS: &[(Bug, u64)] = &[
     (Bug::DrainKills, 500),
     (Bug::PurgeHitsNewJobs, 4_000),
     (Bug::UntakenResultAccepted, 500),
+    (Bug::NoFence, 40),
+    (Bug::LeaseNotChecked, 60),
+    (Bug::AnswerBeforeFlush, 60),
+    (Bug::NewIdOnRepeat, 60),
 ];
 
 /// Seeds at which hunts begin that need many worlds otherwise. The worlds before them showed nothing when this was written.
@@ -60,6 +64,16 @@ const UNREADABLE: &[(Fault, f64)] = &[(Fault::JobUnreadable, 0.05)];
 const READ_ERRORS: &[(Fault, f64)] = &[(Fault::ReadFailed, 0.05), (Fault::DiskUnreadable, 0.002)];
 /// Some outputs and chunks are damaged.
 const DAMAGE: &[(Fault, f64)] = &[(Fault::OutputDamaged, 0.05), (Fault::ChunkDamaged, 0.05)];
+/// Owners of a cluster are suspended.
+const PAUSES: &[(Fault, f64)] = &[(Fault::NodePaused, 0.8), (Fault::ServerKilled, 0.000_1)];
+/// Owners of a cluster are killed.
+const LOSSES: &[(Fault, f64)] = &[(Fault::ServerKilled, 0.000_3)];
+/// The database of a cluster crashes.
+const CRASHES: &[(Fault, f64)] = &[(Fault::DatabaseKilled, 0.5), (Fault::DatabaseTailLost, 0.9)];
+/// Connections to the database of a cluster break with statements on their way.
+const CUTS: &[(Fault, f64)] = &[(Fault::DatabaseCut, 0.02), (Fault::ServerKilled, 0.000_1)];
+/// Nodes of a cluster do not reach each other, and lose sessions.
+const APART: &[(Fault, f64)] = &[(Fault::NodesApart, 0.5), (Fault::DatabaseSessionEnded, 0.01)];
 /// Some workers hang.
 const HANGS: &[(Fault, f64)] = &[(Fault::WorkerHangs, 0.03)];
 
@@ -71,9 +85,32 @@ const RATES: &[(Bug, &[(Fault, f64)])] = &[
     (Bug::DroppedInBatches, UNREADABLE),
     (Bug::ReadErrorCounted, READ_ERRORS),
     (Bug::ReadErrorCalledDamage, READ_ERRORS),
+    (Bug::NoFence, PAUSES),
+    (Bug::LeaseNotChecked, PAUSES),
+    (Bug::AnswerBeforeFlush, CRASHES),
+    (Bug::NewIdOnRepeat, LOSSES),
+    (Bug::ChunkPostRepeated, LOSSES),
+    (Bug::TimeoutIsDeath, APART),
+    (Bug::EpochReused, CUTS),
+    (Bug::CatalogAnsweredEarly, LOSSES),
+    (Bug::ReloadUnderOldEpoch, CUTS),
     (Bug::DamagedOutputServed, DAMAGE),
     (Bug::DamagedOutputOmitted, DAMAGE),
     (Bug::DamagedChunkOmitted, DAMAGE),
+];
+
+/// The promises that a change breaks which is lost, or seen too late.
+const LOST: &[Promise] = &[
+    Promise::Kept,
+    Promise::Caused,
+    Promise::EndsOnce,
+    Promise::DeliveredQueued,
+    Promise::Listed,
+    Promise::OneJobPerKey,
+    Promise::WaitAnswered,
+    Promise::AllEnd,
+    Promise::RetriesCounted,
+    Promise::FromHolder,
 ];
 
 /// The promises that each mistake breaks. Another broken promise does not count as a find. A missing mistake cannot
@@ -128,6 +165,23 @@ const BREAKS: &[(Bug, &[Promise])] = &[
     (Bug::DamagedOutputOmitted, &[Promise::DamageReported]),
     (Bug::DamagedChunkOmitted, &[Promise::DamageReported]),
     (Bug::ReadErrorCalledDamage, &[Promise::DamageReported]),
+    (Bug::NoFence, LOST),
+    (Bug::LeaseNotChecked, LOST),
+    (Bug::AnswerBeforeFlush, LOST),
+    (Bug::NewIdOnRepeat, &[Promise::DeliveredQueued, Promise::OneJobPerKey]),
+];
+
+/// Mistakes that only several nodes on one database can make.
+const OF_CLUSTERS: &[Bug] = &[
+    Bug::NoFence,
+    Bug::LeaseNotChecked,
+    Bug::AnswerBeforeFlush,
+    Bug::NewIdOnRepeat,
+    Bug::ChunkPostRepeated,
+    Bug::TimeoutIsDeath,
+    Bug::EpochReused,
+    Bug::CatalogAnsweredEarly,
+    Bug::ReloadUnderOldEpoch,
 ];
 
 /// The result of a hunt.
@@ -158,13 +212,18 @@ pub fn rates(bug: Bug) -> &'static [(Fault, f64)] {
     RATES.iter().find(|(of, _)| *of == bug).map_or(&[], |(_, rates)| rates)
 }
 
+/// The worlds in which a mistake can show.
+pub fn kind(bug: Bug) -> WorldKind {
+    if OF_CLUSTERS.contains(&bug) { WorldKind::Cluster } else { WorldKind::Server }
+}
+
 /// Runs worlds with this mistake until one reveals it.
 pub fn hunt(bug: Bug, first_seed: u64, budget: u64, steps: u64) -> Hunt {
     plant(Some(bug));
     let mut hunt = Hunt { bug, worlds: 0, budget, found: None };
     while hunt.found.is_none() && hunt.worlds < budget {
         let seed = first_seed.wrapping_add(hunt.worlds);
-        let outcome = run::run_world_with(rates(bug), seed, steps, false);
+        let outcome = run::run_world_of(kind(bug), rates(bug), seed, steps, false);
         hunt.worlds += 1;
         let shows =
             |violation: &Violation| breaks(bug).iter().any(|promise| promise.name() == violation.promise);
@@ -183,7 +242,7 @@ pub fn breaks(bug: Bug) -> &'static [Promise] {
 /// Whether the world breaks no promise without the mistake. Only then the mistake caused what the world shows.
 fn is_clean(bug: Bug, seed: u64, steps: u64) -> bool {
     plant(None);
-    run::run_world_with(rates(bug), seed, steps, false).violations.is_empty()
+    run::run_world_of(kind(bug), rates(bug), seed, steps, false).violations.is_empty()
 }
 
 /// Hunts for every mistake that breaks a promise, on all cores. Returns the results in the order of the list.

@@ -6,6 +6,7 @@ use clap::Args;
 use longshore_planted::{Bug, plant};
 use longshore_sim::faults::Fault;
 use longshore_sim::hunt::{self, Hunt};
+use longshore_sim::run::WorldKind;
 
 /// Options that plant bugs and search for them.
 #[derive(Args)]
@@ -29,6 +30,11 @@ impl HuntArgs {
     /// The fault rates that the worlds of the hunt override.
     pub fn rates(&self) -> &'static [(Fault, f64)] {
         self.plant.map_or(&[], hunt::rates)
+    }
+
+    /// Whether the mistake needs worlds of several nodes.
+    pub fn is_of_cluster(&self) -> bool {
+        self.plant.is_some_and(|bug| hunt::kind(bug) == WorldKind::Cluster)
     }
 
     /// Runs the hunt, if one was requested. A single world is run by the caller, with the mistake planted.

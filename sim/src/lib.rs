@@ -10,6 +10,8 @@ pub mod blobs;
 pub mod campaign;
 pub mod clients;
 pub mod clock;
+pub mod cluster;
+pub mod database;
 pub mod disk;
 pub mod endpoints;
 pub mod events;

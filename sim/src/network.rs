@@ -1,5 +1,7 @@
 //! Carries requests to the server and responses back, and loses some of them.
 
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,6 +10,7 @@ use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
+use longshore_http::as_connection;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
@@ -25,6 +28,9 @@ const LATENCY_MS_MAX: u64 = 3;
 const LATENCY_SLOW_MS_MAX: u64 = 20_000;
 /// Longest time that a sender waits for a response, in ms.
 const RESPONSE_TIMEOUT_MS_MAX: u64 = 30_000;
+
+/// The address of all clients and workers.
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 /// Content type of streamed responses.
 const EVENTS: &str = "text/event-stream";
@@ -44,7 +50,8 @@ struct NetworkShared {
     record: Recorder,
     last_id: AtomicU64,
     rng: Mutex<Rng>,
-    server: Mutex<Option<Server>>,
+    /// The servers by the numbers of their nodes; one server is node 0.
+    servers: Mutex<BTreeMap<usize, Server>>,
 }
 
 /// The server as the network sees it.
@@ -52,6 +59,8 @@ struct NetworkShared {
 struct Server {
     process: Process,
     router: Router,
+    /// Whether it is a node of a cluster, which asks who the client of a connection is.
+    is_node: bool,
     /// Whether new requests are rejected.
     closed: bool,
     /// Number of open requests.
@@ -66,32 +75,68 @@ impl Network {
             record,
             last_id: AtomicU64::new(0),
             rng: Mutex::new(rng.fork()),
-            server: Mutex::new(None),
+            servers: Mutex::default(),
         };
         Self { shared: Arc::new(shared) }
     }
 
     /// Routes requests to this server; `None` if there is none.
     pub fn connect(&self, server: Option<(Process, Router)>) {
-        let server =
-            server.map(|(process, router)| Server { process, router, closed: false, open: Arc::default() });
-        *lock(&self.shared.server) = server;
+        self.set_server(0, server, false);
+    }
+
+    /// Routes requests for a node to this server; `None` if there is none. Every request goes to one of the nodes.
+    pub fn connect_node(&self, node: usize, server: Option<(Process, Router)>) {
+        self.set_server(node, server, true);
+    }
+
+    fn set_server(&self, node: usize, server: Option<(Process, Router)>, is_node: bool) {
+        let mut servers = lock(&self.shared.servers);
+        match server {
+            None => drop(servers.remove(&node)),
+            Some((process, router)) => {
+                let server = Server { process, router, is_node, closed: false, open: Arc::default() };
+                servers.insert(node, server);
+            }
+        }
     }
 
     /// Rejects new requests from now on.
     pub fn close(&self) {
-        if let Some(server) = &mut *lock(&self.shared.server) {
+        self.close_node(0);
+    }
+
+    /// Rejects new requests for a node from now on.
+    pub fn close_node(&self, node: usize) {
+        if let Some(server) = lock(&self.shared.servers).get_mut(&node) {
             server.closed = true;
         }
     }
 
     /// Returns when the server has no open request.
     pub async fn until_idle(&self) {
-        let open = lock(&self.shared.server).as_ref().map(|server| server.open.subscribe());
+        self.until_node_idle(0).await;
+    }
+
+    /// Returns when the server of a node has no open request.
+    pub async fn until_node_idle(&self, node: usize) {
+        let open = lock(&self.shared.servers).get(&node).map(|server| server.open.subscribe());
         if let Some(mut open) = open {
             // The sender lives as long as this server.
             let _ = open.wait_for(|open| *open == 0).await;
         }
+    }
+
+    /// The server that a request goes to: any of those that live.
+    fn any_server(&self) -> Option<Server> {
+        let servers = lock(&self.shared.servers);
+        let mut living: Vec<&Server> =
+            servers.values().filter(|server| !server.closed && !server.process.is_dead()).collect();
+        if living.len() > 1 {
+            let at = lock(&self.shared.rng).range(0..=living.len() as u64 - 1);
+            return Some(living.swap_remove(at as usize).clone());
+        }
+        living.pop().cloned()
     }
 
     /// Sends a request and returns the response. Dropping the future disconnects.
@@ -168,18 +213,20 @@ impl InFlightRequest<'_> {
             sleep(network.random_ms(RESPONSE_TIMEOUT_MS_MAX)).await;
             return Err(ConnectionLost);
         }
-        let server = lock(&network.shared.server).clone();
-        let Some(server) = server.filter(|server| !server.closed && !server.process.is_dead()) else {
-            return Err(ConnectionLost);
-        };
+        let Some(server) = network.any_server() else { return Err(ConnectionLost) };
         network.shared.record.observe(&Observation::Arrived(self.id));
         let (reply, answer) = oneshot::channel();
         let open = OpenRequest::begin(server.open);
         let router = server.router;
-        let handler = server.process.spawn(async move {
+        let handler = async move {
             let _open = open;
             serve(router, request, reply).await;
-        });
+        };
+        let handler = if server.is_node {
+            server.process.spawn(as_connection(CLIENT, handler))
+        } else {
+            server.process.spawn(handler)
+        };
         self.handler = Some(handler.abort_handle());
         let answer = if network.inject(Fault::HangUp) {
             let timeout = network.random_ms(RESPONSE_TIMEOUT_MS_MAX);
@@ -271,8 +318,8 @@ async fn serve(router: Router, request: http::Request<Body>, reply: oneshot::Sen
         let _ = reply.send((HttpResponse { status, headers, body: Bytes::new() }, Some(pieces)));
         return stream(body, &sender).await;
     }
-    // The other bodies of this server are in memory and complete.
-    let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    // A body that another node sends may break off, and the connection with it.
+    let Ok(body) = body.collect().await.map(http_body_util::Collected::to_bytes) else { return };
     let _ = reply.send((HttpResponse { status, headers, body }, None));
 }
 

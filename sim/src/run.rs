@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use crate::auditor::{Auditor, Transition, Violation};
 use crate::clock::Clock;
+use crate::cluster::{self, SharedParts};
 use crate::disk::Disk;
 use crate::endpoints::Endpoints;
 use crate::faults::{Fault, Faults};
@@ -20,7 +21,7 @@ use crate::receivers::Receivers;
 use crate::recorder::Recorder;
 use crate::rng::Rng;
 use crate::scheduler::Scheduler;
-use crate::server::{self, ServerMachine};
+use crate::server::{self, LauncherOf, ServerMachine};
 use crate::settings::ServerSettings;
 use crate::world::World;
 use crate::{clients, keys, launcher, operator, redeliverer, workers};
@@ -38,6 +39,16 @@ const INSTANT_STEPS_MAX: u64 = 20_000;
 const JUMP_INTERVAL_MS_MAX: u64 = 120_000;
 /// Longest jump, in ms.
 const JUMP_MS_MAX: u64 = 7_200_000;
+
+/// What answers in a world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WorldKind {
+    /// One server with a disk of its own.
+    #[default]
+    Server,
+    /// Several nodes on one database.
+    Cluster,
+}
 
 /// The result of one world.
 pub struct WorldResult {
@@ -75,18 +86,36 @@ pub fn run_world(seed: u64, steps: u64, traced: bool) -> WorldResult {
 ///
 /// If the operating system cannot provide a timer.
 pub fn run_world_with(rates: &[(Fault, f64)], seed: u64, steps: u64, traced: bool) -> WorldResult {
+    run_world_of(WorldKind::Server, rates, seed, steps, traced)
+}
+
+/// Runs the world of a seed and a kind with these fault rates instead of the seed's.
+///
+/// # Panics
+///
+/// If the operating system cannot provide a timer.
+pub fn run_world_of(
+    kind: WorldKind,
+    rates: &[(Fault, f64)],
+    seed: u64,
+    steps: u64,
+    traced: bool,
+) -> WorldResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime
         .expect("a runtime without I/O needs nothing that could be missing")
-        .block_on(run(rates, seed, steps, traced))
+        .block_on(run(kind, rates, seed, steps, traced))
 }
 
-async fn run(rates: &[(Fault, f64)], seed: u64, steps: u64, traced: bool) -> WorldResult {
+async fn run(kind: WorldKind, rates: &[(Fault, f64)], seed: u64, steps: u64, traced: bool) -> WorldResult {
     let mut rng = Rng::new(seed);
     let settings = ServerSettings::draw(&mut rng);
     let world = create(&mut rng, &settings, traced);
+    if kind == WorldKind::Cluster {
+        world.faults.set(&cluster::rates(&mut rng));
+    }
     world.faults.set(rates);
-    populate(&world, &mut rng, settings);
+    populate(kind, &world, &mut rng, settings);
     let mut comes_to_rest = run_steps(&world, steps).await;
     world.faults.end();
     world.record.observe(&Observation::QuietPhaseBegan);
@@ -126,22 +155,27 @@ fn create(rng: &mut Rng, settings: &ServerSettings, traced: bool) -> World {
     World { clock, faults, tasks, record, network }
 }
 
-fn populate(world: &World, rng: &mut Rng, settings: ServerSettings) {
+fn populate(kind: WorldKind, world: &World, rng: &mut Rng, settings: ServerSettings) {
     let disk = Disk::new(rng, world.faults.clone(), world.record.clone());
     let workers = launcher::WorkerMachine::new(world, rng);
-    let machine = ServerMachine {
-        disk,
-        launcher: Box::new(move |server| Arc::new(workers.launcher(server))),
-        post: Arc::new(WebhookNetwork { receivers: Receivers::new(world, rng) }),
-        hook_log: Arc::new(MemoryWebhookLog::default()),
-        settings,
-    };
+    let launcher: LauncherOf = Box::new(move |server| Arc::new(workers.launcher(server)));
+    let post = Arc::new(WebhookNetwork { receivers: Receivers::new(world, rng) });
+    let hook_log = Arc::new(MemoryWebhookLog::default());
     let endpoints = Endpoints::default();
     operator::start(world, rng, keys::OPERATOR_KEY, &endpoints);
     workers::start(world, rng, endpoints.clone());
     clients::start(world, rng, &keys::client_keys(), &endpoints);
     let environment = world.tasks.process();
-    environment.spawn(server::keep(world.clone(), machine, rng.fork()));
+    match kind {
+        WorldKind::Server => {
+            let machine = ServerMachine { disk, launcher, post, hook_log, settings };
+            environment.spawn(server::keep(world.clone(), machine, rng.fork()));
+        }
+        WorldKind::Cluster => {
+            let parts = SharedParts { objects: disk, launcher, post, hook_log, settings };
+            cluster::start(world, &mut rng.fork(), parts);
+        }
+    }
     environment.spawn(jump_clocks(world.clone(), rng.fork()));
     redeliverer::start(world, rng.clone(), keys::OPERATOR_KEY, &endpoints);
 }

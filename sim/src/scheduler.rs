@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -79,6 +79,7 @@ impl Scheduler {
             dead: AtomicBool::new(false),
             died: Notify::new(),
             living: Mutex::default(),
+            paused: Mutex::default(),
         };
         Process { state: Arc::new(state) }
     }
@@ -107,6 +108,8 @@ struct ProcessState {
     dead: AtomicBool,
     died: Notify,
     living: Mutex<Vec<AbortHandle>>,
+    /// Whether the tasks stand still, with those that would run otherwise.
+    paused: Mutex<Option<Vec<Waker>>>,
 }
 
 impl Process {
@@ -129,6 +132,22 @@ impl Process {
     /// Drops all tasks of the process.
     pub fn kill(&self) {
         self.state.kill();
+    }
+
+    /// Suspends the process, as `SIGSTOP` does: its tasks stand still, and time passes.
+    pub fn pause(&self) {
+        lock(&self.state.paused).get_or_insert_default();
+    }
+
+    /// Lets a suspended process go on.
+    pub fn go_on(&self) {
+        let waiting = lock(&self.state.paused).take().unwrap_or_default();
+        waiting.iter().for_each(Waker::wake_by_ref);
+    }
+
+    /// Whether the process is suspended.
+    pub fn is_paused(&self) -> bool {
+        lock(&self.state.paused).is_some()
     }
 
     /// Whether the process was killed.
@@ -163,6 +182,10 @@ impl Future for CountedTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(waiting) = &mut *lock(&self.state.paused) {
+            waiting.push(context.waker().clone());
+            return Poll::Pending;
+        }
         if self.state.tasks.must_wait() {
             context.waker().wake_by_ref();
             return Poll::Pending;

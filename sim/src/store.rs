@@ -21,7 +21,7 @@ use crate::disk::Drive;
 use crate::observation::Observation;
 use crate::scheduler::Process;
 
-pub(crate) use self::rows::Rows;
+pub(crate) use self::rows::{Rows, ready};
 
 /// The rows as one server process sees them.
 pub struct SimStore {

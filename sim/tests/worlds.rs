@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use longshore_sim::campaign::{self, Campaign};
-use longshore_sim::run;
+use longshore_sim::run::{self, WorldKind};
 
 /// Steps of all worlds together.
 const STEPS_MIN: u64 = 1_000_000;
@@ -15,6 +15,7 @@ const REPEATED: [(u64, u64); 3] = [(1, 10_000), (2, 10_000), (3, 10_000)];
 #[test]
 fn a_million_steps_keep_every_promise() {
     let plan = Campaign {
+        kind: WorldKind::Server,
         first_seed: FIRST_SEED,
         worlds: STEPS_MIN.div_ceil(run::STEPS),
         steps: run::STEPS,

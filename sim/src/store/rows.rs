@@ -227,7 +227,7 @@ impl StoreState {
 }
 
 /// Returns the result of a future that is ready at its first poll, as all futures of a memory store are.
-fn ready<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn ready<T>(future: impl Future<Output = T>) -> T {
     match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
         Poll::Pending => unreachable!("a memory store waits for nothing"),
