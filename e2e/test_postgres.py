@@ -280,7 +280,7 @@ def test_doctor_checks_the_database(own_database, make_server):
     # Connections that a role or a database may not have do not count as free.
     for limit in (f"ROLE {USER}", f"DATABASE {DATABASE}"):
         own_database.sql(f"ALTER {limit} CONNECTION LIMIT 6")
-        said("fail", "a server needs 8", 1)
+        said("fail", "a server needs 9", 1)
         own_database.sql(f"ALTER {limit} CONNECTION LIMIT -1")
 
     for setting in ("fsync", "full_page_writes"):

@@ -37,6 +37,10 @@ class Flood:
             if answer.status_code == 200:
                 self.acknowledged[endpoint.id].append(answer.json()["id"])
 
+    def count(self) -> int:
+        """How many jobs were acknowledged."""
+        return sum(len(jobs) for jobs in self.acknowledged.values())
+
     def stop(self) -> None:
         self._stop.set()
         for thread in self._threads:
