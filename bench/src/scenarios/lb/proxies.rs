@@ -137,7 +137,7 @@ pub(super) fn nginx(
         "daemon off; master_process off; pid {here}/pid; error_log {here}/log error;\n\
          events {{ worker_connections 19500; }}\n\
          http {{ access_log off; {paths} keepalive_requests 1000000000;\n\
-         map $http_upgrade $how {{ default upgrade; '' ''; }} map_hash_bucket_size 128;\n\
+         map_hash_bucket_size 128; map $http_upgrade $how {{ default upgrade; '' ''; }}\n\
          map $http_authorization $is_known {{ default 0; \"{authorization}\" 1; }}\n\
          upstream worker {{ server {}; keepalive 256; keepalive_requests 1000000000; }}\n\
          server {{ listen {address} backlog=4096; location / {{ proxy_pass http://worker; proxy_http_version 1.1;\n\
