@@ -243,6 +243,12 @@ pub const GOALS: &[Goal] = &[
         Ratio("lb.longshore.cpu_us", "lb.nginx.cpu_us"),
     ),
     goal(
+        "the same, beside nginx that only forwards",
+        "× nginx",
+        AtMost(1.5),
+        Ratio("lb.longshore.cpu_us", "lb.nginx_bare.cpu_us"),
+    ),
+    goal(
         "added p50 of a forwarded request at half load",
         "ms, or ≤ 2 × what nginx adds",
         AtMost(0.15),
