@@ -21,7 +21,7 @@ if stores.IS_DATABASE:
 
 def pytest_collection_modifyitems(items):
     if stores.IS_DATABASE:
-        items[:] = [item for item in items if getattr(item, "originalname", item.name) not in stores.ABOUT_FILES]
+        items[:] = [item for item in items if stores.is_run(getattr(item, "originalname", item.name))]
 
 
 @pytest.fixture(scope="session")

@@ -54,9 +54,8 @@ impl Options {
 /// Runs the steps until one fails.
 pub fn run(options: &Options) -> Result<(), String> {
     let steps = match (&options.filter, options.long) {
-        (Some(_), false) => 5,
-        (Some(_), true) => 6,
-        (None, false) => 14,
+        (Some(_), _) => 6,
+        (None, false) => 15,
         (None, true) => 16,
     };
     let mut report = Report::new(steps);
@@ -117,11 +116,8 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
         }
     }
     report.step("black-box tests", || pytest(&tools, &binary, options, &reason, ""))?;
-    if options.long {
-        report.step("black-box tests over PostgreSQL", || {
-            pytest(&tools, &binary, options, &reason, "postgres")
-        })?;
-    }
+    let store = if options.long { "postgres" } else { "postgres-short" };
+    report.step("black-box tests over PostgreSQL", || pytest(&tools, &binary, options, &reason, store))?;
     Ok(())
 }
 
@@ -153,7 +149,8 @@ pub fn build() -> Result<PathBuf, String> {
 }
 
 /// Runs the black-box tests. `no_docker`: why no Docker daemon can run here; empty if one can. `store`: where the servers keep their
-/// rows; empty for their data directories, and `postgres` for the tests that are about jobs over PostgreSQL.
+/// rows; empty for their data directories, `postgres` for the tests that are about jobs over PostgreSQL, and `postgres-short` for
+/// those of them that are about what a store keeps.
 fn pytest(
     tools: &Tools,
     binary: &Path,
