@@ -1,6 +1,7 @@
 //! Payloads outside of the computer: the sweep of orphans, the place and its installation.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use longshore_blobs::Blobs as _;
 use longshore_store::StoreError;
@@ -114,4 +115,24 @@ async fn payloads_are_looked_for_in_one_place_only() {
     let refused = other.start_sealing(&Keyring::default()).await.err().unwrap();
     assert!(matches!(&refused, StoreError::Unusable(text) if text.contains("another")), "{refused}");
     drop(disks.start().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn orphans_of_later_are_deleted_once_a_day() {
+    let disks = remote_disks();
+    let (engine, demo) = one_endpoint(&disks).await;
+    demo.jobs().submit(job(&engine, &large())).await.unwrap();
+    let own = names(&disks).await;
+    let swept = async |times: usize| eventually(async || *remote(&disks).waiting.borrow() == times).await;
+    swept(1).await;
+    let other = job(&engine, "{}").id;
+    let orphan = format!("1/{other}.input.old");
+    disks.blobs.put(&orphan, "x".into()).await.unwrap();
+    remote(&disks).old.lock().unwrap().extend(own.iter().cloned().chain([orphan.clone()]));
+    tokio::time::sleep(Duration::from_hours(23)).await;
+    assert_eq!(*remote(&disks).waiting.borrow(), 1);
+    assert!(names(&disks).await.contains(&orphan));
+    tokio::time::sleep(Duration::from_mins(61)).await;
+    swept(2).await;
+    eventually(async || names(&disks).await == own).await;
 }

@@ -215,3 +215,128 @@ impl CodeSource for SharedCode {
         Ok(Some(folder))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::SystemTime;
+
+    use longshore_objects::{Credentials, Place, Storage};
+    use longshore_trust::Roots;
+    use tempfile::TempDir;
+    use tokio::runtime::Runtime;
+
+    use super::super::code::keep;
+    use super::super::hostile::archive_of;
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    /// Code in a directory that stands for object storage, and a clock that the test moves.
+    struct Fixture {
+        dir: TempDir,
+        runtime: Runtime,
+        shared: SharedCode,
+        now: Instant,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let (dir, runtime) = (TempDir::new().unwrap(), Runtime::new().unwrap());
+            let shared = {
+                let _inside = runtime.enter();
+                SharedCode::new(CodeObjects::new(storage(&dir)), &dir.path().join("code"))
+            };
+            Self { dir, runtime, shared, now: Instant::now() }
+        }
+
+        /// Another start of the server.
+        fn restart(&mut self) {
+            let _inside = self.runtime.enter();
+            let code = self.dir.path().join("code");
+            self.shared = SharedCode::new(CodeObjects::new(storage(&self.dir)), &code);
+        }
+
+        fn put(&self, name: &str, text: &str) -> CodeHash {
+            let archive = archive_of(&[("handler.py", text)]);
+            let version = keep(&self.dir.path().join("code").join(name), name, &archive, "key-1").unwrap();
+            self.shared.put(&version, archive.into()).unwrap();
+            version.hash
+        }
+
+        /// Makes all objects as old as this by the clock of the storage.
+        fn age(&self, hours: u32) {
+            let then = SystemTime::now() - HOUR * hours;
+            for entry in walk(&self.dir.path().join("objects")) {
+                File::options().write(true).open(entry).unwrap().set_modified(then).unwrap();
+            }
+        }
+
+        /// Looks once per hour.
+        fn wait(&mut self, hours: u32, used: &[&CodeHash]) {
+            for _ in 0..hours {
+                self.now += HOUR;
+                self.shared.forget(self.now, &|code| used.contains(&code));
+            }
+        }
+    }
+
+    fn storage(dir: &TempDir) -> Storage {
+        let place = Place::parse(&format!("file://{}/objects", dir.path().display())).unwrap();
+        Storage::open(&place, &Credentials::default(), &Roots::none()).unwrap()
+    }
+
+    fn walk(dir: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+    }
+
+    #[test]
+    fn code_goes_when_it_is_old_and_no_server_has_run_it_for_a_day() {
+        let mut ground = Fixture::new();
+        let (runs, unused) = (ground.put("runs", "1"), ground.put("unused", "2"));
+        ground.wait(30, &[&runs]);
+        assert!(
+            ground.shared.has(&unused),
+            "the storage has it for minutes only, as if another server had put it"
+        );
+        ground.age(30);
+        ground.wait(1, &[&runs]);
+        assert!(ground.shared.has(&runs) && !ground.shared.has(&unused));
+        assert!(
+            !walk(&ground.dir.path().join("objects"))
+                .iter()
+                .any(|path| { path.to_string_lossy().contains(unused.as_str()) })
+        );
+    }
+
+    #[test]
+    fn a_start_and_a_use_of_shared_code_begin_the_day_anew() {
+        let mut ground = Fixture::new();
+        let code = ground.put("hello", "1");
+        ground.age(100);
+        ground.wait(24, &[]);
+        assert!(ground.shared.has(&code), "unused for only 23 hours");
+        ground.restart();
+        ground.wait(24, &[]);
+        ground.wait(1, &[&code]);
+        ground.wait(24, &[]);
+        ground.shared.touch(&code);
+        ground.wait(24, &[]);
+        assert!(ground.shared.has(&code));
+        ground.wait(1, &[]);
+        assert!(!ground.shared.has(&code));
+    }
+
+    #[test]
+    fn ten_versions_are_kept_of_a_name_that_is_used() {
+        let mut ground = Fixture::new();
+        let used = ground.put("hello", "0");
+        let later: Vec<CodeHash> = (1..=11).map(|text| ground.put("hello", &text.to_string())).collect();
+        ground.age(100);
+        ground.wait(25, &[&used]);
+        let left: Vec<bool> = later.iter().map(|code| ground.shared.has(code)).collect();
+        assert_eq!(left, [[false].as_slice(), &[true; 10]].concat());
+        assert!(ground.shared.has(&used));
+    }
+}
