@@ -3,6 +3,7 @@ what cannot be used is refused in words that say what to do."""
 
 import io
 import os
+import re
 import shutil
 import sys
 import tarfile
@@ -90,6 +91,12 @@ def refusal(server: Server) -> str:
     return server.log().splitlines()[-1]
 
 
+def storage_health(api: Api) -> dict[str, float]:
+    """The metrics of the object storage by the ends of their names."""
+    found = re.findall(r"^longshore_object_storage_(\S+) (\S+)$", api.call("GET", "/metrics").text, re.M)
+    return {name: float(value) for name, value in found}
+
+
 def test_payloads_outlive_the_server_and_go_with_their_jobs(bucket, prefix, make_server, store):
     server = make_server(store + bucket.config(prefix)).start()
     endpoint = Api(server).external()
@@ -133,12 +140,17 @@ def test_a_storage_that_is_away_stops_no_small_job_and_loses_none(bucket, prefix
         assert worker.take()["id"] == small
         worker.done(small, {"output": 1})
         assert endpoint.health()["jobs"]["inQueue"] == 1
+        until(lambda: storage_health(endpoint.api)["failures_total"], "the failure is counted", 20)
+        away = storage_health(endpoint.api)
+        assert away["last_failure_timestamp_seconds"] > away["last_success_timestamp_seconds"] > 0, away
     finally:
         bucket.gate.open()
     taken = worker.take()
     assert taken["id"] == kept and taken["input"] == {"text": LARGE}
     worker.done(kept, {"output": LARGE})
     assert endpoint.status(kept)["output"] == LARGE
+    answers = lambda: storage_health(endpoint.api)["last_success_timestamp_seconds"] > away["last_failure_timestamp_seconds"]
+    until(answers, "the storage answers again", 20)
 
 
 def test_a_job_waits_for_an_object_that_is_missing(bucket, prefix, make_server):

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 
@@ -144,6 +145,8 @@ def test_no_acknowledged_job_is_lost_when_the_database_is_killed(own_database, m
     for endpoint in endpoints:
         until(lambda: endpoint.call("POST", "/run", json={"input": {}}).status_code == 200, "a job is accepted", 30, 0.2)
     assert not flood.findings()
+    flushes = re.search(r"^longshore_flush_seconds_count (\d+)$", Api(server).call("GET", "/metrics").text, re.M)
+    assert int(flushes[1]) > 0
 
 
 def test_while_the_database_is_away_jobs_are_refused_in_words_and_then_accepted(own_database, make_server):

@@ -21,7 +21,7 @@ use bytes::Bytes;
 pub use dir::{COPY_LOCK, DirBlobs};
 pub use memory::MemoryBlobs;
 pub use name::check_name;
-pub use remote::{BlobListing, RemoteBlobs, StoredBlob};
+pub use remote::{BlobListing, RemoteBlobs, RemoteHealth, StoredBlob};
 
 /// The future that a [`Blobs`] method returns. It is boxed, so that the engine can use any implementation as `dyn Blobs`.
 pub type BlobFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, BlobError>> + Send + 'a>>;

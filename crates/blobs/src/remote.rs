@@ -13,6 +13,17 @@ pub struct StoredBlob {
     pub modified_ms: u64,
 }
 
+/// How the calls of a storage went since the start of this server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemoteHealth {
+    /// When a call last succeeded, by the clock of this computer, in ms since the epoch; 0 if none has.
+    pub last_success_ms: u64,
+    /// When a call last failed, in the same way.
+    pub last_failure_ms: u64,
+    /// The number of calls that failed after their retries.
+    pub failures: u64,
+}
+
 /// All blobs of a storage, a page at a time. Ends after the last page, or after an error.
 pub type BlobListing = mpsc::Receiver<Result<Vec<StoredBlob>, BlobError>>;
 
@@ -37,4 +48,7 @@ pub trait RemoteBlobs: Send + Sync {
 
     /// The present time by the clock of the storage, in ms since the epoch.
     fn clock_ms(&self) -> BlobFuture<'_, u64>;
+
+    /// How the calls of the storage went since the start.
+    fn health(&self) -> RemoteHealth;
 }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Uri;
-use longshore_blobs::Blobs;
+use longshore_blobs::{Blobs, RemoteBlobs, RemoteHealth};
 use longshore_launch::{Launchers, WorkerUsage};
 use longshore_model::{Endpoint, EndpointId, Epoch, JobId, Millis, Provider, ShardId, WorkerId};
 use longshore_store::Store;
@@ -225,6 +225,11 @@ impl Engine {
     /// The receivers of webhooks with an open circuit breaker: their last calls had no response.
     pub fn paused_receivers(&self) -> Vec<PausedReceiver> {
         self.inner.services.webhooks.paused_receivers(self.now())
+    }
+
+    /// How the calls of the object storage went; `None` if payloads are on this computer.
+    pub fn storage_health(&self) -> Option<RemoteHealth> {
+        self.inner.services.blobs.remote().map(RemoteBlobs::health)
     }
 
     /// The number of webhook calls that are neither accepted nor given up.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longshore_engine::Engine;
+use longshore_engine::{Engine, Histogram};
 use longshore_history::History;
 use longshore_model::limits::TAKE_HOLD_MS_MAX;
 use longshore_model::{Endpoint, Millis, StreamShape};
@@ -44,6 +44,8 @@ pub struct HttpSettings {
     pub metrics_public: bool,
     /// The results of the background scrub of stored files. `None`: files are not scrubbed.
     pub scrub: Option<Arc<ScrubReport>>,
+    /// The times of the database's flushes, in us. `None`: rows are in no database.
+    pub flush_us: Option<Arc<Histogram>>,
     /// The history of endpoints. `None`: there is none.
     pub history: Option<Arc<History>>,
     /// What polls of streams return if the endpoint sets nothing.
@@ -68,6 +70,7 @@ impl Default for HttpSettings {
             prices: Prices::default(),
             metrics_public: false,
             scrub: None,
+            flush_us: None,
             history: None,
             stream_shape: StreamShape::default(),
             console: ConsoleSettings::default(),
@@ -97,6 +100,7 @@ struct StateInner {
     metrics_pages: PageCaches,
     prices: Prices,
     scrub: Option<Arc<ScrubReport>>,
+    flush_us: Option<Arc<Histogram>>,
     history: Option<Arc<History>>,
     stream_shape: StreamShape,
     console: ConsoleSettings,
@@ -141,6 +145,7 @@ impl HttpState {
             metrics_pages: PageCaches::default(),
             prices,
             scrub: settings.scrub.clone(),
+            flush_us: settings.flush_us.clone(),
             history: settings.history.clone(),
             stream_shape: settings.stream_shape,
             console: settings.console.clone(),
@@ -185,6 +190,10 @@ impl HttpState {
 
     pub(crate) fn prices(&self) -> &Prices {
         &self.shared.prices
+    }
+
+    pub(crate) fn flush_us(&self) -> Option<&Histogram> {
+        self.shared.flush_us.as_deref()
     }
 
     pub(crate) fn scrub(&self) -> Option<&ScrubReport> {

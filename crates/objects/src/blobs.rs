@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use longshore_blobs::{BlobError, BlobFuture, BlobListing, Blobs, RemoteBlobs, check_name};
+use longshore_blobs::{BlobError, BlobFuture, BlobListing, Blobs, RemoteBlobs, RemoteHealth, check_name};
 
 use crate::{ObjectError, Storage, marker};
 
@@ -111,6 +111,10 @@ impl RemoteBlobs for ObjectBlobs {
 
     fn listing(&self) -> BlobListing {
         self.storage.pages(FOLDER)
+    }
+
+    fn health(&self) -> RemoteHealth {
+        self.storage.health()
     }
 
     fn delete_all(&self, names: Vec<String>) -> BlobFuture<'_, ()> {

@@ -15,6 +15,7 @@ mod blobs;
 mod code;
 mod credentials;
 mod failure;
+mod health;
 mod marker;
 mod open;
 mod place;

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use longshore_blobs::{BlobListing, StoredBlob};
+use longshore_blobs::{BlobListing, RemoteHealth, StoredBlob};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 
 use crate::ObjectError;
+use crate::health::Health;
 use crate::upload;
 
 /// Calls in flight. Further ones wait for their turn.
@@ -39,6 +40,7 @@ pub struct Storage {
     address: Arc<str>,
     calls: Arc<Semaphore>,
     deletions: Arc<Semaphore>,
+    health: Arc<Health>,
 }
 
 impl fmt::Debug for Storage {
@@ -50,12 +52,24 @@ impl fmt::Debug for Storage {
 impl Storage {
     pub(crate) fn new(store: Arc<dyn ObjectStore>, prefix: &str, address: &str) -> Self {
         let [calls, deletions] = [CALLS_MAX, DELETIONS_MAX].map(|max| Arc::new(Semaphore::new(max)));
-        Self { store, prefix: prefix.to_owned(), address: address.into(), calls, deletions }
+        Self {
+            store,
+            prefix: prefix.to_owned(),
+            address: address.into(),
+            calls,
+            deletions,
+            health: Arc::default(),
+        }
     }
 
     /// The place, without secrets.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// How the calls went since the start.
+    pub(crate) fn health(&self) -> RemoteHealth {
+        self.health.read()
     }
 
     /// Stores an object; a longer one in parts. `Ok` means that the storage has it durably. After an error there may be
@@ -64,14 +78,14 @@ impl Storage {
         let _place = self.place().await?;
         let path = self.path(name)?;
         let seconds = seconds_for(bytes.len() as u64);
-        within(seconds, upload::put(self.store.as_ref(), &path, bytes)).await
+        self.within(seconds, upload::put(self.store.as_ref(), &path, bytes)).await
     }
 
     /// Reads an object; `None` if there is none.
     pub(crate) async fn get(&self, name: &str) -> Result<Option<Bytes>, ObjectError> {
         let _place = self.place().await?;
         let path = self.path(name)?;
-        let found = match within(CALL_SECONDS, self.store.get(&path)).await {
+        let found = match self.within(CALL_SECONDS, self.store.get(&path)).await {
             Err(ObjectError::NotFound(_)) => return Ok(None),
             found => found?,
         };
@@ -81,14 +95,14 @@ impl Storage {
                 "has {size} bytes, more than the limit of {OBJECT_BYTES_MAX}"
             )));
         }
-        within(seconds_for(size), found.bytes()).await.map(Some)
+        self.within(seconds_for(size), found.bytes()).await.map(Some)
     }
 
     /// Deletes an object. Succeeds if there is none.
     pub(crate) async fn delete(&self, name: &str) -> Result<(), ObjectError> {
         let _place = self.place().await?;
         let path = self.path(name)?;
-        match within(CALL_SECONDS, self.store.delete(&path)).await {
+        match self.within(CALL_SECONDS, self.store.delete(&path)).await {
             Err(ObjectError::NotFound(_)) => Ok(()),
             deleted => deleted,
         }
@@ -101,8 +115,8 @@ impl Storage {
             let paths: Vec<_> = names.iter().map(|name| self.path(name)).collect::<Result<_, _>>()?;
             let paths = stream::iter(paths.into_iter().map(Ok)).boxed();
             let mut deleted = self.store.delete_stream(paths);
-            while let Some(result) = timed(CALL_SECONDS, deleted.next()).await? {
-                match result.map_err(|error| ObjectError::of(&error)) {
+            while let Some(result) = self.health.note(timed(CALL_SECONDS, deleted.next()).await)? {
+                match self.health.note(result.map_err(|error| ObjectError::of(&error))) {
                     Ok(_) | Err(ObjectError::NotFound(_)) => {}
                     Err(error) => return Err(error),
                 }
@@ -115,14 +129,14 @@ impl Storage {
     pub(crate) async fn modified_ms(&self, name: &str) -> Result<u64, ObjectError> {
         let _place = self.place().await?;
         let path = self.path(name)?;
-        Ok(modified_ms(&within(CALL_SECONDS, self.store.head(&path)).await?))
+        Ok(modified_ms(&self.within(CALL_SECONDS, self.store.head(&path)).await?))
     }
 
     /// The names of the objects directly in a folder, ascending, and of the folders in it, ascending.
     pub(crate) async fn list(&self, folder: &str) -> Result<(Vec<String>, Vec<String>), ObjectError> {
         let _place = self.place().await?;
         let path = self.path(folder)?;
-        let found = within(CALL_SECONDS, self.store.list_with_delimiter(Some(&path))).await?;
+        let found = self.within(CALL_SECONDS, self.store.list_with_delimiter(Some(&path))).await?;
         let last = |path: &Path| path.filename().map(str::to_owned);
         let mut objects: Vec<String> = found.objects.iter().filter_map(|meta| last(&meta.location)).collect();
         let mut folders: Vec<String> = found.common_prefixes.iter().filter_map(last).collect();
@@ -140,9 +154,9 @@ impl Storage {
         tokio::spawn(async move {
             let sent = async {
                 let mut found = storage.store.list(Some(&path?)).chunks(PAGE);
-                while let Some(page) = timed(CALL_SECONDS, found.next()).await? {
+                while let Some(page) = storage.health.note(timed(CALL_SECONDS, found.next()).await)? {
                     let page: Result<Vec<_>, _> = page.into_iter().collect();
-                    let page = page.map_err(|error| ObjectError::of(&error))?;
+                    let page = storage.health.note(page.map_err(|error| ObjectError::of(&error)))?;
                     let page = page.iter().filter_map(|meta| listed(&folder, meta)).collect();
                     if sender.send(Ok(page)).await.is_err() {
                         break;
@@ -162,6 +176,16 @@ impl Storage {
     async fn place(&self) -> Result<SemaphorePermit<'_>, ObjectError> {
         let place = timed(CALL_SECONDS, self.calls.acquire()).await?;
         place.map_err(|_| ObjectError::Failed("the storage is closed".to_owned()))
+    }
+
+    /// Awaits a call of the storage, and notes how it went.
+    async fn within<T>(
+        &self,
+        seconds: u64,
+        call: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<T, ObjectError> {
+        let outcome = timed(seconds, call).await;
+        self.health.note(outcome.and_then(|answer| answer.map_err(|error| ObjectError::of(&error))))
     }
 
     fn full(&self, name: &str) -> String {
@@ -190,11 +214,4 @@ async fn timed<T>(seconds: u64, call: impl Future<Output = T>) -> Result<T, Obje
     tokio::time::timeout(Duration::from_secs(seconds), call)
         .await
         .map_err(|_| ObjectError::no_answer(seconds))
-}
-
-async fn within<T>(
-    seconds: u64,
-    call: impl Future<Output = object_store::Result<T>>,
-) -> Result<T, ObjectError> {
-    timed(seconds, call).await?.map_err(|error| ObjectError::of(&error))
 }

@@ -7,7 +7,7 @@
 //! the flush also reads how many batches each shard has: a batch that the database has, when the flush begins, is durable when
 //! it ends.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use longshore_model::ShardId;
@@ -34,11 +34,16 @@ pub(crate) struct FlushRequest {
     pub reply: oneshot::Sender<Result<(), StoreError>>,
 }
 
+/// Gets the time of each flush that succeeded.
+pub(crate) type FlushWatch = Box<dyn Fn(Duration) + Send + Sync>;
+
 /// The batches that wait for a flush. Bounded by the batches that lanes have in flight.
 #[derive(Default)]
 pub(crate) struct Flushes {
     waiting: Mutex<Vec<FlushRequest>>,
     wake: Notify,
+    /// Set at most once.
+    pub(crate) watch: OnceLock<FlushWatch>,
 }
 
 impl Flushes {
@@ -62,7 +67,11 @@ pub(crate) async fn run<D: LaneDatabase>(database: D, flushes: Arc<Flushes>, sha
         if requests.is_empty() {
             continue;
         }
+        let began = Instant::now();
         let durable = flush_patiently(&database, &mut session, &requests).await;
+        if let Some(watch) = flushes.watch.get().filter(|_| durable.is_ok()) {
+            watch(began.elapsed());
+        }
         for request in requests {
             let result =
                 durable.as_ref().map_err(Clone::clone).and_then(|durable| verdict(&request, durable));

@@ -29,6 +29,7 @@ pub struct LaneWriter<D: LaneDatabase> {
     /// For each lane, whether its batches are settled.
     are_settled: Vec<watch::Receiver<bool>>,
     flushers: Vec<JoinHandle<()>>,
+    flushes: Arc<Flushes>,
 }
 
 impl<D: LaneDatabase> LaneWriter<D> {
@@ -57,7 +58,13 @@ impl<D: LaneDatabase> LaneWriter<D> {
             lanes.push(sender);
             are_settled.push(settled);
         }
-        Self { lanes, shards, are_settled, flushers: tasks }
+        Self { lanes, shards, are_settled, flushers: tasks, flushes }
+    }
+
+    /// Calls `watch` with the time of each flush that succeeds. The first watch stays.
+    pub fn watch_flushes(&self, watch: impl Fn(Duration) + Send + Sync + 'static) {
+        // A later watch is dropped.
+        let _ = self.flushes.watch.set(Box::new(watch));
     }
 
     /// Notes that a shard was claimed in the database. Returns the epoch of its batches.

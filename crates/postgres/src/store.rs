@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use longshore_model::{
@@ -116,6 +117,12 @@ impl PostgresStore {
                 None => std::future::pending().await,
             }
         }
+    }
+
+    /// Calls `watch` with the time of each flush that succeeds: until the database had on its disk what was written before. A batch
+    /// that waits for the disk alone is no flush.
+    pub fn watch_flushes(&self, watch: impl Fn(Duration) + Send + Sync + 'static) {
+        self.lanes.watch_flushes(watch);
     }
 
     async fn claim(&self, wanted: Vec<ShardId>) -> Result<Vec<Epoch>, StoreError> {

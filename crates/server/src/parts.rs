@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use longshore_blobs::{Blobs, DirBlobs};
 use longshore_docker::DockerLauncher;
-use longshore_engine::{Engine, EngineParts, HttpTransport, Runtime, TokioRuntime, TraceExport};
+use longshore_engine::{Engine, EngineParts, Histogram, HttpTransport, Runtime, TokioRuntime, TraceExport};
 use longshore_http::AuditLog;
 use longshore_launch::{
     CgroupBase, CgroupError, CodeFolders, CodeSource, Launcher, Launchers, ProcessLauncher, ShimCommand,
@@ -33,6 +33,10 @@ const SHIM_SUBCOMMAND: &str = "worker-shim";
 /// The hidden subcommand that creates a version's Python environment and executes its handler.
 const CODE_SUBCOMMAND: &str = "code-worker";
 
+/// Bounds of the times of flushes, in us.
+const FLUSH_US_BOUNDS: [u64; 12] =
+    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000];
+
 /// An engine, and what lives as long as it does.
 pub(crate) struct Started {
     pub(crate) engine: Engine,
@@ -46,6 +50,8 @@ pub(crate) struct Background {
     pub(crate) scrub: Option<Scrub>,
     /// Ends when the store has lost its rows to another server.
     pub(crate) lost: Pin<Box<dyn Future<Output = StoreError> + Send + Sync>>,
+    /// The times of the database's flushes, in us; `None` without a database.
+    pub(crate) flush_us: Option<Arc<Histogram>>,
     /// The data directory, which the embedded store holds itself.
     _data_dir: Option<HeldDataDir>,
 }
@@ -130,9 +136,11 @@ async fn open_rows(
 ) -> Result<OpenData, StartupError> {
     let (store, background) = match (rows, settings.database()?) {
         (Rows::OfOwner(owned), _) => {
-            let store: Arc<dyn Store> = Arc::new(PostgresStore::of_owner(owned));
+            let store = PostgresStore::of_owner(owned);
+            let flush_us = Some(watched(&store));
+            let store: Arc<dyn Store> = Arc::new(store);
             // The node is told when another one takes over.
-            (store, Background { scrub: None, lost: Box::pin(pending()), _data_dir: None })
+            (store, Background { scrub: None, flush_us, lost: Box::pin(pending()), _data_dir: None })
         }
         (Rows::OfSettings, None) => open_log(settings).await?,
         (Rows::OfSettings, Some(database)) => open_database(settings, database).await?,
@@ -158,7 +166,7 @@ async fn open_log(settings: &Settings) -> Result<(Arc<dyn Store>, Background), S
     let store = blocking(move || EmbeddedStore::open(&dir)).await?;
     let scrub = Some(store.scrub(&settings.data_dir));
     // The log's lock cannot get lost.
-    let background = Background { scrub, lost: Box::pin(pending()), _data_dir: None };
+    let background = Background { scrub, flush_us: None, lost: Box::pin(pending()), _data_dir: None };
     Ok((Arc::new(store), background))
 }
 
@@ -171,8 +179,16 @@ async fn open_database(
     let database = with_authorities(settings, database)?;
     let store = PostgresStore::open(database).await?;
     tracing::info!(database = %address, "rows and payloads are in a PostgreSQL database");
-    let background = Background { scrub: None, lost: Box::pin(store.lost()), _data_dir: Some(data_dir) };
-    Ok((Arc::new(store), background))
+    let (flush_us, lost) = (Some(watched(&store)), Box::pin(store.lost()));
+    Ok((Arc::new(store), Background { scrub: None, flush_us, lost, _data_dir: Some(data_dir) }))
+}
+
+/// Counts the times of the store's flushes from now on.
+fn watched(store: &PostgresStore) -> Arc<Histogram> {
+    let flush_us = Arc::new(Histogram::new(&FLUSH_US_BOUNDS));
+    let counted = Arc::clone(&flush_us);
+    store.watch_flushes(move |took| counted.record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX)));
+    flush_us
 }
 
 /// Keeps other servers away from the data directory. It must have no log of an embedded store.

@@ -119,6 +119,7 @@ impl Service {
         let files = Arc::new(DataFiles::new(&settings.data_dir, launchers.clone(), shared));
         let shown: Arc<dyn FileService> = Arc::<DataFiles>::clone(&files);
         http.audit = Some(audit);
+        http.flush_us = background.flush_us.clone();
         let reading = background.scrub.take().map(|scrub| (scrub, Arc::new(ScrubReport::default())));
         http.scrub = reading.as_ref().map(|(_, found)| Arc::clone(found));
         http.facts.is_sealing = is_sealing;

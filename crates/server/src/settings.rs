@@ -425,6 +425,7 @@ impl Settings {
             history: None,
             console: self.console(),
             facts: ServerFacts {
+            flush_us: None,
                 changed_settings: self.changed.clone(),
                 trace_link: self.trace_link().to_owned(),
                 ..ServerFacts::default()

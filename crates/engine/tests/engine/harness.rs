@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_blobs::{BlobError, BlobFuture, BlobListing, Blobs, MemoryBlobs, RemoteBlobs, StoredBlob};
+use longshore_blobs::{
+    BlobError, BlobFuture, BlobListing, Blobs, MemoryBlobs, RemoteBlobs, RemoteHealth, StoredBlob,
+};
 use longshore_engine::{
     CatalogError, EndpointHandle, Engine, EngineParts, EngineSettings, HttpTransport, JobSnapshot,
     MemoryWebhookLog, Outcome, Runtime, Submission, TakeRequest, TakenJob, TokioRuntime, WebhookSettings,
@@ -180,6 +182,10 @@ impl RemoteBlobs for SlowBlobs {
 
     fn clock_ms(&self) -> BlobFuture<'_, u64> {
         Box::pin(ready(Ok(REMOTE_NOW_MS)))
+    }
+
+    fn health(&self) -> RemoteHealth {
+        RemoteHealth::default()
     }
 }
 

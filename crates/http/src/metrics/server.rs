@@ -14,7 +14,8 @@ use crate::{HttpState, ScrubReport};
 const US_PER_SECOND: f64 = 1_000_000.0;
 
 pub(super) fn families(page: &mut Exposition, state: &HttpState) {
-    commits(page, state.engine());
+    commits(page, state);
+    storage(page, state.engine());
     requests(page, state.requests());
     scrub(page, state);
     gpus(page, state.engine());
@@ -64,20 +65,51 @@ pub(super) fn single(page: &mut Exposition, name: &str, kind: MetricType, help: 
     page.sample(name, &[], value);
 }
 
-fn commits(page: &mut Exposition, engine: &Engine) {
-    let metrics = engine.metrics();
+fn commits(page: &mut Exposition, state: &HttpState) {
+    let metrics = state.engine().metrics();
     let name = "longshore_commit_seconds";
     page.family(name, MetricType::Histogram, "time until commits were durable");
     page.histogram(name, &[], &metrics.commit_us.snapshot(), US_PER_SECOND);
     let name = "longshore_commit_commands";
     page.family(name, MetricType::Histogram, "number of commands in a commit");
     page.histogram(name, &[], &metrics.commit_batch.snapshot(), 1.0);
+    if let Some(flush_us) = state.flush_us() {
+        let name = "longshore_flush_seconds";
+        page.family(
+            name,
+            MetricType::Histogram,
+            "time until the database had on its disk what was written before",
+        );
+        page.histogram(name, &[], &flush_us.snapshot(), US_PER_SECOND);
+    }
     let help = "commits that the store rejected";
     let failed = metrics.commits_failed() as f64;
     single(page, "longshore_commits_failed_total", MetricType::Counter, help, failed);
     let help = "broken invariants of queues, each followed by a reload from rows";
     let broken = metrics.invariants_broken() as f64;
     single(page, "longshore_invariants_broken_total", MetricType::Counter, help, broken);
+}
+
+/// Renders whether the object storage answers, if payloads are in one.
+fn storage(page: &mut Exposition, engine: &Engine) {
+    let Some(health) = engine.storage_health() else { return };
+    for (name, help, at_ms) in [
+        (
+            "longshore_object_storage_last_success_timestamp_seconds",
+            "when a call of the object storage last succeeded, in seconds since 1970; 0 if none has",
+            health.last_success_ms,
+        ),
+        (
+            "longshore_object_storage_last_failure_timestamp_seconds",
+            "when a call of the object storage last failed, in seconds since 1970; 0 if none has",
+            health.last_failure_ms,
+        ),
+    ] {
+        single(page, name, MetricType::Gauge, help, at_ms as f64 / 1_000.0);
+    }
+    let help = "calls of the object storage that failed after their retries";
+    let name = "longshore_object_storage_failures_total";
+    single(page, name, MetricType::Counter, help, health.failures as f64);
 }
 
 fn requests(page: &mut Exposition, counts: &RequestCounts) {
