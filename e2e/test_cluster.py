@@ -43,6 +43,12 @@ def database(postgres):
 
 
 def ready(node: Node) -> dict:
+def minutes(api: Api, endpoint: str) -> int:
+    """The completed jobs of an endpoint in the minutes of the last hour that are stored."""
+    shown = api.ok("GET", f"/v1/endpoints/{endpoint}/history?series=completed&step=60000")
+    return shown["total"]["completed"] or 0
+
+
     return requests.get(f"{node.url}/readyz", timeout=10).json()
 
 
@@ -109,6 +115,12 @@ def test_any_node_answers_and_another_takes_over(database):
         assert ready(first)["role"] == "standby"
         assert Api(first).ok("GET", f"{endpoint.mount}/status/{job}")["output"] == "done"
         # A node that stops in order hands over immediately.
+        # What a node recorded of an endpoint is shown by the next owner.
+        done_here = endpoint.run({})
+        FakeWorker(endpoint).done(FakeWorker(endpoint).take()["id"], {"output": 1})
+        assert endpoint.wait_for(done_here)["status"] == "COMPLETED"
+        recorded = lambda api: api.ok("GET", f"/v1/endpoints/{endpoint.id}/history?series=completed")["total"]["completed"]
+        before = until(lambda: recorded(Api(second)), "the end is in the history", 20)
         assert second.terminate() == 0
         assert Api(first).ok("GET", f"{endpoint.mount}/status/{later}")["status"] in ("IN_PROGRESS", "IN_QUEUE")
         assert nodes.owner() is first

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longshore_model::{EndpointId, Millis};
 
+use crate::copies::{Copies, MinuteCopy};
 use crate::files::{Block, Folder, Unit};
 use crate::recorder::{Observed, Recorder, Steps};
 use crate::{Buckets, FAST_STEP_MS, Failures, HOUR_MS, MINUTE_MS, SLOW_STEP_MS, Span};
@@ -23,6 +24,8 @@ pub struct History {
     /// `None`: nothing is stored.
     folder: Mutex<Option<Folder>>,
     failures: Failures,
+    /// `None`: minutes are not copied.
+    copies: Option<Copies>,
 }
 
 /// What is known of endpoints in a span.
@@ -66,7 +69,7 @@ impl History {
     pub fn in_memory(now: Millis) -> Self {
         let recorder = Mutex::new(Recorder::new(now));
         let failures = Failures::default();
-        Self { recorder, unwritten: Mutex::default(), folder: Mutex::new(None), failures }
+        Self { recorder, unwritten: Mutex::default(), folder: Mutex::new(None), failures, copies: None }
     }
 
     /// The history in a folder, which is made if it is missing. Blocks. Minutes have about `bytes_max` bytes at most.
@@ -78,6 +81,34 @@ impl History {
         let folder = Folder::open(path, bytes_max)?;
         let failures = Failures::open(&path.join("failures"))?;
         Ok(Self { folder: Mutex::new(Some(folder)), failures, ..Self::in_memory(now) })
+    }
+
+    /// Keeps a copy of each minute that is over, for [`Self::take_copies`].
+    #[must_use]
+    pub fn with_copies(self) -> Self {
+        Self { copies: Some(Copies::default()), ..self }
+    }
+
+    /// Takes the copies of minutes that are over, the oldest first.
+    pub fn take_copies(&self) -> Vec<MinuteCopy> {
+        self.copies.as_ref().map(Copies::take).unwrap_or_default()
+    }
+
+    /// Returns copies that had no place; the next call takes them again.
+    pub fn return_copies(&self, copies: Vec<MinuteCopy>) {
+        if let Some(kept) = &self.copies {
+            kept.give_back(copies);
+        }
+    }
+
+    /// Adds minutes that another server copied to the files of this one. Blocks. Bytes that are no minute are left out.
+    ///
+    /// # Errors
+    ///
+    /// Some minutes could not be written.
+    pub fn add_copies(&self, copies: &[Vec<u8>]) -> io::Result<()> {
+        let minutes = copies.iter().filter_map(|bytes| Block::decode(bytes)).collect();
+        lock(&self.folder).as_mut().map_or(Ok(()), |folder| folder.add(minutes))
     }
 
     /// Why jobs failed: the failures of all endpoints, in groups.
@@ -100,6 +131,9 @@ impl History {
     }
 
     fn keep(&self, block: Option<Block>) {
+        if let (Some(copies), Some(block)) = (&self.copies, &block) {
+            copies.keep(block);
+        }
         let mut unwritten = lock(&self.unwritten);
         unwritten.extend(block);
         if unwritten.len() > UNWRITTEN_MAX {
@@ -179,6 +213,6 @@ impl History {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

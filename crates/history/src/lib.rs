@@ -12,6 +12,7 @@
 
 mod activity;
 mod buckets;
+mod copies;
 mod failures;
 mod fields;
 mod files;
@@ -25,6 +26,7 @@ mod varint;
 
 pub use activity::{Activity, ActivityTotals};
 pub use buckets::{Buckets, Span};
+pub use copies::MinuteCopy;
 pub use failures::{Failure, FailureGroup, FailureKind, Failures};
 pub use fields::Field;
 pub use histogram::{CELLS, Histogram, cell_of};

@@ -20,6 +20,7 @@ const LINES: &str = "SELECT line FROM log_line WHERE log = $1 ORDER BY no";
 const NEWEST: &str = "SELECT no, line FROM log_line WHERE log = $1 AND no < $2 ORDER BY no DESC LIMIT $3";
 const NAMES: &str = "SELECT DISTINCT log FROM log_line ORDER BY 1";
 const LAST: &str = "SELECT max(no) FROM log_line WHERE log = $1";
+const REMOVE_BEFORE: &str = "DELETE FROM log_line WHERE log = $1 AND no < $2";
 const REMOVE: &str = "DELETE FROM log_line WHERE log = $1";
 /// Removes the lines before the newest ones that have `$2` bytes together.
 const TRIM: &str = "DELETE FROM log_line WHERE log = $1 AND no <= (SELECT max(no) FROM \
@@ -117,6 +118,14 @@ impl LogTable {
     /// [`StoreError::Io`] if the database cannot be reached.
     pub async fn remove(&self, log: &str) -> Result<(), StoreError> {
         self.query(REMOVE, &[&log]).await.map(drop)
+    }
+
+    /// Removes the lines of a log with smaller numbers than `before`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the database cannot be reached.
+    pub async fn remove_before(&self, log: &str, before: i64) -> Result<(), StoreError> {
+        self.query(REMOVE_BEFORE, &[&log, &before]).await.map(drop)
     }
 
     /// Removes the oldest lines of a log, so that the others have at most `bytes_max` bytes.

@@ -1,39 +1,84 @@
 //! Records the history of endpoints: a sample every 2 s, a write every minute.
 
+mod shared;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_engine::Engine;
 use longshore_history::{FAST_STEP_MS, History};
+use longshore_model::Millis;
+use longshore_postgres::LogTable;
 use tokio::sync::Notify;
 
+use self::shared::SharedHistory;
 use crate::settings::Settings;
 
-/// Opens the history in the data directory. A history that cannot be opened is kept in memory only: no server depends on it.
-pub(crate) async fn open(settings: &Settings, engine: &Engine) -> Arc<History> {
-    let (path, bytes_max, now) =
-        (settings.data_dir.join("history"), settings.history_bytes_max(), engine.now());
-    let shown = path.display().to_string();
-    let opened = tokio::task::spawn_blocking(move || History::open(&path, bytes_max, now)).await;
-    let history = opened.map_err(std::io::Error::other).and_then(|opened| opened).unwrap_or_else(|error| {
-        tracing::error!(path = shown, %error, "history not opened, it is not stored");
-        History::in_memory(now)
-    });
-    Arc::new(history)
+/// The history of a server, and where its minutes are copied to.
+#[derive(Clone)]
+pub(crate) struct Recording {
+    pub(crate) history: Arc<History>,
+    /// `None` without a database.
+    shared: Option<Arc<SharedHistory>>,
 }
 
-/// Samples the endpoints at the end of each step of 2 s, and writes each minute that is over.
-pub(crate) async fn record(engine: Engine, history: Arc<History>) {
-    let clock = engine.clone();
-    let sampled = Arc::clone(&history);
-    sample_and_write(move || clock.now().0, move || engine.sample_history(&sampled), &history).await;
+impl Recording {
+    /// Opens the history in the data directory, and its copies in the database. A history that cannot be opened is kept in memory
+    /// only: no server depends on it.
+    pub(crate) async fn open(settings: &Settings, now: Millis, table: Option<Arc<LogTable>>) -> Self {
+        let (path, bytes_max) = (settings.data_dir.join("history"), settings.history_bytes_max());
+        let shown = path.display().to_string();
+        let open = move || {
+            let history = History::open(&path, bytes_max, now)?;
+            let shared = table.map(|table| SharedHistory::open(table, &path, bytes_max)).transpose()?;
+            Ok(match shared {
+                None => (history, None),
+                Some(shared) => (history.with_copies(), Some(Arc::new(shared))),
+            })
+        };
+        let opened = tokio::task::spawn_blocking(open).await;
+        let opened = opened.map_err(std::io::Error::other).and_then(|opened| opened);
+        let (history, shared) = opened.unwrap_or_else(|error| {
+            tracing::error!(path = shown, %error, "history not opened, it is not stored");
+            (History::in_memory(now), None)
+        });
+        Self { history: Arc::new(history), shared }
+    }
+
+    /// Samples the endpoints at the end of each step of 2 s, and writes each minute that is over. Meanwhile adds what other servers
+    /// recorded.
+    pub(crate) async fn record(self, engine: Engine) {
+        let adding = async {
+            if let Some(shared) = &self.shared {
+                shared.add_others(&self.history).await;
+            }
+        };
+        let (clock, sampled) = (engine.clone(), Arc::clone(&self.history));
+        let recording =
+            sample_and_write(move || clock.now().0, move || engine.sample_history(&sampled), || self.write());
+        tokio::join!(adding, recording);
+    }
+
+    /// Writes the present minute before the server ends. A write in flight ends first, because both need the files.
+    pub(crate) async fn close(&self, engine: &Engine) {
+        engine.sample_history(&self.history);
+        self.history.end_minute();
+        self.write().await;
+    }
+
+    async fn write(&self) {
+        write(&self.history).await;
+        if let Some(shared) = &self.shared {
+            shared.send(&self.history).await;
+        }
+    }
 }
 
 /// Samples in each step, also while minutes are written: a reader of long times or the end of a day delays writing.
-async fn sample_and_write(
+async fn sample_and_write<W: Future<Output = ()>>(
     now_ms: impl Fn() -> u64,
     mut sample: impl FnMut() -> bool,
-    history: &Arc<History>,
+    write: impl Fn() -> W,
 ) {
     let is_due = Notify::new();
     let sampling = async {
@@ -48,17 +93,10 @@ async fn sample_and_write(
     let writing = async {
         loop {
             is_due.notified().await;
-            write(history).await;
+            write().await;
         }
     };
     let ((), ()) = tokio::join!(sampling, writing);
-}
-
-/// Writes the present minute before the server ends. A write in flight ends first, because both need the files.
-pub(crate) async fn close(engine: &Engine, history: &Arc<History>) {
-    engine.sample_history(history);
-    history.end_minute();
-    write(history).await;
 }
 
 async fn write(history: &Arc<History>) {
@@ -129,7 +167,9 @@ mod tests {
         let writing = Arc::clone(&history);
         // Each step ends after 1 ms.
         let recording =
-            tokio::spawn(async move { sample_and_write(|| FAST_STEP_MS - 1, sample, &writing).await });
+            tokio::spawn(
+                async move { sample_and_write(|| FAST_STEP_MS - 1, sample, || write(&writing)).await },
+            );
         let deadline = Instant::now() + DEADLINE;
         // The first minute is over after 30 samples.
         while samples.load(SeqCst) < 95 {

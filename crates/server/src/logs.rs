@@ -28,6 +28,8 @@ pub(crate) const DELIVERIES: &str = "webhooks/";
 pub(crate) struct Logs {
     pub(crate) audit: AuditLog,
     pub(crate) deliveries: Arc<dyn WebhookLog>,
+    /// The table that they are in; `None`: they are files.
+    pub(crate) table: Option<Arc<LogTable>>,
 }
 
 impl Logs {
@@ -52,7 +54,7 @@ impl Logs {
         let deliveries_dir = settings.data_dir.join("webhooks");
         let deliveries = DirWebhookLog::open(&deliveries_dir, settings.webhook_log_bytes_max())
             .map_err(|cause| StartupError::WebhookLog { path: deliveries_dir, cause })?;
-        Ok(Self { audit, deliveries: Arc::new(deliveries) })
+        Ok(Self { audit, deliveries: Arc::new(deliveries), table: None })
     }
 
     async fn in_table(settings: &Settings, table: LogTable) -> Result<Self, StartupError> {
@@ -62,7 +64,7 @@ impl Logs {
         let audit =
             blocking(move || AuditLog::over(lines).map_err(|error| StoreError::Io(error.to_string())))
                 .await?;
-        let deliveries = DeliveryLines::start(table, settings.webhook_log_bytes_max());
-        Ok(Self { audit, deliveries: Arc::new(deliveries) })
+        let deliveries = DeliveryLines::start(Arc::clone(&table), settings.webhook_log_bytes_max());
+        Ok(Self { audit, deliveries: Arc::new(deliveries), table: Some(table) })
     }
 }

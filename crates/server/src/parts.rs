@@ -14,7 +14,7 @@ use longshore_launch::{
 };
 use longshore_model::{Millis, Provider};
 use longshore_objects::{ObjectBlobs, Storage};
-use longshore_postgres::{Database, DatabaseClock, Owned, PostgresStore};
+use longshore_postgres::{Database, DatabaseClock, LogTable, Owned, PostgresStore};
 use longshore_store::{EmbeddedStore, HeldDataDir, Scrub, Store, StoreError};
 use longshore_trust::Roots;
 use longshore_vault::Keyring;
@@ -41,6 +41,8 @@ const FLUSH_US_BOUNDS: [u64; 12] =
 pub(crate) struct Started {
     pub(crate) engine: Engine,
     pub(crate) audit: AuditLog,
+    /// The logs of the database; `None` without one.
+    pub(crate) log_table: Option<Arc<LogTable>>,
     pub(crate) background: Background,
 }
 
@@ -48,10 +50,10 @@ pub(crate) struct Started {
 pub(crate) struct Background {
     /// The background reader of a log.
     pub(crate) scrub: Option<Scrub>,
-    /// Ends when the store has lost its rows to another server.
-    pub(crate) lost: Pin<Box<dyn Future<Output = StoreError> + Send + Sync>>,
     /// The times of the database's flushes, in us; `None` without a database.
     pub(crate) flush_us: Option<Arc<Histogram>>,
+    /// Ends when the store has lost its rows to another server.
+    pub(crate) lost: Pin<Box<dyn Future<Output = StoreError> + Send + Sync>>,
     /// The data directory, which the embedded store holds itself.
     _data_dir: Option<HeldDataDir>,
 }
@@ -74,7 +76,7 @@ pub(crate) async fn start_engine(
         Rows::OfOwner(owned) => Arc::new(OwnerRuntime(owned.clock())),
     };
     let OpenData { store, blobs, background } = open_rows(settings, rows, objects).await?;
-    let Logs { audit, deliveries } = Logs::open(settings).await?;
+    let Logs { audit, deliveries, table: log_table } = Logs::open(settings).await?;
     let parts = EngineParts {
         store,
         blobs,
@@ -88,7 +90,7 @@ pub(crate) async fn start_engine(
         workers: settings.workers(server_url, gpus),
         traces: traces(settings, &roots)?,
     };
-    Ok(Started { engine: Engine::start(parts).await?, audit, background })
+    Ok(Started { engine: Engine::start(parts).await?, audit, log_table, background })
 }
 
 /// The runtime of a node that owns the shards: its engine decides by the clock of the database.

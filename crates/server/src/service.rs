@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_engine::{Engine, SessionLimits};
-use longshore_history::History;
 use longshore_http::{Edge, FileService, HttpState, NodeStatus, ScrubReport, Surface, Tls};
 use longshore_launch::Launchers;
 use longshore_objects::CodeObjects;
@@ -17,11 +16,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::files::{DataFiles, SharedCode};
+use crate::history::Recording;
 use crate::parts::{Background, Rows, Started};
 use crate::reserve::{self, Reserve};
 use crate::settings::Settings;
 use crate::startup_error::StartupError;
-use crate::{fd_limit, gpu_watch, history, objects, parts, scrub, secrets};
+use crate::{fd_limit, gpu_watch, objects, parts, scrub, secrets};
 
 /// Divisor of the connections: one in 16 is reserved for operators if they have their own address.
 const OPERATORS_SHARE: usize = 16;
@@ -49,7 +49,7 @@ pub(crate) struct Service {
     engine: Engine,
     launchers: Launchers,
     files: Arc<DataFiles>,
-    history: Arc<History>,
+    recording: Recording,
     noting: JoinSet<()>,
     background: Background,
     closing: watch::Sender<()>,
@@ -102,7 +102,7 @@ impl Service {
         let launchers = parts::launchers(settings, shared.as_ref())?;
         let vault = secrets::vault(settings)?;
         let is_sealing = vault.is_sealing();
-        let Started { engine, audit, mut background } =
+        let Started { engine, audit, log_table, mut background } =
             parts::start_engine(settings, launchers.clone(), vault, server_url, rows, objects).await?;
         if !is_sealing {
             tracing::warn!(
@@ -124,18 +124,19 @@ impl Service {
         http.scrub = reading.as_ref().map(|(_, found)| Arc::clone(found));
         http.facts.is_sealing = is_sealing;
         http.facts.certificate_end = tls.as_ref().map(Tls::certificate_end);
-        let history = history::open(settings, &engine).await;
-        http.history = Some(Arc::clone(&history));
+        let recording = Recording::open(settings, engine.now(), log_table).await;
+        http.history = Some(Arc::clone(&recording.history));
         let edge = longshore_http::router(HttpState::with_files(engine.clone(), &http, shown))
             .with_origins(settings.origins());
         let mut noting = work_at_intervals(settings, &engine, &files);
-        noting.spawn(history::record(engine.clone(), Arc::clone(&history)));
+        noting.spawn(recording.clone().record(engine.clone()));
         if let Some((scrub, found)) = reading {
             noting.spawn(scrub::run(scrub, settings.scrub_pace(), found));
         }
         let grace = settings.shutdown_grace();
         let (closing, serving) = (watch::channel(()).0, JoinSet::new());
-        let service = Self { engine, launchers, files, history, noting, background, closing, serving, grace };
+        let service =
+            Self { engine, launchers, files, recording, noting, background, closing, serving, grace };
         Ok((service, edge, admitted))
     }
 
@@ -171,7 +172,7 @@ impl Service {
         if let Err(error) = self.engine.note_usage().await {
             tracing::warn!(%error, "worker usage not written at shutdown, next start recounts it");
         }
-        history::close(&self.engine, &self.history).await;
+        self.recording.close(&self.engine).await;
         self.engine.close().await;
     }
 }

@@ -1,5 +1,7 @@
 //! A block: the records of all endpoints in one minute or hour, as bytes with their length and a checksum.
 
+use std::collections::BTreeMap;
+
 use longshore_model::EndpointId;
 use twox_hash::XxHash3_64;
 
@@ -33,7 +35,7 @@ pub(super) struct RawBlock<'a> {
 
 impl Block {
     /// The bytes of the block, with their head.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; HEAD_BYTES];
         varint::put(&mut bytes, self.unit);
         varint::put(&mut bytes, u64::from(self.is_start) * IS_START);
@@ -50,6 +52,12 @@ impl Block {
         bytes[..4].copy_from_slice(&len.to_le_bytes());
         bytes[4..HEAD_BYTES].copy_from_slice(&checksum.to_le_bytes());
         bytes
+    }
+
+    /// The block of these bytes, with its records by endpoint id; `None` if they are not one whole block.
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let block = RawBlock::take(&mut bytes)?;
+        bytes.is_empty().then(|| block.decoded())
     }
 }
 
@@ -69,11 +77,22 @@ impl<'a> RawBlock<'a> {
         Some(Self { unit, is_start: flags & IS_START != 0, entries: content })
     }
 
+    /// A block with its records by endpoint id. Records of another version are left out.
+    pub(super) fn decoded(&self) -> Block {
+        let records: BTreeMap<_, _> = self.entries().filter_map(parsed).collect();
+        Block { unit: self.unit, is_start: self.is_start, records: records.into_iter().collect() }
+    }
+
     /// The endpoints and the bytes of their records.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let mut rest = self.entries;
         std::iter::from_fn(move || Some((varint::take_bytes(&mut rest)?, varint::take_bytes(&mut rest)?)))
     }
+}
+
+/// The endpoint and the record of an entry; `None` for bytes of another version.
+pub(super) fn parsed((endpoint, record): (&[u8], &[u8])) -> Option<(EndpointId, Record)> {
+    Some((std::str::from_utf8(endpoint).ok()?.parse().ok()?, Record::decode(record)?))
 }
 
 /// A short hash of bytes, to find those that were cut off or changed.

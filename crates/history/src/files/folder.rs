@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use longshore_model::EndpointId;
 
-use super::block::{Block, RawBlock};
+use super::block::{Block, parsed};
 use super::calendar::{day_name, month_name};
 use super::log::Appender;
 use super::reader::Reader;
@@ -89,6 +89,26 @@ impl Folder {
         Ok(())
     }
 
+    /// Adds minutes of another server to the logs of their days. A minute that a log has already is not added again.
+    ///
+    /// # Errors
+    ///
+    /// Some minutes could not be written.
+    pub(crate) fn add(&mut self, minutes: Vec<Block>) -> io::Result<()> {
+        let mut days: BTreeMap<u64, Vec<Block>> = BTreeMap::new();
+        for block in minutes {
+            days.entry(block.unit.saturating_mul(MINUTE_MS) / DAY_MS).or_default().push(block);
+        }
+        for (day, mut blocks) in days {
+            let log = self.minutes_log(day);
+            log::read(&log, |present| {
+                blocks.retain(|block| block.unit != present.unit || *block != present.decoded());
+            })?;
+            self.logs.append(&log, &blocks)?;
+        }
+        Ok(())
+    }
+
     fn minutes_log(&self, day: u64) -> PathBuf {
         self.minutes.join(format!("{}.log", day_name(day)))
     }
@@ -144,7 +164,7 @@ impl Folder {
         let month = self.hours.join(format!("{}.log", &date[..date.len().min(7)]));
         // A server that was killed between the two steps had added these hours already.
         log::read(&month, |present| {
-            let is_known = |hour: &Block| hour.unit == present.unit && *hour == decoded(&present);
+            let is_known = |hour: &Block| hour.unit == present.unit && *hour == present.decoded();
             hours.retain(|hour| !is_known(hour));
         })?;
         self.logs.append(&month, &hours)?;
@@ -157,10 +177,11 @@ impl Folder {
         if [".day", ".log"].iter().any(|end| names(&self.minutes, end).iter().any(|name| **name < *date)) {
             return true;
         }
-        let mut first = None;
-        // A file that cannot be read has no minutes.
+        let mut first: Option<u64> = None;
+        // A file that cannot be read has no minutes. Those of another server stand behind.
         let _ = log::read(&self.minutes.join(format!("{date}.log")), |block| {
-            first.get_or_insert(block.unit * MINUTE_MS);
+            let at = block.unit.saturating_mul(MINUTE_MS);
+            first = Some(first.map_or(at, |first| first.min(at)));
         });
         first.is_some_and(|first| first < at)
     }
@@ -217,12 +238,6 @@ fn hours_of(log: &Path) -> io::Result<Vec<Block>> {
     Ok(hours.into_iter().map(block).collect())
 }
 
-/// A block with its records by endpoint id.
-fn decoded(block: &RawBlock<'_>) -> Block {
-    let records: BTreeMap<_, _> = block.entries().filter_map(parsed).collect();
-    Block { unit: block.unit, is_start: block.is_start, records: records.into_iter().collect() }
-}
-
 /// Closes a log. A closed file that is none is set aside before, so that the log takes its place.
 fn close(log: &Path, closed: &Path) -> io::Result<()> {
     match closed::check(closed) {
@@ -239,11 +254,6 @@ fn not_closed(log: &Path, error: &io::Error) {
     } else {
         tracing::warn!(path = %log.display(), %error, "log of the history not closed, retrying when the next day begins");
     }
-}
-
-/// The endpoint and the record of an entry; `None` for bytes of another version.
-fn parsed((endpoint, record): (&[u8], &[u8])) -> Option<(EndpointId, Record)> {
-    Some((std::str::from_utf8(endpoint).ok()?.parse().ok()?, Record::decode(record)?))
 }
 
 /// The names of the files in a folder with this end, ascending. Names begin with a date, so the oldest is first.

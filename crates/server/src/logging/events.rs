@@ -3,7 +3,7 @@
 //! The names are for programs that read logs. They stay when a text is improved. The manual lists them.
 
 /// Every kind of line: its name, and its text. A text that ends with `{` is the beginning of one.
-pub(super) const EVENTS: [(&str, &str); 211] = [
+pub(super) const EVENTS: [(&str, &str); 213] = [
     ("audit.full", "audit log is full, entry lost"),
     ("audit.not_written", "audit log write failed, entries lost"),
     ("audit.unreadable", "the audit log cannot be read"),
@@ -89,10 +89,12 @@ pub(super) const EVENTS: [(&str, &str); 211] = [
     ("history.endpoint_damaged", "history of an endpoint damaged, it is left out"),
     ("history.file_foreign", "file of the history is foreign or damaged, renamed to *.foreign"),
     ("history.file_not_renamed", "file not renamed"),
+    ("history.not_copied", "history not copied to the database, retrying"),
     ("history.not_opened", "history not opened, it is not stored"),
     ("history.not_read", "history not read"),
     ("history.not_removed", "old history not removed"),
     ("history.not_written", "history not written, retrying"),
+    ("history.others_not_read", "history of other servers not read"),
     ("history.shortened", "oldest minutes of the history removed, `history_bytes_max` is reached"),
     ("image.building", "building an image"),
     ("image.not_built", "image not built"),
