@@ -10,6 +10,7 @@ import time
 import pytest
 import requests
 
+from harness.certificates import Authority
 from harness.client import Api
 from harness.cluster_load import ClusterLoad
 from harness.commands import longshore
@@ -42,13 +43,13 @@ def database(postgres):
     return postgres
 
 
-def ready(node: Node) -> dict:
 def minutes(api: Api, endpoint: str) -> int:
     """The completed jobs of an endpoint in the minutes of the last hour that are stored."""
     shown = api.ok("GET", f"/v1/endpoints/{endpoint}/history?series=completed&step=60000")
     return shown["total"]["completed"] or 0
 
 
+def ready(node: Node) -> dict:
     return requests.get(f"{node.url}/readyz", timeout=10).json()
 
 
@@ -114,18 +115,56 @@ def test_any_node_answers_and_another_takes_over(database):
         first.start()
         assert ready(first)["role"] == "standby"
         assert Api(first).ok("GET", f"{endpoint.mount}/status/{job}")["output"] == "done"
-        # A node that stops in order hands over immediately.
         # What a node recorded of an endpoint is shown by the next owner.
         done_here = endpoint.run({})
         FakeWorker(endpoint).done(FakeWorker(endpoint).take()["id"], {"output": 1})
         assert endpoint.wait_for(done_here)["status"] == "COMPLETED"
         recorded = lambda api: api.ok("GET", f"/v1/endpoints/{endpoint.id}/history?series=completed")["total"]["completed"]
         before = until(lambda: recorded(Api(second)), "the end is in the history", 20)
+        # A node that stops in order hands over immediately.
         assert second.terminate() == 0
+        until(lambda: minutes(Api(first), endpoint.id) >= before, "the next owner has the history", 30)
         assert Api(first).ok("GET", f"{endpoint.mount}/status/{later}")["status"] in ("IN_PROGRESS", "IN_QUEUE")
         assert nodes.owner() is first
     finally:
         nodes.close()
+
+
+def test_what_nodes_send_each_other_is_encrypted(database, tmp_path):
+    (tmp_path / "theirs").mkdir()
+    ours, theirs = Authority(tmp_path), Authority(tmp_path / "theirs")
+    certificate, key = ours.issue("node", 7)
+    config = f'cluster_tls_cert = "{certificate}"\ncluster_tls_key = "{key}"\ncluster_ca_file = "{{}}"\n'
+    nodes = Nodes(database, ("a", "b"), config.format(ours.path)).start()
+    stranger = Node(database, "c", config.format(theirs.path))
+    try:
+        first, second = nodes.all
+        endpoint = Api(second).external()
+        job = endpoint.run({"large": "x" * 300_000})
+        worker = FakeWorker(endpoint)
+        taken = worker.take()
+        assert taken["id"] == job and len(taken["input"]["large"]) == 300_000
+        worker.done(job, {"output": "done"})
+        assert endpoint.wait_for(job)["output"] == "done"
+        address = f"127.0.0.1:{first.peer_port}"
+        rows = Api(second).ok("GET", "/v1/nodes")
+        assert f"https://{address}" in [row["address"] for row in rows]
+        # Nothing there speaks without TLS.
+        with pytest.raises(requests.ConnectionError):
+            requests.get(f"http://{address}/internal/1/node", timeout=10)
+        told = requests.get(f"https://{address}/internal/1/node", verify=str(ours.path), timeout=10).text
+        assert told.startswith("longshore node ")
+        # A node that does not trust the others passes nothing on.
+        stranger.start()
+        assert Api(stranger).call("GET", "/v1/endpoints").status_code == 503
+        until(lambda: "no encrypted connection to another node" in stranger.log(), "the log says why", 20)
+        stranger.kill()
+        first.kill()
+        assert endpoint.status(endpoint.run({}))["status"] == "IN_QUEUE"
+        assert nodes.owner() is second
+    finally:
+        nodes.close()
+        stranger.close()
 
 
 def listed(node: Node) -> dict[str, str]:

@@ -28,7 +28,7 @@ use crate::services::Services;
 use crate::supervisor::FleetEvent;
 
 use self::address::WorkerAddress;
-pub use self::links::{Link, Links, RequestBody};
+pub use self::links::{Link, LinkStream, Links, RequestBody};
 pub use self::metrics::{BalancerMetrics, BalancerOutcome};
 pub use self::slot::RequestSlot;
 pub use self::worker::BalancedServer;

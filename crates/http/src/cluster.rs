@@ -19,6 +19,7 @@ mod pages;
 mod peer_body;
 mod peer_edge;
 mod peer_head;
+mod peer_tls;
 mod probe;
 mod serve;
 
@@ -36,6 +37,7 @@ pub use self::net::{NetFuture, PeerLink, PeerNet, PeerReply};
 pub use self::node_edge::NodeEdge;
 pub use self::peer_edge::PeerEdge;
 pub use self::peer_head::PeerSecret;
+pub use self::peer_tls::PeerTls;
 pub use self::probe::{ProbeResult, is_gone, is_gone_by};
 pub use self::serve::{serve_node, serve_peers};
 
@@ -95,8 +97,13 @@ pub fn as_connection<F: Future>(address: IpAddr, task: F) -> impl Future<Output 
 
 impl Cluster {
     /// A node that does not own the shards.
-    pub fn new(membership: Arc<dyn Membership>, secret: PeerSecret, settings: &HttpSettings) -> Self {
-        let (net, runtime) = (Arc::new(net::TcpNet::default()), Arc::new(TokioRuntime));
+    pub fn new(
+        membership: Arc<dyn Membership>,
+        secret: PeerSecret,
+        tls: PeerTls,
+        settings: &HttpSettings,
+    ) -> Self {
+        let (net, runtime) = (Arc::new(net::TcpNet::new(tls)), Arc::new(TokioRuntime));
         Self::over(membership, secret, settings, net, runtime)
     }
 

@@ -34,7 +34,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 
 pub use audit::{AuditLine, AuditLog, AuditRuns, AuditStorage};
 pub use cluster::{
-    Cluster, NetFuture, NodeEdge, PeerEdge, PeerLink, PeerNet, PeerReply, PeerSecret, ProbeResult,
+    Cluster, NetFuture, NodeEdge, PeerEdge, PeerLink, PeerNet, PeerReply, PeerSecret, PeerTls, ProbeResult,
     as_connection, is_gone, is_gone_by, serve_node, serve_peers,
 };
 pub use connection::accept::serve;

@@ -6,8 +6,9 @@ mod membership;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longshore_http::{Cluster, PeerSecret};
+use longshore_http::{Cluster, PeerSecret, PeerTls, Tls};
 use longshore_postgres::{Membership, NewNode, Owned};
+use longshore_trust::Roots;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -31,6 +32,14 @@ struct RunningNode {
     closing: watch::Sender<()>,
     /// How long requests may take after the node starts to stop.
     grace: Duration,
+}
+
+/// The certificate for the other nodes, and which certificates of theirs are trusted; nothing of both without the settings.
+fn peer_tls(settings: &Settings) -> Result<(Option<Tls>, PeerTls), StartupError> {
+    let Some(files) = settings.cluster_tls() else { return Ok((None, PeerTls::default())) };
+    let own = Tls::from_files(files.certificate, files.key)?;
+    let roots = Roots::only(files.authorities).map_err(StartupError::PeerAuthorities)?;
+    Ok((Some(own), PeerTls::new(Some(roots.client_config()))))
 }
 
 /// Why a node stops to be what it is.
@@ -95,18 +104,22 @@ impl RunningNode {
         let bound = peers
             .local_addr()
             .map_err(|cause| StartupError::Listen { address: settings.cluster_listen.clone(), cause })?;
+        let (own_tls, peer_tls) = peer_tls(settings)?;
         let new = NewNode {
             name: settings.node_name(),
-            address: settings.cluster_address(bound),
+            address: PeerTls::address(&settings.cluster_address(bound), own_tls.is_some()),
             version: VERSION.to_owned(),
         };
         let address = database.address();
-        let is_gone: longshore_postgres::IsGone =
-            Arc::new(|node| Box::pin(async move { longshore_http::is_gone(&node).await }));
+        let trusted = peer_tls.clone();
+        let is_gone: longshore_postgres::IsGone = Arc::new(move |node| {
+            let trusted = trusted.clone();
+            Box::pin(async move { longshore_http::is_gone(&node, &trusted).await })
+        });
         let membership = Arc::new(Membership::join(database, &new, is_gone).await?);
         tracing::info!(name = %new.name, address = %new.address, node = membership.id(), database = %address, "joined the cluster");
         let member = Arc::new(Member::of(&membership));
-        let cluster = Cluster::new(member, PeerSecret::new(&secret), &settings.http());
+        let cluster = Cluster::new(member, PeerSecret::new(&secret), peer_tls, &settings.http());
         let (closing, closed) = watch::channel(());
         let mut serving = JoinSet::new();
         service::serve_all(
@@ -120,7 +133,13 @@ impl RunningNode {
         );
         let closed = service::until_closed(closed);
         let connections_max = fd_limit::connections_max();
-        serving.spawn(longshore_http::serve_peers(peers, cluster.peer_edge(), connections_max, closed));
+        serving.spawn(longshore_http::serve_peers(
+            peers,
+            cluster.peer_edge(),
+            own_tls,
+            connections_max,
+            closed,
+        ));
         Ok(Self { membership, cluster, serving, closing, grace: settings.shutdown_grace() })
     }
 

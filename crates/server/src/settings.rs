@@ -80,6 +80,9 @@ pub(crate) struct Settings {
     blobs_ca_file: PathBuf,
     pub(crate) cluster_listen: String,
     cluster_address: String,
+    cluster_tls_cert: PathBuf,
+    cluster_tls_key: PathBuf,
+    cluster_ca_file: PathBuf,
     node_name: String,
     shutdown_grace_ms: u64,
     pub(crate) log_format: LogFormat,
@@ -422,10 +425,10 @@ impl Settings {
             stream_shape: self.stream_shape,
             metrics_public: self.metrics_public,
             scrub: None,
+            flush_us: None,
             history: None,
             console: self.console(),
             facts: ServerFacts {
-            flush_us: None,
                 changed_settings: self.changed.clone(),
                 trace_link: self.trace_link().to_owned(),
                 ..ServerFacts::default()

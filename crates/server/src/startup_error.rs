@@ -53,6 +53,8 @@ pub(crate) enum StartupError {
     WebhookAuthorities(TrustError),
     #[error("cannot check the certificate of the database: {0}")]
     DatabaseAuthorities(TrustError),
+    #[error("cannot check the certificates of other nodes: {0}")]
+    PeerAuthorities(TrustError),
     #[error("{0}")]
     NotWithDatabase(&'static str),
     #[error("{0}")]

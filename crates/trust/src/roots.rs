@@ -33,6 +33,17 @@ impl Roots {
         Self::load_with(ca_file, |name| std::env::var_os(name))
     }
 
+    /// Returns the authorities of `ca_file` alone.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`] if the file cannot be read, or has no valid certificate.
+    pub fn only(ca_file: &Path) -> Result<Self, TrustError> {
+        let mut store = RootCertStore::empty();
+        add_file(&mut store, ca_file)?;
+        Ok(Self { store: Arc::new(store) })
+    }
+
     /// Returns the authorities that Mozilla trusts, as this version of the program contains them. Reads no file.
     pub fn bundled() -> Self {
         let mut store = RootCertStore::empty();

@@ -3,13 +3,15 @@
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
@@ -33,6 +35,21 @@ const BUFFER_BYTES_MAX: usize = 128 * 1024;
 /// The largest number of header lines of a response.
 const HEADERS_MAX: usize = 256;
 
+/// A stream of bytes to and from a server.
+pub trait LinkStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> LinkStream for S {}
+
+/// Opens a stream to a server.
+pub type Dial =
+    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = io::Result<Box<dyn LinkStream>>> + Send>> + Send + Sync>;
+
+/// How connections are opened.
+enum Way {
+    Tcp(SocketAddr),
+    Dial(Dial),
+}
+
 /// A connection to a worker.
 pub struct Link {
     sender: SendRequest<RequestBody>,
@@ -49,7 +66,7 @@ impl Link {
 
 /// The connections to one worker.
 pub struct Links {
-    address: SocketAddr,
+    way: Way,
     /// The idle connections; the one that became idle last is at the end.
     idle: Mutex<Vec<Link>>,
 }
@@ -57,7 +74,12 @@ pub struct Links {
 impl Links {
     /// The connections to this address, none of them open yet.
     pub fn to(address: SocketAddr) -> Self {
-        Self { address, idle: Mutex::default() }
+        Self { way: Way::Tcp(address), idle: Mutex::default() }
+    }
+
+    /// The connections that `dial` opens, none of them open yet.
+    pub fn through(dial: Dial) -> Self {
+        Self { way: Way::Dial(dial), idle: Mutex::default() }
     }
 
     /// Returns a connection that is ready for a request: one that is idle at `now`, or else a new one.
@@ -73,7 +95,7 @@ impl Links {
                 return Ok(link);
             }
         }
-        connect(self.address).await
+        self.fresh().await
     }
 
     /// Returns a new connection.
@@ -82,7 +104,10 @@ impl Links {
     ///
     /// As [`Links::link`].
     pub async fn fresh(&self) -> io::Result<Link> {
-        connect(self.address).await
+        match &self.way {
+            Way::Tcp(address) => connect(stream_to(*address).await?).await,
+            Way::Dial(dial) => connect(dial().await?).await,
+        }
     }
 
     /// Takes a connection back whose response is complete. It is idle since `now`.
@@ -119,8 +144,7 @@ impl Links {
     }
 }
 
-async fn connect(address: SocketAddr) -> io::Result<Link> {
-    let stream = stream_to(address).await?;
+async fn connect(stream: impl LinkStream + 'static) -> io::Result<Link> {
     let handshake = Builder::new()
         .max_buf_size(BUFFER_BYTES_MAX)
         .max_headers(HEADERS_MAX)

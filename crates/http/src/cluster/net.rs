@@ -14,7 +14,7 @@ use longshore_engine::{Link, Links, RequestBody};
 use longshore_model::Node;
 use tokio::time::Instant;
 
-use super::probe;
+use super::peer_tls::PeerTls;
 use crate::gate::interim::Interims;
 
 /// The future of a step on the way to another node.
@@ -48,20 +48,24 @@ pub enum PeerReply {
     Lost(String),
 }
 
-/// Connections over TCP.
-#[derive(Default)]
+/// Connections over TCP, encrypted or not.
 pub(super) struct TcpNet {
+    tls: PeerTls,
     /// The connections to the owner, by its id.
     links: Mutex<Option<(i32, Arc<Links>)>>,
 }
 
 impl TcpNet {
+    pub(super) fn new(tls: PeerTls) -> Self {
+        Self { tls, links: Mutex::default() }
+    }
+
     async fn links(&self, owner: &Node) -> Option<Arc<Links>> {
         let known = || self.links.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, links)) = known().as_ref().filter(|(id, _)| *id == owner.id) {
             return Some(Arc::clone(links));
         }
-        let links = Arc::new(Links::to(probe::resolved(&owner.address).await?));
+        let links = Arc::new(self.tls.links(&owner.address).await?);
         *known() = Some((owner.id, Arc::clone(&links)));
         Some(links)
     }

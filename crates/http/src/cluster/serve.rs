@@ -17,12 +17,13 @@ pub async fn serve_node(
     accept(listener, edge, tls, connections_max, shutdown).await;
 }
 
-/// Serves the other nodes of a cluster, as [`serve`](crate::serve) does, without TLS.
+/// Serves the other nodes of a cluster, as [`serve`](crate::serve) does.
 pub async fn serve_peers(
     listener: TcpListener,
     edge: PeerEdge,
+    tls: Option<Tls>,
     connections_max: usize,
     shutdown: impl Future<Output = ()>,
 ) {
-    accept(listener, edge, None, connections_max, shutdown).await;
+    accept(listener, edge, tls, connections_max, shutdown).await;
 }

@@ -3,7 +3,7 @@
 //! The names are for programs that read logs. They stay when a text is improved. The manual lists them.
 
 /// Every kind of line: its name, and its text. A text that ends with `{` is the beginning of one.
-pub(super) const EVENTS: [(&str, &str); 213] = [
+pub(super) const EVENTS: [(&str, &str); 214] = [
     ("audit.full", "audit log is full, entry lost"),
     ("audit.not_written", "audit log write failed, entries lost"),
     ("audit.unreadable", "the audit log cannot be read"),
@@ -116,6 +116,7 @@ pub(super) const EVENTS: [(&str, &str); 213] = [
     ("node.joined", "joined the cluster"),
     ("node.lease_awaited", "the lease of this node cannot be renewed yet"),
     ("node.leave_not_told", "the other nodes were not told that this one stops"),
+    ("node.not_encrypted", "no encrypted connection to another node"),
     ("node.owner_gone", "the owner of the shards is gone, taking over"),
     ("node.owner_lost", "the owner was lost while it answered"),
     ("node.owner_unread", "the owner of the shards cannot be read yet"),

@@ -1,6 +1,7 @@
 //! The settings of servers that share a database.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 
 use rustix::system::uname;
 
@@ -8,6 +9,14 @@ use super::{Settings, SettingsError};
 
 /// The largest number of characters of a node's name.
 const NAME_CHARS_MAX: usize = 63;
+
+/// The files of the encrypted connections between nodes.
+pub(crate) struct ClusterTls<'a> {
+    pub(crate) certificate: &'a Path,
+    pub(crate) key: &'a Path,
+    /// The authorities of the other nodes' certificates.
+    pub(crate) authorities: &'a Path,
+}
 
 impl Settings {
     /// Whether this server shares its database with others.
@@ -18,6 +27,16 @@ impl Settings {
     /// Host and port at which the other nodes reach this one, which listens on `bound`.
     pub(crate) fn cluster_address(&self, bound: SocketAddr) -> String {
         if self.cluster_address.is_empty() { bound.to_string() } else { self.cluster_address.clone() }
+    }
+
+    /// The files of the encrypted connections between nodes; `None` if they are not encrypted.
+    pub(crate) fn cluster_tls(&self) -> Option<ClusterTls<'_>> {
+        let is_set = !self.cluster_tls_cert.as_os_str().is_empty();
+        is_set.then_some(ClusterTls {
+            certificate: &self.cluster_tls_cert,
+            key: &self.cluster_tls_key,
+            authorities: &self.cluster_ca_file,
+        })
     }
 
     /// The name of this node: the setting, or the name of the computer.
@@ -42,6 +61,14 @@ impl Settings {
         }
         if !self.is_node() {
             return Ok(());
+        }
+        let files = [&self.cluster_tls_cert, &self.cluster_tls_key, &self.cluster_ca_file];
+        let set = files.iter().filter(|file| !file.as_os_str().is_empty()).count();
+        if set != 0 && set != files.len() {
+            return refuse(
+                "`cluster_tls_cert`, `cluster_tls_key` and `cluster_ca_file` go together: set all, or none"
+                    .to_owned(),
+            );
         }
         if !self.has_database() {
             return refuse(
@@ -79,6 +106,7 @@ mod tests {
             (&[database, ("CLUSTER_LISTEN", "0.0.0.0:8081")], "set `cluster_address`"),
             (&[database, ("CLUSTER_LISTEN", "[::]:8081")], "set `cluster_address`"),
             (&[("NODE_NAME", "a b")], "`node_name` is"),
+            (&[database, ("CLUSTER_LISTEN", "10.0.0.7:1"), ("CLUSTER_CA_FILE", "ca")], "set all, or none"),
         ] {
             let refusal = load(pairs).unwrap_err().to_string();
             assert!(refusal.contains(expected), "{refusal}");
