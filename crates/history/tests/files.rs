@@ -511,3 +511,38 @@ fn what_was_planned_keeps_its_span_when_memory_moves_on() {
     assert_eq!((before.span, after.span), (plan.span, plan.span));
     assert_eq!(after.endpoints[0].1.slots()[1..], before.endpoints[0].1.slots()[1..]);
 }
+
+#[test]
+fn minutes_of_another_server_are_added_once_also_to_closed_days() {
+    let (first, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let history = open(first.path(), BEGIN).with_copies();
+    run(&history, BEGIN, 3, &one(), 5);
+    let copies = history.take_copies();
+    assert_eq!(
+        copies.iter().map(|copy| copy.minute).collect::<Vec<_>>(),
+        [0, 1, 2].map(|m| BEGIN / MINUTE_MS + m)
+    );
+    assert!(history.take_copies().is_empty());
+    history.return_copies(copies.clone());
+    assert_eq!(history.take_copies(), copies);
+
+    // The next owner has minutes of its own on that day, and the day is over.
+    let mut bytes: Vec<_> = copies.into_iter().map(|copy| copy.bytes).collect();
+    bytes.push(b"no minute".to_vec());
+    let history = open(other.path(), BEGIN + 10 * MINUTE_MS);
+    run(&history, BEGIN + 10 * MINUTE_MS, 2, &one(), 7);
+    run(&history, BEGIN + DAY_MS, 1, &one(), 1);
+    for _ in 0..2 {
+        history.add_copies(&bytes).unwrap();
+        let minutes = look(&history, &[endpoint(1)], BEGIN, BEGIN + 12 * MINUTE_MS, MINUTE_MS);
+        assert_eq!(total(&minutes).get(Field::Completed), 3 * 5 + 2 * 7);
+        assert_eq!(completed(&minutes)[..4], [Some(5), Some(5), Some(5), None]);
+    }
+    // Closed once more, with the hours of both.
+    let history = open(other.path(), BEGIN + 2 * DAY_MS);
+    run(&history, BEGIN + 2 * DAY_MS, 1, &one(), 1);
+    for step_ms in [MINUTE_MS, HOUR_MS] {
+        let day = look(&history, &[endpoint(1)], BEGIN, BEGIN + 2 * HOUR_MS, step_ms);
+        assert_eq!(total(&day).get(Field::Completed), 3 * 5 + 2 * 7, "{step_ms}");
+    }
+}
