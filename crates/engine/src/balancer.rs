@@ -28,7 +28,7 @@ use crate::services::Services;
 use crate::supervisor::FleetEvent;
 
 use self::address::WorkerAddress;
-pub use self::links::{Link, LinkStream, Links, RequestBody};
+pub use self::links::{Deadline, Link, LinkStream, Links, RequestBody};
 pub use self::metrics::{BalancerMetrics, BalancerOutcome};
 pub use self::slot::RequestSlot;
 pub use self::worker::BalancedServer;
@@ -126,7 +126,8 @@ impl Balancer {
         }
         self.load_changed();
         let began = Instant::now();
-        let admitted = waiting.wait(Duration::from_millis(settings.queue_timeout_ms)).await;
+        // Boxed, because few requests wait, and a timer would enlarge the futures of all.
+        let admitted = Box::pin(waiting.wait(Duration::from_millis(settings.queue_timeout_ms))).await;
         self.metrics.queue_wait_ms.record(began.elapsed().as_millis() as u64);
         admitted
     }

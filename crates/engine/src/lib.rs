@@ -65,8 +65,8 @@ pub use api::{
     StreamFrom, StreamPage, StreamSize, Submission, TakeRequest, TakenJob, WorkerView,
 };
 pub use balancer::{
-    BalancedServer, Balancer, BalancerMetrics, BalancerOutcome, HealthNote, Link, LinkStream, Links,
-    NotAdmitted, RequestBody, RequestSlot,
+    BalancedServer, Balancer, BalancerMetrics, BalancerOutcome, Deadline, HealthNote, Link, LinkStream,
+    Links, NotAdmitted, RequestBody, RequestSlot,
 };
 pub use bulk::{BULK_IDS_MAX, BulkAction, BulkSelection, BulkState, BulkTask, BulkTasks};
 pub use capacity::Capacity;

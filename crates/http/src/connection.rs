@@ -3,6 +3,7 @@
 pub(crate) mod accept;
 pub(crate) mod answers;
 pub(crate) mod half_close;
+mod head_timer;
 pub(crate) mod lingering_body;
 pub(crate) mod serve;
 pub(crate) mod tls;

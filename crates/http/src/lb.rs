@@ -30,6 +30,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use http::uri::PathAndQuery;
 use longshore_engine::{Balancer, BalancerOutcome, EndpointHandle};
+use tokio::time::Instant;
 
 use self::access::Admitted;
 use self::error::LbError;
@@ -105,6 +106,6 @@ fn forward(
 
 /// Counts a response that the server makes in place of a worker.
 fn refused(balancer: &Balancer, error: LbError) -> Response {
-    balancer.metrics().count(BalancerOutcome::Refused);
+    balancer.metrics().count(BalancerOutcome::Refused, Instant::now());
     error.into_response()
 }

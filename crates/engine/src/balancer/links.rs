@@ -1,10 +1,12 @@
 //! Connections to one worker. A connection that is idle serves the next request.
 
 use std::error::Error;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +15,7 @@ use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use super::early_answer::EarlyAnswer;
 
@@ -55,12 +57,38 @@ pub struct Link {
     sender: SendRequest<RequestBody>,
     /// When the connection last became idle.
     idle_since: Instant,
+    deadline: Deadline,
 }
 
 impl Link {
     /// The sender of requests.
     pub fn sender(&mut self) -> &mut SendRequest<RequestBody> {
         &mut self.sender
+    }
+
+    /// The sender of requests, and the timer of the connection.
+    pub fn parts(&mut self) -> (&mut SendRequest<RequestBody>, &mut Deadline) {
+        (&mut self.sender, &mut self.deadline)
+    }
+}
+
+/// The timer of a connection, which all its requests use: to move a timer to a later time takes no lock of the runtime, as
+/// the registration of a new one does.
+pub struct Deadline(Pin<Box<Sleep>>);
+
+impl Deadline {
+    /// Awaits a response; `None` if it does not come before `at`.
+    pub async fn limit<T>(
+        &mut self,
+        at: Instant,
+        mut answered: Pin<&mut impl Future<Output = T>>,
+    ) -> Option<T> {
+        self.0.as_mut().reset(at);
+        poll_fn(|context| match answered.as_mut().poll(context) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending => self.0.as_mut().poll(context).map(|()| None),
+        })
+        .await
     }
 }
 
@@ -89,13 +117,15 @@ impl Links {
     /// The worker accepts no connection within 5 s.
     pub async fn link(&self, now: Instant) -> io::Result<Link> {
         while let Some(mut link) = self.pop(now) {
-            if link.sender.is_ready()
-                || timeout(READY_MAX, link.sender.ready()).await.is_ok_and(|it| it.is_ok())
-            {
+            if link.sender.is_ready() {
+                return Ok(link);
+            }
+            // Boxed, as the next one: timers would enlarge the futures of all requests, and few need them.
+            if Box::pin(timeout(READY_MAX, link.sender.ready())).await.is_ok_and(|it| it.is_ok()) {
                 return Ok(link);
             }
         }
-        self.fresh().await
+        Box::pin(self.fresh()).await
     }
 
     /// Returns a new connection.
@@ -154,7 +184,8 @@ async fn connect(stream: impl LinkStream + 'static) -> io::Result<Link> {
         // Requests report its errors.
         let _ = connection.with_upgrades().await;
     });
-    Ok(Link { sender, idle_since: Instant::now() })
+    let now = Instant::now();
+    Ok(Link { sender, idle_since: now, deadline: Deadline(Box::pin(sleep_until(now))) })
 }
 
 /// Opens a TCP connection.

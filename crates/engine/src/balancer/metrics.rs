@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::StatusCode;
 use longshore_fleet::WorkerHealth;
+use tokio::time::Instant;
 
 use super::rate::Rate;
 use crate::Histogram;
@@ -56,8 +57,8 @@ impl Default for BalancerMetrics {
 }
 
 impl BalancerMetrics {
-    /// Counts the end of a request.
-    pub fn count(&self, outcome: BalancerOutcome) {
+    /// Counts the end of a request at `now`.
+    pub fn count(&self, outcome: BalancerOutcome, now: Instant) {
         let counter = match outcome {
             BalancerOutcome::Refused => &self.refused,
             BalancerOutcome::Answered(status) => {
@@ -66,7 +67,7 @@ impl BalancerMetrics {
             }
         };
         counter.fetch_add(1, Ordering::Relaxed);
-        self.rate.count();
+        self.rate.count(now.into_std());
     }
 
     /// The requests of a second, answered or refused: the average of the last 10 s.

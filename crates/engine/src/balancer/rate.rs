@@ -24,9 +24,9 @@ impl Default for Rate {
 }
 
 impl Rate {
-    /// Counts a request.
-    pub(super) fn count(&self) {
-        self.count_at(self.began.elapsed().as_secs());
+    /// Counts a request at `now`.
+    pub(super) fn count(&self, now: Instant) {
+        self.count_at(now.duration_since(self.began).as_secs());
     }
 
     /// The average of the last 10 whole seconds, or of all whole seconds if there are fewer.

@@ -9,7 +9,7 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -17,6 +17,7 @@ use tokio::time::sleep;
 
 use crate::connection::answers::Answers;
 use crate::connection::half_close::{HalfClose, mark_end};
+use crate::connection::head_timer::HeadTimer;
 use crate::connection::lingering_body::LingeringBody;
 use crate::connection::tls::Tls;
 use crate::connection::write_timeout::WriteTimeout;
@@ -72,7 +73,7 @@ pub(crate) async fn serve_stream(
     });
     let stream = HalfClose::around(InterimStream::around(WriteTimeout::around(stream)));
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(HeadTimer::default())
         // Runs from when a response has been written to the end of the next request's head.
         .header_read_timeout(HEAD_TIMEOUT)
         .max_header_size(HEAD_BYTES_MAX)

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::Poll;
 
+use http::HeaderValue;
 use longshore_engine::ClientAddress;
 use longshore_model::JobId;
 
@@ -34,6 +35,8 @@ struct ConnectionContext {
     tunnel: Cell<Option<BoxTunnel>>,
     /// An interim response that the connection has not begun to write; empty: none.
     interim: RefCell<Vec<u8>>,
+    /// The text of an address, from the first request on that is forwarded.
+    address: RefCell<Option<(IpAddr, HeaderValue)>>,
 }
 
 /// The life of an upgraded connection.
@@ -86,10 +89,26 @@ impl Peer {
                 frames: Cell::default(),
                 tunnel: Cell::default(),
                 interim: RefCell::default(),
+                address: RefCell::default(),
             }),
             connection,
         )
     }
+}
+
+/// The address of the peer as a header's value; `None` outside of a connection.
+pub(crate) fn address_header() -> Option<HeaderValue> {
+    let header = CONNECTION.try_with(|connection| {
+        let address = connection.peer.get().caller.address;
+        let mut known = connection.address.borrow_mut();
+        if let Some((_, header)) = known.as_ref().filter(|(of, _)| *of == address) {
+            return Some(header.clone());
+        }
+        let header = HeaderValue::try_from(address.to_string()).ok()?;
+        *known = Some((address, header.clone()));
+        Some(header)
+    });
+    header.ok().flatten()
 }
 
 /// Sets who the client of the current request is, and the id of the job that it submits: another node has passed it on. No effect

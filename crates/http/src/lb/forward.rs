@@ -9,7 +9,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
@@ -88,7 +88,8 @@ struct Answer {
 struct Repeatable {
     method: Method,
     uri: Uri,
-    headers: HeaderMap,
+    /// A list, because a copy of a map costs more, and few are sent.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The result of sending a request over one connection.
@@ -130,8 +131,9 @@ impl Forwarding {
                 if let Some(trace) = trace {
                     trace.end(answer.response.status(), Some(answer.slot.worker().id()));
                 }
-                balancer.metrics().count(BalancerOutcome::Answered(answer.response.status()));
-                balancer.metrics().first_byte_ms.record(answer.began.elapsed().as_millis() as u64);
+                let now = Instant::now();
+                balancer.metrics().count(BalancerOutcome::Answered(answer.response.status()), now);
+                balancer.metrics().first_byte_ms.record(now.duration_since(answer.began).as_millis() as u64);
                 self.respond(answer, prepared)
             }
         }
@@ -149,7 +151,7 @@ impl Forwarding {
         loop {
             let began = Instant::now();
             let linked = if needs_fresh {
-                slot.worker().links().fresh().await
+                Box::pin(slot.worker().links().fresh()).await
             } else {
                 slot.worker().links().link(began).await
             };
@@ -162,12 +164,12 @@ impl Forwarding {
                     }
                     retries += 1;
                     self.balancer.metrics().retried();
-                    slot = self.another(slot, declared).await?;
+                    slot = Box::pin(self.another(slot, declared)).await?;
                     continue;
                 }
             };
             let Some(sending) = request.take() else { return Err(LbError::Closed) };
-            match self.send(&mut link, &slot, sending, progress, takes_interims).await {
+            match self.send(&mut link, &slot, sending, began, progress, takes_interims).await {
                 Sent::Answered(response) => {
                     return Ok(Answer { response: *response, link, slot, began });
                 }
@@ -185,7 +187,7 @@ impl Forwarding {
             retries += 1;
             self.balancer.metrics().retried();
             if !self.balancer.is_serving(&slot) {
-                slot = self.another(slot, declared).await?;
+                slot = Box::pin(self.another(slot, declared)).await?;
                 needs_fresh = false;
             }
         }
@@ -206,6 +208,7 @@ impl Forwarding {
         link: &mut Link,
         slot: &RequestSlot,
         mut request: http::Request<RequestBody>,
+        now: Instant,
         progress: Option<&Progress>,
         takes_interims: bool,
     ) -> Sent {
@@ -214,7 +217,8 @@ impl Forwarding {
         let limit = self.rules.request_timeout;
         let interims = takes_interims.then(|| Interims::of(&mut request));
         // Each is in its place from the start: they are large, and moves of them cost.
-        let sending = pin!(link.sender().try_send_request(request));
+        let (sender, deadline) = link.parts();
+        let sending = pin!(sender.try_send_request(request));
         let answering = pin!(async {
             match interims {
                 Some(interims) => interims.relay(sending, |headers| self.rewrite(headers, host)).await,
@@ -222,8 +226,8 @@ impl Forwarding {
             }
         });
         let answered = match progress {
-            None => tokio::time::timeout(limit, answering).await.ok(),
-            Some(progress) => progress.limit(limit, answering).await,
+            None => deadline.limit(now + limit, answering).await,
+            Some(progress) => progress.limit(deadline, limit, answering).await,
         };
         match answered {
             None => Sent::Lost(LbError::TimedOut),
@@ -316,7 +320,7 @@ impl Repeatable {
         is_safe.then(|| Self {
             method: request.method().clone(),
             uri: request.uri().clone(),
-            headers: request.headers().clone(),
+            headers: request.headers().iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         })
     }
 
@@ -324,7 +328,9 @@ impl Repeatable {
         let mut request = http::Request::new(empty());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();
-        *request.headers_mut() = self.headers.clone();
+        for (name, value) in &self.headers {
+            request.headers_mut().append(name, value.clone());
+        }
         request
     }
 }

@@ -1,7 +1,5 @@
 //! The head of a request as its worker gets it.
 
-use std::fmt::Write as _;
-
 use axum::extract::Request;
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, FORWARDED, HOST, PROXY_AUTHORIZATION, TE,
@@ -12,8 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::cookies;
 use super::websocket;
 use crate::HttpState;
-use crate::gate::client;
-use crate::gate::peer::Peer;
+use crate::gate::{client, peer};
 use crate::wire::request_id::{REQUEST_ID, RequestId};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -54,7 +51,7 @@ impl Context {
         let authority = request.uri().authority().and_then(|it| HeaderValue::try_from(it.as_str()).ok());
         let prefix = prefix.map(|own| {
             let before = sent(&FORWARDED_PREFIX).and_then(|it| it.to_str().ok().map(str::to_owned));
-            format!("{}{own}", before.unwrap_or_default().trim_end_matches('/'))
+            [before.as_deref().unwrap_or_default().trim_end_matches('/'), own].concat()
         });
         Self {
             forwarded_for: forwarded_for(headers, is_trusted),
@@ -108,19 +105,14 @@ impl Context {
 /// The value of `X-Forwarded-For`: the hops that a trusted proxy names, and the client of this connection. `None` if none is
 /// known.
 fn forwarded_for(headers: &HeaderMap, is_trusted: bool) -> Option<HeaderValue> {
-    let mut hops = String::new();
-    if is_trusted {
-        for before in headers.get_all(FORWARDED_FOR).into_iter().filter_map(|value| value.to_str().ok()) {
-            hops.push_str(before);
-            hops.push_str(", ");
-        }
+    let peer = peer::address_header();
+    let before = headers.get_all(FORWARDED_FOR).into_iter().filter(|_| is_trusted);
+    let mut hops: Vec<&str> = before.filter_map(|value| value.to_str().ok()).collect();
+    if hops.is_empty() {
+        return peer;
     }
-    match Peer::current() {
-        // Writing to a string does not fail.
-        Some(peer) => drop(write!(hops, "{}", peer.caller.address)),
-        None => hops.truncate(hops.len().saturating_sub(2)),
-    }
-    HeaderValue::try_from(hops).ok().filter(|value| !value.is_empty())
+    hops.extend(peer.as_ref().and_then(|peer| peer.to_str().ok()));
+    HeaderValue::try_from(hops.join(", ")).ok().filter(|value| !value.is_empty())
 }
 
 /// Removes the headers that concern one connection, and those that `is_other` names.

@@ -23,7 +23,7 @@ pub(crate) struct Target {
 impl Target {
     /// What the client's path had before the worker's path, with the server's base path.
     pub(super) fn full_prefix(&self, state: &HttpState) -> Option<String> {
-        self.prefix.as_ref().map(|prefix| format!("{}{prefix}", state.console().base))
+        self.prefix.as_ref().map(|prefix| [state.console().base.as_str(), prefix].concat())
     }
 }
 
@@ -45,7 +45,7 @@ fn by_path(base: &str, uri: &Uri) -> Option<Target> {
     let name = named.split('/').next().filter(|name| !name.is_empty())?;
     let endpoint = unescaped(name)?.into_owned();
     let rest = with_query(&named[name.len()..], uri.query())?;
-    Some(Target { endpoint, prefix: Some(format!("/lb/{name}")), path: rest })
+    Some(Target { endpoint, prefix: Some(["/lb/", name].concat()), path: rest })
 }
 
 /// The target of a host. The authority of an absolute URI counts before `Host`, as RFC 9112 (3.2.2) requires.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use longshore_engine::{Link, RequestBody, RequestSlot};
+use longshore_engine::{Deadline, Link, RequestBody, RequestSlot};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::gate::rate_limits::RequestPermit;
@@ -43,13 +43,18 @@ impl Progress {
     }
 
     /// Awaits a response; `None` if neither the response nor a further part of the body comes within `limit`.
-    pub(super) async fn limit<T>(&self, limit: Duration, answered: impl Future<Output = T>) -> Option<T> {
-        let mut answered = std::pin::pin!(answered);
+    pub(super) async fn limit<T>(
+        &self,
+        deadline: &mut Deadline,
+        limit: Duration,
+        mut answered: Pin<&mut impl Future<Output = T>>,
+    ) -> Option<T> {
         loop {
             let last = self.began + Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
             let due = (last + limit).max(Instant::now() + Duration::from_millis(1));
-            if let Ok(answer) = tokio::time::timeout_at(due, answered.as_mut()).await {
-                return Some(answer);
+            let answer = deadline.limit(due, answered.as_mut()).await;
+            if answer.is_some() {
+                return answer;
             }
             let last = self.began + Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
             if last.elapsed() >= limit {
