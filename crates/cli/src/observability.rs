@@ -31,7 +31,7 @@ impl ObservabilityFile {
     }
 }
 
-/// Prints a file.
+/// Prints one of the files for Prometheus and Grafana that the program has.
 pub(crate) fn observability(args: &ObservabilityArgs) -> CommandResult {
     Output::new(OutputFormat::Table).text(args.file.text())?;
     Ok(CommandExit::Success)

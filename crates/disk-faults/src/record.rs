@@ -13,7 +13,7 @@ pub(crate) const MARKS: &str = ".marks";
 pub struct Step {
     /// When the operation took effect, on the computer's monotonic clock.
     pub time: Duration,
-    /// The recorded operation.
+    /// The operation on the file, with what it wrote.
     pub(crate) op: Op,
 }
 

@@ -28,7 +28,7 @@ const SIGNAL_MAX: i64 = 31;
 /// A container that runs, or has exited and is not handled.
 pub(crate) struct Attended {
     pub(crate) worker: RunningWorker,
-    /// The container's id.
+    /// The id of the container, as the daemon shows it in full.
     pub(crate) id: String,
     /// The memory limit of the worker; `None` if it has none, or if it is unknown.
     pub(crate) memory_bytes: Option<u64>,

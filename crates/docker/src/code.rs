@@ -28,7 +28,7 @@ pub(crate) struct DeployedCode {
 pub(crate) struct CodeMounts {
     /// Seen as [`CODE`], and read-only.
     pub(crate) code: PathBuf,
-    /// Seen as [`CWD`].
+    /// The folder that the container sees as [`CWD`].
     pub(crate) cwd: PathBuf,
 }
 

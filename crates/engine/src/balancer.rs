@@ -201,7 +201,7 @@ impl Balancer {
         self.load_changed();
     }
 
-    /// Applies changed settings.
+    /// Applies changed settings of the endpoint, and admits the waiting requests that they permit.
     pub(crate) fn configure(self: &Arc<Self>, record: &Endpoint) {
         self.state().balance.configure(BalanceLimits::of(record));
         self.release();

@@ -33,7 +33,7 @@ use crate::{EndpointError, EndpointMetrics, Exemplar, Jobs};
 /// after the endpoint is deleted.
 pub(crate) struct EndpointShared {
     pub(crate) services: Arc<Services>,
-    /// The actor's mailbox.
+    /// Sends requests to the actor of the endpoint.
     pub(crate) requests: MailboxSender,
     pub(crate) stop_signals: StopSignals,
     pub(crate) metrics: EndpointMetrics,
@@ -228,7 +228,7 @@ impl EndpointShared {
         std::mem::take(&mut self.job_use.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The engine's time.
+    /// The present time by the engine's clock, in ms since the Unix epoch.
     pub(crate) fn now(&self) -> Millis {
         self.services.clock.now()
     }

@@ -169,7 +169,7 @@ impl Operation {
         Self { summary, ..self }
     }
 
-    /// Sets the description.
+    /// Sets the description of the operation, which stands below its summary.
     pub(crate) fn about(self, about: &'static str) -> Self {
         Self { about, ..self }
     }
@@ -214,7 +214,7 @@ impl Operation {
         self.gives_many(schema).with(parameter::PAGE)
     }
 
-    /// Adds parameters.
+    /// Adds parameters to those of the operation's path.
     pub(crate) fn with(mut self, parameters: &[Parameter]) -> Self {
         self.parameters.extend_from_slice(parameters);
         self

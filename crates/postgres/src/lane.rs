@@ -74,7 +74,7 @@ enum Ended {
     Broken(StoreError),
 }
 
-/// A running lane.
+/// A lane whose task runs: writes go to it in order.
 pub(crate) struct Lane<D: LaneDatabase> {
     parts: LaneParts<D>,
     /// No limit of length: a committer has a few batches in flight for each of its shards.

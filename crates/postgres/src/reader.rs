@@ -12,7 +12,7 @@ use crate::connect::{Database, Role};
 use crate::error::{breaks_connection, store_error};
 use crate::lanes::Settling;
 
-/// A read.
+/// A statement of the sessions that read. Each is prepared once for a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     Jobs,

@@ -18,7 +18,7 @@ struct State {
     chains: CommitChains,
 }
 
-/// A claimed shard.
+/// The right of this server to write a shard, which its epoch proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     /// The epoch that the claimer was given.

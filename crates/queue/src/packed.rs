@@ -270,7 +270,7 @@ impl PackedRow {
         self.flags.has(Flags::WEBHOOK)
     }
 
-    /// The decoded key.
+    /// The key of the job, unpacked from its bytes.
     pub(crate) fn key(&self) -> JobKey {
         JobKey::from_row(self.key)
     }

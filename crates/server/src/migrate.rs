@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::startup_error::StartupError;
 use crate::{parts, serve};
 
-/// Runs the command.
+/// Brings the database named by the arguments to the schema of this version, and prints each step.
 pub(crate) async fn run(args: &MigrateArgs) -> Result<ExitCode, StartupError> {
     let serve_args = ServeArgs { config: args.config.clone(), ..ServeArgs::default() };
     let settings = Settings::load(&serve_args, serve::environment())?;

@@ -33,7 +33,7 @@ const CODE_LOOK: Duration = Duration::from_hours(1);
 pub(crate) struct Listeners {
     /// For clients and workers, and for operators if they have no address of their own.
     pub(crate) jobs: TcpListener,
-    /// For operators only.
+    /// The listener of routes for operators only; `None`: the other listener serves them too.
     pub(crate) management: Option<TcpListener>,
 }
 
@@ -44,7 +44,7 @@ impl Listeners {
     }
 }
 
-/// A running server.
+/// A server that accepts connections, until its shutdown.
 pub(crate) struct Service {
     engine: Engine,
     launchers: Launchers,

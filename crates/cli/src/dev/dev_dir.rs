@@ -45,7 +45,7 @@ impl DevDir {
         self.path.join("data")
     }
 
-    /// The Python environment.
+    /// The folder of the handler's virtual Python environment.
     pub(crate) fn venv(&self) -> PathBuf {
         self.path.join("venv")
     }

@@ -8,7 +8,7 @@ use super::error::DevError;
 const FIRST: u16 = 8080;
 const TRIES: u16 = 100;
 
-/// A bound port.
+/// A TCP port that this process holds until the server takes it.
 pub(crate) struct BoundPort {
     pub(crate) listener: TcpListener,
     pub(crate) number: u16,

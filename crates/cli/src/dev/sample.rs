@@ -21,7 +21,7 @@ const FOLLOW_WAIT: Duration = Duration::from_secs(1);
 /// How long to wait for the worker's last log lines, which are read several times per second.
 const LAST_WORDS_WAIT: Duration = Duration::from_millis(300);
 
-/// A valid sample.
+/// The content of `test_input.json`: a request with an `input`.
 pub(crate) struct Sample {
     /// The request's body: JSON text.
     pub(crate) body: Bytes,

@@ -22,7 +22,7 @@ pub(crate) struct Changes {
     pub(crate) project: bool,
     /// A Python file changed.
     pub(crate) source: bool,
-    /// `test_input.json` changed.
+    /// Whether `test_input.json` changed.
     pub(crate) sample: bool,
 }
 

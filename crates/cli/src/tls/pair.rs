@@ -15,7 +15,7 @@ const YEARS: i16 = 10;
 pub(super) struct Pair {
     pub(super) authority: String,
     pub(super) certificate: String,
-    /// A secret.
+    /// The private key in PEM, which is a secret.
     pub(super) key: String,
     /// The day until which both certificates are valid, RFC 3339.
     pub(super) not_after: String,

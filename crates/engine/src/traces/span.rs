@@ -70,7 +70,7 @@ pub(super) struct Event {
     pub(super) attributes: Attributes,
 }
 
-/// A finished span.
+/// A span that has ended, as it is exported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) trace: [u8; 16],

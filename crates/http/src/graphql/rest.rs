@@ -23,7 +23,7 @@ const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// The management API, called with the credential of the client.
 pub(super) struct ManagementClient {
     pub(super) state: HttpState,
-    /// The client's key.
+    /// The key of the GraphQL request, whose rights the calls have.
     pub(super) key: Arc<TrackedKey>,
     router: Router,
     /// The headers with the client's key or session.

@@ -44,7 +44,7 @@ impl MetricsPage {
         Self { text: text.into(), parts, places }
     }
 
-    /// The whole page.
+    /// The metrics of all families in one text, for a request without a filter.
     pub(super) fn whole(&self) -> Bytes {
         self.text.clone()
     }

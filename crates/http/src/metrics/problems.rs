@@ -18,7 +18,7 @@ const CONCURRENT_MAX: usize = 256;
 /// The code and the severity of each endpoint that needs a person.
 pub(super) type Problems = HashMap<EndpointId, (&'static str, &'static str)>;
 
-/// Explains every endpoint.
+/// Explains every endpoint, and returns those that need a person.
 pub(super) async fn problems(state: &HttpState) -> Problems {
     let until = Instant::now() + WAIT_MAX;
     let explained = |handle: &EndpointHandle| {

@@ -31,7 +31,7 @@ impl Families {
         self.bytes
     }
 
-    /// Begins a family.
+    /// Begins a metric family; the metrics that follow belong to it.
     pub(super) fn family(&mut self, name: &str, kind: MetricType, help: &str) {
         self.end_part();
         self.head = Message::default();

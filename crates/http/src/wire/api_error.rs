@@ -123,7 +123,7 @@ impl ApiError {
         self
     }
 
-    /// The HTTP status.
+    /// The HTTP status with which the error is answered.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }

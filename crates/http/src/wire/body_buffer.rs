@@ -27,7 +27,7 @@ impl BodyBuffer {
         self.full_bytes + self.last.len()
     }
 
-    /// Appends `data`.
+    /// Appends `data` to the bytes read so far.
     pub(crate) fn extend_from_slice(&mut self, data: &[u8]) {
         let capacity = self.last.capacity();
         let (fits, rest) = data.split_at(data.len().min(capacity - self.last.len()));

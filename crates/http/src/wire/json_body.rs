@@ -60,7 +60,7 @@ impl JsonBody {
         self
     }
 
-    /// Appends an integer.
+    /// Appends an integer in decimal digits.
     pub(crate) fn number(&mut self, number: u64) -> &mut Self {
         let _infallible = serde_json::to_writer(&mut self.tail, &number);
         self

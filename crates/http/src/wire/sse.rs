@@ -110,7 +110,7 @@ impl JsonBody {
         self.text("event: ").text(name).text("\ndata: ")
     }
 
-    /// Ends an event.
+    /// Ends an event with the empty line that a client waits for.
     pub(crate) fn end_event(&mut self) -> &mut Self {
         self.text("\n\n")
     }

@@ -38,7 +38,7 @@ impl Imports {
         note.program_at().is_some().then_some(note)
     }
 
-    /// The interpreter's options.
+    /// The options of the interpreter that the imports need.
     pub(super) fn options(&self) -> &[String] {
         let program = self.program_at().unwrap_or(1);
         let before = &self.command[1..program];

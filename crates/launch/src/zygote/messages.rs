@@ -12,12 +12,12 @@ use serde::de::DeserializeOwned;
 /// The longest message that is read, in bytes.
 const MESSAGE_BYTES_MAX: u32 = 1024 * 1024;
 
-/// Writes a message.
+/// Writes a message as JSON after its length.
 pub(crate) fn send(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
     stream.write_all(&framed(message)?)
 }
 
-/// Reads a message.
+/// Reads the next message, and waits for it.
 pub(crate) fn receive<T: DeserializeOwned>(mut stream: &UnixStream) -> io::Result<T> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;

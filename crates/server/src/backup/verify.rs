@@ -36,7 +36,7 @@ impl CheckedData {
         jobs(&self.verify()?)
     }
 
-    /// Checks the store.
+    /// Reads the whole store and checks every record. Changes nothing.
     pub(super) fn verify(&self) -> Done<Verified> {
         Ok(longshore_store::verify_with(&self.folder, |name, bytes| self.check_blob(name, bytes))?)
     }

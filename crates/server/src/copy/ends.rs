@@ -17,7 +17,7 @@ use crate::startup_error::StartupError;
 /// Name of the new data directory below the temporary one, which is locked itself.
 const DATA: &str = "data";
 
-/// What is read.
+/// The store from which `longshore copy` reads.
 pub(super) struct Source {
     rows: StoreRows,
     /// The data directory with what a database has no place for.

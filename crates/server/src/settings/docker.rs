@@ -18,7 +18,7 @@ const BYTES_PER_GB: u64 = 1_000_000_000;
 /// The value of `socket` that switches containers off.
 const OFF: &str = "off";
 
-/// The table `[docker]`.
+/// The table `[docker]` of the configuration file, as it is written there.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DockerTable {

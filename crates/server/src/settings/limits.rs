@@ -3,7 +3,7 @@
 use longshore_http::{Limit, RateLimits, RateTable};
 use serde::Deserialize;
 
-/// The table `[rate_limits]`.
+/// The table `[rate_limits]` of the configuration file, as it is written there.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LimitSettings {
@@ -37,7 +37,7 @@ struct LimitRow {
 }
 
 impl LimitSettings {
-    /// Disables all limits.
+    /// Disables the limits of all routes, as `rate_limits = "off"` asks.
     pub(super) fn switch_off(&mut self) {
         self.mode = Mode::Off;
     }

@@ -112,7 +112,7 @@ fn named(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")
 }
 
-/// JSON with indentation.
+/// A JSON value over several lines, as a block of HTML.
 pub(super) fn json(value: &Value) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     format!("<pre><code>{}</code></pre>\n", escaped(&text))

@@ -14,7 +14,7 @@ const LINE_BYTES_MAX: usize = 16 * 1024;
 /// Predecessors of a log; more are not looked for.
 const FILES_MAX: u32 = 10;
 
-/// A printed line.
+/// A line of a worker's output, with the time when it was printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     /// When it was printed, in ms since 1970; `None` if that was not stored.

@@ -30,7 +30,7 @@ impl Cursor {
     }
 }
 
-/// The oldest segment.
+/// The segment from which live records are copied: the oldest one.
 pub(super) struct Source<'a> {
     shared: &'a ReadShared,
     slot: usize,

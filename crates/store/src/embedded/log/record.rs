@@ -57,7 +57,7 @@ pub(in crate::embedded) fn each(
     })
 }
 
-/// A decoded record.
+/// A record of the log, decoded and with a valid checksum.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::embedded) enum Record<'a> {
     /// A job's row, encoded; `job_row.rs` decodes it.

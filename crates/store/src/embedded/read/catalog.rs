@@ -15,7 +15,7 @@ pub(in crate::embedded) fn values(index: &Index) -> (Vec<Value>, u32) {
     (values, index.last_endpoint())
 }
 
-/// Decodes the catalog.
+/// Decodes the records of the catalog.
 pub(in crate::embedded) fn read(values: &[Value], last_endpoint_no: u32) -> Result<Catalog, StoreError> {
     let mut catalog = Catalog { last_endpoint_no, ..Catalog::default() };
     for value in values {

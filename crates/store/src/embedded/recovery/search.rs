@@ -8,7 +8,7 @@ use super::scan::{ReadWindow, frame_at};
 use crate::embedded::log::format::FRAME_HEADER_BYTES;
 use crate::embedded::log::frame;
 
-/// Bytes per read.
+/// The number of bytes of one read.
 pub(in crate::embedded) const STEP_BYTES: usize = 1 << 20;
 /// Limit of the bytes that one search hashes. Only a payload made for that purpose reaches it.
 const HASHED_BYTES_MAX: u64 = 8 << 30;
