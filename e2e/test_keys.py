@@ -66,8 +66,9 @@ def test_the_use_of_a_key_outlives_the_server(fresh_server):
     Api(server, stopped["key"]).ok("GET", "/v1/endpoints")
     server.terminate()
     server.start()
-    shown = {key["id"]: key.get("lastUsedAt") for key in api.ok("GET", "/v1/apikeys")}
-    assert shown[used["id"]] and shown[stopped["id"]] and shown[idle["id"]] is None, shown
+    shown = {key["id"]: key for key in api.ok("GET", "/v1/apikeys")}
+    assert all(shown[key["id"]]["lastUsedAt"] and shown[key["id"]]["lastUsedFrom"] == "127.0.0.1" for key in (used, stopped)), shown
+    assert not {"lastUsedAt", "lastUsedFrom"} & set(shown[idle["id"]]), shown
 
 
 def test_the_text_of_a_key_is_in_no_file_of_the_server(fresh_server):

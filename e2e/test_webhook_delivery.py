@@ -19,6 +19,7 @@ from harness.fake_worker import FakeWorker
 from harness.receiver import Receiver
 from harness.server import QUICK, binary
 from harness.wait import holds, until
+from test_cli import Cli
 
 OPEN = ("--allow-private-webhooks", "--rate-limits", "off")
 COUNT = int(os.environ.get("LONGSHORE_WEBHOOKS", "500"))
@@ -119,8 +120,9 @@ def test_a_call_that_is_tried_again_says_when(fresh_server):
     assert told == shown
 
 
-def test_the_log_says_what_happened_and_can_be_searched(fresh_server):
-    api = Api(fresh_server(flags=OPEN, config=FAST))
+def test_the_log_says_what_happened_and_can_be_searched(fresh_server, tmp_path):
+    server = fresh_server(flags=OPEN, config=FAST)
+    api = Api(server)
     endpoint = api.external()
     with Receiver(500, 404, 503) as refuses, Receiver() as accepts:
         failed = end(endpoint, webhook=refuses.url)
@@ -139,6 +141,11 @@ def test_the_log_says_what_happened_and_can_be_searched(fresh_server):
     assert rest["cursor"] is None
     jobs = [hook["job"] for hook in first["webhooks"] + rest["webhooks"]]
     assert sorted(jobs) == sorted([failed, *good])
+    cli = Cli(tmp_path, server.url)
+    printed = cli.ok("webhooks", endpoint.id, "--state", "failed").out.splitlines()
+    assert len(printed) == 2 and failed in printed[1] and "HTTP 503" in printed[1], printed
+    assert cli.ok("webhooks", "--job", good[0], "-o", "json").json[0]["endpoint"] == endpoint.id
+    assert len(cli.ok("webhooks", "--last", "1h", "--limit", "2", "-o", "jsonl").out.splitlines()) == 2
     for wrong in ({"state": "x"}, {"job": "x"}, {"since": "yesterday"}, {"limit": 0}, {"cursor": "x"}):
         assert endpoint.call("GET", "/webhooks", params=wrong).status_code == 400, wrong
 

@@ -15,7 +15,7 @@ use crate::image::ImageArgs;
 use crate::init::InitArgs;
 use crate::jobs::{
     BulkArgs, ExplainArgs, FailuresArgs, HealthArgs, HistoryArgs, JobsArgs, PurgeArgs, RequestsArgs, RunArgs,
-    RunsyncArgs, StatusArgs, StreamArgs,
+    RunsyncArgs, StatusArgs, StreamArgs, WebhooksArgs,
 };
 use crate::login::LoginArgs;
 use crate::logs::LogsArgs;
@@ -261,6 +261,11 @@ pub enum Command {
         after_help = "Examples:\n  longshore failures hello\n  longshore failures hello --last 30d -o json | jq '.[0].message'"
     )]
     Failures(FailuresArgs),
+    /// List the calls of webhooks, latest attempt first
+    #[command(
+        after_help = "Examples:\n  longshore webhooks\n  longshore webhooks hello --state FAILED --last 1h\n  longshore webhooks hello -o json | jq '.[0].attempts'"
+    )]
+    Webhooks(WebhooksArgs),
     /// Try other scaling settings on jobs of the past
     #[command(
         after_help = "Examples:\n  longshore rehearse hello\n  longshore rehearse hello --last 30d --set workersMax=4 --set idleTimeout=30\n  longshore rehearse hello --set scalerType=IDLE_GAPS\n  longshore rehearse hello --trace jobs.csv --start 40s --price 2.5"

@@ -12,6 +12,7 @@ mod show;
 mod stream;
 mod submit;
 mod summary;
+mod webhooks;
 
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub(crate) use request::RequestArgs;
 pub(crate) use show::{health, requests, status};
 pub(crate) use stream::stream;
 pub(crate) use submit::{run, runsync};
+pub use webhooks::WebhooksArgs;
+pub(crate) use webhooks::webhooks;
 
 /// Parses an endpoint's id or slug. Other characters are a typing error.
 pub(crate) fn endpoint_name(text: &str) -> Result<String, String> {

@@ -83,6 +83,7 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Explain(args) => jobs::explain(args).await,
         Command::History(args) => jobs::history(args).await,
         Command::Failures(args) => jobs::failures(args).await,
+        Command::Webhooks(args) => jobs::webhooks(args).await,
         Command::Rehearse(args) => rehearse::rehearse(args).await,
         Command::Requests(args) => jobs::requests(args).await,
         Command::Endpoint(command) => command.run().await,

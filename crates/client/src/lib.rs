@@ -20,6 +20,7 @@ mod server;
 mod transport;
 mod upload_body;
 mod versions;
+mod webhooks;
 mod wire;
 
 pub use bulk::BulkTask;
@@ -38,6 +39,7 @@ pub use management::{Endpoint, EndpointSpec, Template, TemplateSpec};
 pub use resources::Collection;
 pub use segment::segment;
 pub use versions::{DeploySpec, Deployed, VersionEntry};
+pub use webhooks::WebhookPage;
 
 use std::path::Path;
 

@@ -310,6 +310,7 @@ impl Actor {
             shared.running_workers.store(self.queue.running_workers(), Ordering::Relaxed);
             shared.known_workers.store(self.queue.known_workers(), Ordering::Relaxed);
         }
+        shared.known_jobs.store(self.queue.len(), Ordering::Relaxed);
         shared.metrics.activity.publish_load(load.queued, load.running, load.first_normal_since);
     }
 

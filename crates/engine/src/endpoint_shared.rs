@@ -5,7 +5,7 @@ pub(crate) mod requests;
 mod streams;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
@@ -47,6 +47,8 @@ pub(crate) struct EndpointShared {
     pub(crate) running_workers: AtomicU32,
     /// The number of workers that the queue knows, after the last round.
     pub(crate) known_workers: AtomicU32,
+    /// The number of jobs in memory, in any state, after the last round.
+    pub(crate) known_jobs: AtomicU64,
     /// The endpoint is deleted: every request returns [`EndpointError::Deleted`].
     pub(crate) deleted: AtomicBool,
     /// The server stops: takes and waits end immediately.
@@ -93,6 +95,7 @@ impl EndpointShared {
             job_use: Mutex::default(),
             running_workers: AtomicU32::new(0),
             known_workers: AtomicU32::new(0),
+            known_jobs: AtomicU64::new(0),
             deleted: AtomicBool::new(record.deleting),
             stopping: AtomicBool::new(false),
             loaded: tokio::sync::SetOnce::new(),

@@ -6,6 +6,7 @@ mod draining;
 mod endpoints;
 mod explain;
 mod fleets;
+pub(crate) mod memory;
 pub(crate) mod payload_place;
 mod start;
 mod traces;

@@ -76,6 +76,7 @@ pub use catalog::webhook_secrets::NewWebhookSecret;
 pub use chunk::{Chunk, Seam, StreamChunk};
 pub use drain::DrainProgress;
 pub use engine::deployments::{Deployed, NewVersion};
+pub use engine::memory::EngineMemory;
 pub use engine::payload_place::claim_payloads;
 pub use engine::{Engine, EngineParts};
 pub use gpu_pool::{GpuStatus, PooledGpu};

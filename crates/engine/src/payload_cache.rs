@@ -50,6 +50,11 @@ impl PayloadCache {
         self.bytes_max / ENTRY_BYTES
     }
 
+    /// The memory of all entries, and the most that they may have, in bytes.
+    pub(crate) fn in_use(&self) -> (usize, usize) {
+        (self.lock().bytes, self.bytes_max)
+    }
+
     /// Caches the input of a submitted job.
     pub(crate) fn put_input(&self, job: JobKey, input: &Payload) {
         let input = compact(input);

@@ -1,7 +1,7 @@
 //! An API key with its use: whether it was used since the last write, and from which addresses.
 //!
-//! Every request passes here, so a use writes no row and reads no clock: it sets a flag. The task that writes the
-//! flags, about once a minute, supplies the time.
+//! Every request passes here, so a use writes no row and reads no clock: it sets a flag, and the fingerprint of the address
+//! if it is another one. The task that writes the flags, about once a minute, supplies the time.
 
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -21,7 +21,7 @@ pub struct ClientAddress {
     /// The client's IP address, after trusted proxies.
     pub address: IpAddr,
     /// A hash of the address, constant while the server runs and keyed, so that clients cannot find addresses that
-    /// share one. Never 0.
+    /// share one. Never 0, but for a stored address that was not used since the server started.
     fingerprint: u64,
 }
 
@@ -49,10 +49,12 @@ struct KeyUsage {
     is_used: AtomicBool,
     /// When the use was last taken to be written; 0 if never.
     taken_at: AtomicU64,
+    /// The fingerprint of the address of the last use; 0 if it is unknown.
+    last_fingerprint: AtomicU64,
     /// The cache of known addresses: each fingerprint at its index modulo the length; 0 is empty.
     fingerprints: [AtomicU64; FINGERPRINTS],
     /// Known addresses, the most recently added last.
-    addresses: Mutex<Vec<IpAddr>>,
+    addresses: Mutex<Vec<ClientAddress>>,
 }
 
 impl Deref for TrackedKey {
@@ -66,11 +68,13 @@ impl Deref for TrackedKey {
 impl TrackedKey {
     /// Returns a stored key without use.
     pub(crate) fn new(key: ApiKey) -> Self {
+        let stored = key.addresses.iter().map(|address| ClientAddress { address: *address, fingerprint: 0 });
         let usage = KeyUsage {
             is_used: AtomicBool::new(false),
             taken_at: AtomicU64::new(0),
+            last_fingerprint: AtomicU64::new(0),
             fingerprints: Default::default(),
-            addresses: Mutex::new(key.addresses.clone()),
+            addresses: Mutex::new(stored.collect()),
         };
         Self { submitter: key.submitter(), key, usage: Arc::new(usage) }
     }
@@ -91,6 +95,10 @@ impl TrackedKey {
         if !self.usage.is_used.load(Ordering::Relaxed) {
             self.usage.is_used.store(true, Ordering::Relaxed);
         }
+        let fingerprint = client.map_or(0, |client| client.fingerprint);
+        if self.usage.last_fingerprint.load(Ordering::Relaxed) != fingerprint {
+            self.usage.last_fingerprint.store(fingerprint, Ordering::Relaxed);
+        }
         client.is_some_and(|client| self.usage.is_new(client))
     }
 
@@ -103,7 +111,18 @@ impl TrackedKey {
         self.key.last_used_at.max(taken_at)
     }
 
-    /// Returns the key to be written, with `now` as its last use and all known addresses; `None` if the key was not
+    /// Returns the address of the last use; `None` if it is unknown, or if the key was never used.
+    pub fn last_used_from(&self) -> Option<IpAddr> {
+        let usage = &self.usage;
+        if !usage.is_used.load(Ordering::Relaxed) && usage.taken_at.load(Ordering::Relaxed) == 0 {
+            return self.key.last_used_from;
+        }
+        let last = usage.last_fingerprint.load(Ordering::Relaxed);
+        let addresses = usage.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        addresses.iter().find(|known| known.fingerprint == last && last != 0).map(|known| known.address)
+    }
+
+    /// Returns the key to be written, with `now` as its last use, its address and all known addresses; `None` if the key was not
     /// used since the last call. Counts the use as written.
     pub(crate) fn take_usage(&self, now: Millis) -> Option<ApiKey> {
         if self.usage.is_used.load(Ordering::Relaxed) {
@@ -112,7 +131,8 @@ impl TrackedKey {
         let is_used = self.usage.is_used.swap(false, Ordering::Relaxed);
         is_used.then(|| ApiKey {
             last_used_at: Some(now),
-            addresses: self.usage.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            last_used_from: self.last_used_from(),
+            addresses: self.usage.known(),
             ..self.key.clone()
         })
     }
@@ -132,14 +152,28 @@ impl KeyUsage {
         }
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         cached.store(client.fingerprint, Ordering::Relaxed);
-        if addresses.contains(&client.address) {
+        if let Some(known) = addresses.iter_mut().find(|known| known.address == client.address) {
+            known.fingerprint = client.fingerprint;
             return false;
         }
         if addresses.len() == ADDRESSES_MAX {
-            addresses.remove(0);
+            self.forget(addresses.remove(0).fingerprint);
         }
-        addresses.push(client.address);
+        addresses.push(*client);
         true
+    }
+
+    /// Removes an address that is no longer known from the cache.
+    fn forget(&self, fingerprint: u64) {
+        let cached = &self.fingerprints[(fingerprint % FINGERPRINTS as u64) as usize];
+        if cached.load(Ordering::Relaxed) == fingerprint {
+            cached.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn known(&self) -> Vec<IpAddr> {
+        let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        addresses.iter().map(|known| known.address).collect()
     }
 }
 
@@ -185,6 +219,28 @@ mod tests {
     }
 
     #[test]
+    fn the_address_of_the_last_use_is_known_also_after_a_restart() {
+        let key = key();
+        assert_eq!(key.last_used_from(), None);
+        for number in [1, 2, 1, 3, 2] {
+            key.touch(Some(&client(number)));
+            assert_eq!(key.last_used_from(), Some(client(number).address));
+        }
+        let record = key.take_usage(Millis(7)).unwrap();
+        assert_eq!(
+            (record.last_used_from, key.last_used_from()),
+            (Some(client(2).address), Some(client(2).address))
+        );
+        let restarted = TrackedKey::new(record);
+        assert_eq!(restarted.last_used_from(), Some(client(2).address));
+        restarted.touch(Some(&client(1)));
+        assert_eq!(restarted.last_used_from(), Some(client(1).address));
+        // A client whose address is unknown was not at the address of the client before it.
+        restarted.touch(None);
+        assert_eq!(restarted.last_used_from(), None);
+    }
+
+    #[test]
     fn the_number_of_addresses_is_limited() {
         let key = key();
         for number in 0..1_000 {
@@ -194,5 +250,6 @@ mod tests {
         assert_eq!(addresses.len(), ADDRESSES_MAX);
         assert_eq!(addresses.last(), Some(&client(999).address));
         assert!(key.touch(Some(&client(0))), "the oldest addresses were replaced");
+        assert_eq!(key.last_used_from(), Some(client(0).address));
     }
 }

@@ -6,8 +6,8 @@ use longshore_model::{JobState, Millis};
 
 use crate::{CELLS, Field, Histogram, Record, cell_of};
 
-/// The fields that an actor counts, in the order of [`Activity::counts`].
-const COUNTED: [Field; 10] = [
+/// The fields that are counted, in the order of [`Activity::counts`].
+const COUNTED: [Field; 13] = [
     Field::Submitted,
     Field::Completed,
     Field::Failed,
@@ -18,6 +18,9 @@ const COUNTED: [Field; 10] = [
     Field::BytesIn,
     Field::BytesOut,
     Field::Chunks,
+    Field::CallsDelivered,
+    Field::CallsRetried,
+    Field::CallsFailed,
 ];
 
 const SUBMITTED: usize = 0;
@@ -30,9 +33,12 @@ const REFUSED: usize = 6;
 const BYTES_IN: usize = 7;
 const BYTES_OUT: usize = 8;
 const CHUNKS: usize = 9;
+const CALLS_DELIVERED: usize = 10;
+const CALLS_RETRIED: usize = 11;
+const CALLS_FAILED: usize = 12;
 
-/// The counts of one endpoint since the start of the server. Only the endpoint's actor counts: an addition is a load and a
-/// store, without a lock and an allocation. Any task may read.
+/// The counts of one endpoint since the start of the server. Only the endpoint's actor counts jobs: an addition is a load and
+/// a store, without a lock and an allocation. Any task may count calls of webhooks, and read.
 #[derive(Debug)]
 pub struct Activity {
     counts: [AtomicU64; COUNTED.len()],
@@ -150,6 +156,21 @@ impl Activity {
         self.add(RETRIED, attempts);
     }
 
+    /// Counts a call of a webhook that its receiver accepted.
+    pub fn call_delivered(&self) {
+        self.add_from_any_task(CALLS_DELIVERED);
+    }
+
+    /// Counts a call of a webhook that failed and is repeated.
+    pub fn call_retried(&self) {
+        self.add_from_any_task(CALLS_RETRIED);
+    }
+
+    /// Counts a call of a webhook that failed and was given up.
+    pub fn call_failed(&self) {
+        self.add_from_any_task(CALLS_FAILED);
+    }
+
     /// Publishes how many jobs wait and run, and since when the first of those that wait does.
     pub fn publish_load(&self, queued: u64, running: u64, first_queued_at: Option<Millis>) {
         self.queued.store(queued, Relaxed);
@@ -194,6 +215,10 @@ impl Activity {
     fn add(&self, counter: usize, more: u64) {
         let counter = &self.counts[counter];
         counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
+    }
+
+    fn add_from_any_task(&self, counter: usize) {
+        self.counts[counter].fetch_add(1, Relaxed);
     }
 
     /// What happened since `totals`, which are then those of now. Takes the maxima.
@@ -263,10 +288,16 @@ mod tests {
         assert_eq!((first.get(Field::OldestMs), first.delay.count()), (500, 1));
         activity.ended(JobState::Completed, Some(7));
         activity.ended(JobState::Cancelled, Some(9));
+        activity.call_retried();
+        activity.call_failed();
+        activity.call_delivered();
+        activity.call_delivered();
         activity.publish_load(0, 0, None);
         let second = activity.since(&mut totals, Millis(4_000));
         let counts = [Field::Submitted, Field::Completed, Field::Cancelled, Field::Failed];
         assert_eq!(counts.map(|field| second.get(field)), [0, 1, 1, 0]);
+        let calls = [Field::CallsDelivered, Field::CallsRetried, Field::CallsFailed];
+        assert_eq!(calls.map(|field| second.get(field)), [2, 1, 1]);
         // The maximum is at least that of the moment before.
         assert_eq!((second.get(Field::QueuedMax), second.get(Field::OldestMs)), (1, 0));
         assert_eq!((second.run.count(), second.delay.count()), (1, 0));

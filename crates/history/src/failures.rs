@@ -189,15 +189,24 @@ impl Failures {
         result
     }
 
+    /// The memory of all groups, and the most of it, in bytes.
+    pub(crate) fn in_use(&self) -> (usize, usize) {
+        (self.lock().bytes(), BYTES_MAX)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
+    fn bytes(&self) -> usize {
+        self.endpoints.values().map(Groups::bytes).sum()
+    }
+
     /// Drops the groups that failed longest ago while all have more than [`BYTES_MAX`].
     fn keep_budget(&mut self) {
-        let mut bytes: usize = self.endpoints.values().map(Groups::bytes).sum();
+        let mut bytes = self.bytes();
         while bytes > BYTES_MAX {
             let oldest = self.endpoints.iter().filter_map(|(id, groups)| Some((groups.oldest()?, *id))).min();
             let Some((_, endpoint)) = oldest else { return };

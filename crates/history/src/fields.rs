@@ -55,10 +55,16 @@ pub enum Field {
     Chunks = 24,
     /// Time that the recorder observed, in ms.
     CoveredMs = 25,
+    /// Calls of webhooks that their receivers accepted.
+    CallsDelivered = 26,
+    /// Calls of webhooks that failed and are repeated.
+    CallsRetried = 27,
+    /// Calls of webhooks that failed and were given up.
+    CallsFailed = 28,
 }
 
 /// The number of fields.
-pub(crate) const FIELDS: usize = 26;
+pub(crate) const FIELDS: usize = 29;
 
 impl Field {
     /// Every field, in the order of their numbers.
@@ -89,6 +95,9 @@ impl Field {
         Self::BytesOut,
         Self::Chunks,
         Self::CoveredMs,
+        Self::CallsDelivered,
+        Self::CallsRetried,
+        Self::CallsFailed,
     ];
 
     /// The number after both spans, of which `later` is the second.

@@ -9,7 +9,7 @@ use longshore_model::{EndpointId, Millis};
 
 use crate::copies::{Copies, MinuteCopy};
 use crate::files::{Block, Folder, Unit};
-use crate::recorder::{Observed, Recorder, Steps};
+use crate::recorder::{self, Observed, Recorder, Steps};
 use crate::{Buckets, FAST_STEP_MS, Failures, HOUR_MS, MINUTE_MS, SLOW_STEP_MS, Span};
 
 /// Minutes that wait for a disk that cannot be written to.
@@ -114,6 +114,12 @@ impl History {
     /// Why jobs failed: the failures of all endpoints, in groups.
     pub fn failures(&self) -> &Failures {
         &self.failures
+    }
+
+    /// The memory of the steps and of the groups of failures, and the most of both together, in bytes.
+    pub fn in_use(&self) -> (usize, usize) {
+        let (failures, failures_max) = self.failures.in_use();
+        (lock(&self.recorder).len_bytes() + failures, recorder::BYTES_MAX + failures_max)
     }
 
     /// Reads what endpoints did since the last call; to be called when a step of 2 s is over. Never blocks on files.

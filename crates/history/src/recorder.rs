@@ -16,7 +16,7 @@ const SLOW_STEPS: u64 = 2 * 360;
 /// The memory for the steps of one endpoint, in bytes.
 const ENDPOINT_BYTES_MAX: usize = 24 << 10;
 /// The memory for the steps of all endpoints, in bytes.
-const BYTES_MAX: usize = 32 << 20;
+pub(crate) const BYTES_MAX: usize = 32 << 20;
 
 /// The managed workers of an endpoint at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,8 +182,7 @@ impl Recorder {
     }
 
     /// The bytes of steps in memory.
-    #[cfg(test)]
-    fn len_bytes(&self) -> usize {
+    pub(crate) fn len_bytes(&self) -> usize {
         self.endpoints.values().map(|tracked| tracked.fast.len_bytes() + tracked.slow.len_bytes()).sum()
     }
 }

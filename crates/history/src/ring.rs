@@ -62,7 +62,6 @@ impl Ring {
     }
 
     /// The number of stored bytes.
-    #[cfg(test)]
     pub(crate) fn len_bytes(&self) -> usize {
         self.bytes.len()
     }

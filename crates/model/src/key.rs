@@ -108,6 +108,9 @@ pub struct ApiKey {
     /// When the key was last used, written at intervals; `None`: never, or not written yet.
     #[serde(default)]
     pub last_used_at: Option<Millis>,
+    /// The address of the last use; `None`: unknown, or never used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_used_from: Option<IpAddr>,
     /// The addresses that used the key, oldest first.
     #[serde(default)]
     pub addresses: Vec<IpAddr>,
@@ -127,6 +130,7 @@ impl ApiKey {
             disabled: false,
             rate_limit: None,
             last_used_at: None,
+            last_used_from: None,
             addresses: Vec::new(),
         }
     }

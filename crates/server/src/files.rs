@@ -12,6 +12,7 @@ mod code;
 mod compare;
 mod extensions;
 mod forget;
+mod free_space;
 #[cfg(test)]
 mod hostile;
 mod shared_code;
@@ -20,13 +21,15 @@ mod stored;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use longshore_http::{CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
 use longshore_launch::{CodeFolders, Launchers};
 use longshore_model::{CodeHash, EndedWorker, EndpointId, WorkerId};
 
 use self::forget::Unused;
+use self::free_space::FreeSpace;
+pub(crate) use self::free_space::SAMPLE_INTERVAL;
 pub(crate) use self::shared_code::SharedCode;
 use self::stored::StoredBytes;
 use crate::parts;
@@ -35,6 +38,7 @@ use crate::parts;
 pub(crate) struct DataFiles {
     data_dir: PathBuf,
     stored: StoredBytes,
+    free: FreeSpace,
     launchers: Launchers,
     code: CodeFolders,
     /// What other computers were sent; `None` without object storage.
@@ -50,11 +54,19 @@ impl DataFiles {
         Self {
             data_dir: data_dir.to_owned(),
             stored: StoredBytes::of(data_dir),
+            free: FreeSpace::default(),
             launchers,
             code,
             shared,
             unused: Arc::default(),
             closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Samples the free space, from which [`FileService::disk_full_in`] follows. Blocks.
+    pub(crate) fn note_free_space(&self) {
+        if let Some(free) = self.free_bytes() {
+            self.free.note(Instant::now(), free);
         }
     }
 
@@ -85,6 +97,10 @@ impl FileService for DataFiles {
     fn free_bytes(&self) -> Option<u64> {
         let disk = rustix::fs::statvfs(&self.data_dir).ok()?;
         Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+
+    fn disk_full_in(&self) -> Option<Duration> {
+        self.free.full_in()
     }
 
     fn store_bytes(&self) -> Option<u64> {

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::files::{DataFiles, SharedCode};
+use crate::files::{DataFiles, SAMPLE_INTERVAL, SharedCode};
 use crate::history::Recording;
 use crate::parts::{Background, Rows, Started};
 use crate::reserve::{self, Reserve};
@@ -247,6 +247,7 @@ fn work_at_intervals(settings: &Settings, engine: &Engine, files: &Arc<DataFiles
     noting.spawn(note_usage(engine.clone()));
     gpu_watch::begin(&mut noting, settings.gpu_interval(), engine);
     noting.spawn(forget_unused_code(engine.clone(), Arc::clone(files)));
+    noting.spawn(note_free_space(Arc::clone(files)));
     noting.spawn(reserve::watch(Reserve::of(&settings.data_dir), engine.clone()));
     noting
 }
@@ -294,6 +295,18 @@ async fn forget_unused_code(engine: Engine, files: Arc<DataFiles>) {
     loop {
         interval.tick().await;
         longshore_http::forget_unused_code(&engine, files.as_ref());
+    }
+}
+
+/// Samples the free space of the disk, for how fast it fills.
+async fn note_free_space(files: Arc<DataFiles>) {
+    let mut interval = tokio::time::interval(SAMPLE_INTERVAL);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let files = Arc::clone(&files);
+        // An error is a panic, which the hook has logged.
+        let _ = tokio::task::spawn_blocking(move || files.note_free_space()).await;
     }
 }
 

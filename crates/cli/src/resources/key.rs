@@ -22,6 +22,7 @@ const COLUMNS: &[Column] = &[
     Column::new("SCOPES", "scopes").shown_as(scopes),
     Column::new("CREATED", "createdAt").shown_as(time_cell),
     Column::new("LAST USED", "lastUsedAt").shown_as(time_cell),
+    Column::new("FROM", "lastUsedFrom"),
     Column::new("EXPIRES", "expiresAt").shown_as(time_cell),
     Column::new("DISABLED", "disabled"),
 ];

@@ -37,7 +37,7 @@ fn facts(record: &Value) -> Vec<(&'static str, String)> {
         ("draining", known("drainingSince").map(|since| format!("since {}", time_cell(since)))),
         ("endpoints", known("endpoints").map(cell)),
         ("workers", workers(record)),
-        ("disk", number(record, "/bytes/diskFree").map(|free| format!("{} free", size(free)))),
+        ("disk", disk(record)),
         ("memory", memory(record)),
         ("connections", connections(record)),
         ("files", files(record)),
@@ -59,6 +59,12 @@ fn workers(record: &Value) -> Option<String> {
     let (managed, busy) = (number(record, "/managedWorkers")?, number(record, "/busyWorkers")?);
     let verb = if busy == 1 { "runs a job" } else { "run jobs" };
     Some(format!("{managed} managed; {} {verb}", count(busy, "worker")))
+}
+
+fn disk(record: &Value) -> Option<String> {
+    let free = format!("{} free", size(number(record, "/bytes/diskFree")?));
+    let full = record.get("diskFullAt").filter(|at| at.is_string()).map(time_cell);
+    Some(full.map_or_else(|| free.clone(), |full| format!("{free}; full {full} at this rate")))
 }
 
 fn memory(record: &Value) -> Option<String> {

@@ -37,7 +37,13 @@ impl WebhookSource for Jobs {
     }
 
     fn count_attempt(&self, outcome: WebhookOutcome) {
-        self.shared.metrics.events.called(outcome);
+        let metrics = &self.shared.metrics;
+        metrics.events.called(outcome);
+        match outcome {
+            WebhookOutcome::Delivered => metrics.activity.call_delivered(),
+            WebhookOutcome::Retried => metrics.activity.call_retried(),
+            WebhookOutcome::Failed => metrics.activity.call_failed(),
+        }
     }
 
     fn endpoint(&self) -> Arc<Endpoint> {

@@ -7,6 +7,8 @@ use super::fields::{Field, FieldKind, Resource};
 const NAME: FieldKind = FieldKind::Text { chars_max: 191 };
 /// The name of an owner: 1 to 63 characters.
 const OWNER: FieldKind = FieldKind::Form { matches: Owner::is_name, pattern: "^[a-z0-9][a-z0-9_-]{0,62}$" };
+/// An IP address, which has at most 45 characters.
+const ADDRESS: FieldKind = FieldKind::Text { chars_max: 45 };
 /// Requests in 10 seconds. The upper limit only keeps the number in its type.
 const RATE: FieldKind = FieldKind::Integer { min: 1, max: 1_000_000_000 };
 
@@ -45,6 +47,9 @@ pub(crate) const API_KEY_FIELDS: &[Field] = &[
         .read_only(),
     Field::new("createdAt", FieldKind::Time, "when it was created").read_only(),
     Field::new("lastUsedAt", FieldKind::Time, "when the key was last used, to the minute; absent if never")
+        .nullable()
+        .read_only(),
+    Field::new("lastUsedFrom", ADDRESS, "the address of the last use; absent if it is unknown, or never used")
         .nullable()
         .read_only(),
 ];

@@ -155,15 +155,15 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The `ETag` of a key. The time of the last use is only in the part that `If-Match` ignores, so that using a key does not
+/// The `ETag` of a key. Its use is only in the part that `If-Match` ignores, so that using a key does not
 /// make a client's `If-Match` fail.
 fn tag(state: &HttpState, key: &ApiKey, view: &Value) -> ETag {
     ETag::of(state.engine(), &unused(key)).beside(state.engine(), view)
 }
 
-/// The key without the time of its last use.
+/// The key without its use.
 fn unused(key: &ApiKey) -> ApiKey {
-    ApiKey { last_used_at: None, ..key.clone() }
+    ApiKey { last_used_at: None, last_used_from: None, addresses: Vec::new(), ..key.clone() }
 }
 
 /// The checked members of a request that creates or changes a key.
@@ -297,6 +297,7 @@ fn view(engine: &Engine, key: &TrackedKey) -> Value {
         // The text of the operator's key has no fixed prefix.
         ("prefix", (key.id != crate::gate::auth::OPERATOR).then(|| json!(format!("ls_{}_", key.id)))),
         ("lastUsedAt", key.last_used_at(now).map(|at| json!(rfc3339(at)))),
+        ("lastUsedFrom", key.last_used_from().map(|address| json!(address.to_string()))),
         ("expiresAt", key.expires_at.map(|at| json!(rfc3339(at)))),
         ("rateLimit", key.rate_limit.map(Value::from)),
     ];

@@ -3,7 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use longshore_engine::{DrainProgress, EngineMetrics};
+use longshore_engine::{DrainProgress, EngineMemory, EngineMetrics};
+use longshore_model::Millis;
 use serde_json::{Value, json};
 
 use super::access::{may_manage, may_read};
@@ -41,8 +42,12 @@ pub(super) fn group() -> Group {
     let schemas = vec![
         ("Server", with_example(schema(state), example())),
         ("ServerCommits", figures(&["count", "failed", "p50Us", "p99Us", "meanCommands"])),
+        ("ServerMemory", figures(&["jobs", "jobBytes", "recent", "recentMax", "history", "historyMax"])),
         ("ServerBytes", figures(&["diskFree", "inFlight", "inFlightMax", "resident"])),
-        ("ServerConnections", figures(&["open", "eventReaders", "openFiles", "openFilesMax"])),
+        (
+            "ServerConnections",
+            figures(&["open", "eventReaders", "eventsDropped", "openFiles", "openFilesMax"]),
+        ),
         ("ServerScrub", figures(&["bytes", "passes", "damaged"])),
         ("ServerTraces", object(&[("collector", text()), ("dropped", count())], &["collector", "dropped"])),
     ];
@@ -70,8 +75,11 @@ fn schema(state: Value) -> Value {
         ("busyWorkers", count()),
         ("managedWorkers", count()),
         ("endpoints", count()),
+        ("loadingQueues", count()),
         ("commits", reference("ServerCommits")),
         ("bytes", reference("ServerBytes")),
+        ("diskFullAt", or_null(time())),
+        ("memory", reference("ServerMemory")),
         ("connections", reference("ServerConnections")),
         ("scrub", json!({ "allOf": [reference("ServerScrub")], "nullable": true })),
         ("secretsSealed", json!({ "type": "boolean" })),
@@ -86,10 +94,12 @@ fn schema(state: Value) -> Value {
 fn example() -> Value {
     json!({
         "version": "0.1.0", "startedAt": "2026-01-31T12:00:00.000Z", "state": "READY", "reason": null,
-        "drainingSince": null, "busyWorkers": 1, "managedWorkers": 2, "endpoints": 3,
+        "drainingSince": null, "busyWorkers": 1, "managedWorkers": 2, "endpoints": 3, "loadingQueues": 0,
         "commits": { "count": 5210, "failed": 0, "p50Us": 1000, "p99Us": 5000, "meanCommands": 1.8 },
         "bytes": { "diskFree": 52_000_000_000_u64, "inFlight": 0, "inFlightMax": 536_870_912, "resident": 41_000_000 },
-        "connections": { "open": 4, "eventReaders": 1, "openFiles": 38, "openFilesMax": 1_048_576 },
+        "diskFullAt": "2026-02-03T04:00:00.000Z",
+        "memory": { "jobs": 1200, "jobBytes": 204_000, "recent": 90_000, "recentMax": 16_777_216, "history": 41_000, "historyMax": 67_108_864 },
+        "connections": { "open": 4, "eventReaders": 1, "eventsDropped": 0, "openFiles": 38, "openFilesMax": 1_048_576 },
         "scrub": { "bytes": 1_200_000, "passes": 1, "damaged": 0 },
         "secretsSealed": true, "tlsEndsAt": null,
         "traces": { "collector": "http://127.0.0.1:4318/v1/traces", "dropped": 0 }, "changedSettings": { "listen": "0.0.0.0:8080" },
@@ -131,8 +141,11 @@ async fn view(state: &HttpState) -> Value {
         "busyWorkers": busy_workers,
         "managedWorkers": managed_workers,
         "endpoints": state.engine().endpoints().len(),
+        "loadingQueues": state.engine().loading_queues(),
         "commits": commits(state.engine().metrics()),
         "bytes": bytes(state),
+        "diskFullAt": disk_full_at(state).map(rfc3339),
+        "memory": memory(state),
         "connections": connections(state),
         "scrub": state.scrub().map(ScrubReport::snapshot).map(|found| {
             json!({ "bytes": found.bytes, "passes": found.passes, "damaged": found.damaged })
@@ -170,10 +183,31 @@ fn bytes(state: &HttpState) -> Value {
     })
 }
 
+/// When the disk is full if it goes on filling as it does.
+fn disk_full_at(state: &HttpState) -> Option<Millis> {
+    let left = state.files().disk_full_in()?;
+    Some(state.engine().now() + u64::try_from(left.as_millis()).ok()?)
+}
+
+/// The memory of what has a budget beside the bodies in flight.
+fn memory(state: &HttpState) -> Value {
+    let EngineMemory { jobs, job_bytes, recent_bytes, recent_bytes_max } = state.engine().memory();
+    let (history, history_max) = state.history().map(|history| history.in_use()).unzip();
+    json!({
+        "jobs": jobs,
+        "jobBytes": job_bytes,
+        "recent": recent_bytes,
+        "recentMax": recent_bytes_max,
+        "history": history,
+        "historyMax": history_max,
+    })
+}
+
 fn connections(state: &HttpState) -> Value {
     json!({
         "open": state.connections().count(),
         "eventReaders": state.events().readers(),
+        "eventsDropped": state.events().dropped(),
         "openFiles": process::count_of("process_open_fds"),
         "openFilesMax": process::count_of("process_max_fds"),
     })

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bytes::Bytes;
 use longshore_model::{CodeHash, EndedWorker, EndpointId, Millis, WorkerId};
@@ -74,6 +75,12 @@ pub trait FileService: Send + Sync {
 
     /// The free space of the data directory's disk, in bytes; `None` if it is unknown.
     fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// After how long the disk of the data directory is full if it goes on filling as in the last two hours; `None` if it
+    /// does not fill, or if that is unknown.
+    fn disk_full_in(&self) -> Option<Duration> {
         None
     }
 

@@ -80,6 +80,9 @@ pub(super) const SERIES: &[Series] = &[
     series("bytesIn", Of(Field::BytesIn), "bytes of inputs"),
     series("bytesOut", Of(Field::BytesOut), "bytes of outputs and chunks"),
     series("chunks", Of(Field::Chunks), "chunks of streams"),
+    series("webhooksDelivered", Of(Field::CallsDelivered), "calls of webhooks that were accepted"),
+    series("webhooksRetried", Of(Field::CallsRetried), "calls of webhooks that failed and are repeated"),
+    series("webhooksFailed", Of(Field::CallsFailed), "calls of webhooks that were given up"),
     series(
         "delayCells",
         Cells(|of| &of.delay),
