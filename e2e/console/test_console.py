@@ -157,8 +157,19 @@ def test_a_key_is_made_used_and_revoked_and_its_browser_signed_out(console, api,
     # The page lists its session, too.
     row = page.get_by_role("row", name=re.compile("^website ls_"))
     expect(row).to_contain_text("Look")
+    expect(row).to_contain_text("127.0.0.1")
+    row.get_by_role("button", name="Change").click()
+    change = page.get_by_role("dialog", name="Change website")
+    change.get_by_label("Most requests in 10 s").fill("500")
+    change.get_by_label("It ends").select_option("in 30 days")
+    change.get_by_role("button", name="Save").click()
+    expect(change).to_have_count(0)
+    expect(row).to_contain_text("500 in 10 s")
     row.get_by_role("button", name="Revoke").click()
-    row.get_by_role("button", name="Sure?").click()
+    revoke = page.get_by_role("dialog", name="Revoke website?")
+    expect(revoke).to_contain_text(re.compile(r"last used .*, from 127\.0\.0\.1"))
+    expect(revoke).to_contain_text("This session ends with it")
+    revoke.get_by_role("button", name="Revoke it").click()
     expect(row).to_have_count(0)
     assert Api(server, text).call("GET", f"{endpoint.mount}/health").status_code == 401
     expect(other.page.get_by_role("heading", name="Sign in")).to_be_visible()
@@ -166,7 +177,21 @@ def test_a_key_is_made_used_and_revoked_and_its_browser_signed_out(console, api,
     other.forget("401")
 
 
-CHANGES = {"Run a job", "Pause", "Resume", "Cancel job", "Retry", "Run again", "Make a key", "Revoke", "Disable"}
+def test_the_endpoints_of_a_list_are_paused_and_resumed_together(console, api):
+    fleet = [api.external(name=f"Fleet {letter}", workersMax=2) for letter in "ab"]
+    tab = console().sign_in(path="/endpoints?q=fleet")
+    page = tab.page
+    for verb, others, workers_max in (("Pause", "Resume", 0), ("Resume", "Pause", 2)):
+        page.get_by_role("button", name="More").click()
+        expect(page.get_by_role("menuitem", name=f"{others} 0 of the list")).to_be_disabled()
+        page.get_by_role("menuitem", name=f"{verb} 2 of the list").click()
+        assert tab.axe() == []
+        page.get_by_role("dialog", name=f"{verb} 2 endpoints?").get_by_role("button", name=f"{verb} them").click()
+        expect(page.get_by_role("row").filter(has_text="Paused")).to_have_count(0 if workers_max else 2)
+        assert {api.ok("GET", f"/v1/endpoints/{one.id}")["workersMax"] for one in fleet} == {workers_max}
+
+
+CHANGES = {"Run a job", "Pause", "Resume", "Cancel job", "Retry", "Run again", "Make a key", "Change", "Revoke", "Disable"}
 
 
 def test_a_key_that_reads_sees_every_page_and_no_button_that_changes(console, api, server):

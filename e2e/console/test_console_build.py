@@ -77,6 +77,30 @@ def test_a_login_is_kept_and_its_password_never_shown_again(console, api):
     expect(page.get_by_text("No login is here.")).to_be_visible()
 
 
+def test_a_template_is_made_and_changed_and_keeps_its_values(console, api):
+    tab = console().sign_in(path="/templates")
+    page = tab.page
+    page.get_by_role("button", name="Make a template").click()
+    form = page.get_by_role("dialog", name="Make a template")
+    form.get_by_label("Name", exact=True).fill("Greeter")
+    form.get_by_label("Command").fill("python -u 'hand ler.py'")
+    form.get_by_label("Variables").fill("GREETING Hello")
+    form.get_by_role("button", name="Make the template").click()
+    expect(form.get_by_role("alert")).to_contain_text("is not NAME=value")
+    assert tab.axe() == []
+    form.get_by_label("Variables").fill("GREETING=Hello")
+    form.get_by_role("button", name="Make the template").click()
+    page.get_by_role("button", name="Change Greeter").click()
+    form = page.get_by_role("dialog", name="Change Greeter")
+    expect(form.get_by_label("Command")).to_have_value("python -u 'hand ler.py'")
+    expect(form.get_by_label("Variables")).to_have_value("GREETING=***")
+    form.get_by_label("Image").fill("greeter:2")
+    form.get_by_role("button", name="Save").click()
+    expect(form).to_have_count(0)
+    [made] = [template for template in api.ok("GET", "/v1/templates") if template["name"] == "Greeter"]
+    assert (made["imageName"], made["dockerStartCmd"], made["env"]) == ("greeter:2", ["python", "-u", "hand ler.py"], {"GREETING": "***"})
+
+
 def test_templates_say_what_they_start_and_hide_values(console, api):
     endpoint = api.external(name="With a template")
     free = {"name": "unused one", "imageName": "vllm/vllm-openai", "env": {"HF_TOKEN": "hush-hush", "MODEL": "phi"}}

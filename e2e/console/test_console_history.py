@@ -64,8 +64,19 @@ def test_charts_show_it_and_a_drag_shows_less_of_it(console, worked):
     expect(page.get_by_role("button", name="Back to now")).to_be_visible()
     assert "from=" in page.url and "to=" in page.url
     page.get_by_role("button", name="Back to now").click()
-    expect(page.get_by_role("button", name="15 min", pressed=True)).to_be_visible()
-    page.get_by_role("button", name="6 h").click()
+    expect(page.get_by_label("Time range")).to_have_value("15 min")
+    page.get_by_label("Time range").select_option("6 h")
     assert "range=6" in page.url
+    page.get_by_label("Time range").select_option("Custom …")
+    dialog = page.get_by_role("dialog", name="Choose a time range")
+    dialog.get_by_label("From").fill("2020-01-31T12:00")
+    dialog.get_by_label("To").fill("2020-01-31T11:00")
+    dialog.get_by_role("button", name="Show it").click()
+    expect(dialog.get_by_role("alert")).to_have_text("It ends before it begins.")
+    dialog.get_by_label("To").fill("2020-01-31T13:00")
+    assert tab.axe() == []
+    dialog.get_by_role("button", name="Show it").click()
+    expect(page.get_by_label("Time range").locator("option:checked")).to_contain_text("1 h")
+    page.get_by_label("Time range").select_option("6 h")
     # No minute is over yet, or only the first ones.
     expect(page.get_by_text("No data").first).to_be_visible()

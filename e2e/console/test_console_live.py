@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
+from harness.browser import key_for
 from harness.fake_worker import FakeWorker
 from harness.wait import until
 
@@ -106,6 +107,28 @@ def test_a_browser_without_shared_workers_is_told_too(console, live):
     expect(tab.page.get_by_text("Live", exact=True)).to_be_visible()
     job = live.run()
     expect(tab.page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+
+
+def test_what_happened_just_now_is_last_on_the_overview(console, api):
+    endpoint = api.external(name="Just changed")
+    failing = FakeWorker(endpoint)
+    job = endpoint.run({})
+    tab = console().sign_in()
+    now = tab.page.get_by_role("region", name="Just now")
+    endpoint.patch(idleTimeout=77)
+    change = now.get_by_role("listitem").filter(has_text="ChangeJust changed")
+    expect(change).to_contain_text("by the operator's key, idleTimeout")
+    failing.done(failing.take()["id"], {"error": "no customer 17"})
+    failure = now.get_by_role("listitem").filter(has_text=job[-12:])
+    expect(failure).to_contain_text("no customer 17")
+    assert tab.axe() == []
+    change.get_by_role("link").click()
+    expect(tab.page.get_by_role("heading", name="Just changed", level=1)).to_be_visible()
+    # What others changed is for keys that may read the audit log.
+    reader = console().sign_in(key_for(api, {"scope": "read"})["key"])
+    theirs = reader.page.get_by_role("region", name="Just now")
+    expect(theirs.get_by_role("listitem").filter(has_text=job[-12:])).to_be_visible()
+    expect(theirs.get_by_text("idleTimeout")).to_have_count(0)
 
 
 def test_what_is_wrong_is_first_on_the_overview_and_goes_when_it_is_repaired(console, api):

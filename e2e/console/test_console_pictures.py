@@ -5,6 +5,7 @@ picture. After a change that is meant, run the tests of this file with LONGSHORE
 shows as changed. With LONGSHORE_RECORD=all, the answers are recorded anew, too: after a change of what pages read.
 """
 
+import json
 import os
 import re
 import socket
@@ -20,7 +21,7 @@ from harness.client import Api
 from harness.console_pages import GPUS, Shown, usual
 from harness.pictures import differing, small
 from harness.recorded import Record
-from harness.reverse_proxy import ReverseProxy
+from harness.reverse_proxy import Answer, ReverseProxy
 from harness.server import Server
 from harness.wait import until
 
@@ -86,17 +87,22 @@ def tab_at(record: Record, tab: Console) -> Console:
 
 
 def show(tab: Console, shown: Shown, proxy: ReverseProxy, quiet_s: float = QUIET_S) -> bytes:
-    """A picture of a page once it asks for nothing, and two in a row are the same."""
+    """A picture of a page that has read everything."""
     tab.go(shown.path)
     expect(tab.page.locator("#app").get_by_text(shown.text).filter(visible=True).first, shown.path).to_be_visible()
     expect(tab.page.locator(".loading, .loading-page")).to_have_count(0)
+    return settled(tab, shown.path, proxy, quiet_s)
+
+
+def settled(tab: Console, path: str, proxy: ReverseProxy, quiet_s: float = QUIET_S) -> bytes:
+    """A picture of the page once it asks for nothing, and two in a row are the same."""
     last = [b""]
 
     def same() -> bool:
         before, last[0] = last[0], tab.page.screenshot(caret="hide", animations="disabled")
         return before == last[0] and time.monotonic() - proxy.asked_at > quiet_s
 
-    until(same, f"{shown.path} no longer changes", 10, SETTLED_S)
+    until(same, f"{path} no longer changes", 10, SETTLED_S)
     return last[0]
 
 
@@ -117,17 +123,66 @@ def test_pages_look_as_they_did(console, browser, server, record, tmp_path, widt
         for number, shown in enumerate(Shown(**page) for page in record.pages):
             if not IS_LONG and SIZES[number % len(SIZES)] != (width, scheme):
                 continue
-            made = small(tool, show(tab, shown, proxy))
-            file = FOLDER / f"{named(number, shown)}-{width}-{scheme}.png"
-            share = differing(tool, made, file.read_bytes()) if file.exists() else 1.0
-            if share <= DIFFERENT_MAX:
-                continue
-            if RECORDS:
-                file.write_bytes(made)
-                continue
-            seen = tmp_path / file.name
-            seen.write_bytes(tab.page.screenshot())
-            found.append(f"{file.name}: {share:.2%} differs; it looks like {seen}")
+            found += compared(tool, show(tab, shown, proxy), f"{named(number, shown)}-{width}-{scheme}", tmp_path)
         assert not record.missing, f"not recorded: {sorted(set(record.missing))}"
+    tool.close()
+    assert not found, "\n".join(found)
+
+
+def compared(tool, drawn: bytes, name: str, tmp_path: Path) -> list[str]:
+    """What differs from the kept picture, which is written anew with LONGSHORE_RECORD."""
+    made = small(tool, drawn)
+    file = FOLDER / f"{name}.png"
+    share = differing(tool, made, file.read_bytes()) if file.exists() else 1.0
+    if share <= DIFFERENT_MAX:
+        return []
+    if RECORDS:
+        file.write_bytes(made)
+        return []
+    seen = tmp_path / file.name
+    seen.write_bytes(drawn)
+    return [f"{file.name}: {share:.2%} differs; it looks like {seen}"]
+
+
+JSON = [("Content-Type", "application/json")]
+
+
+def empty(answer: Answer) -> Answer:
+    """The answer without what it lists."""
+    data = json.loads(answer.body)
+    none = [] if isinstance(data, list) else {name: [] if isinstance(value, list) else value for name, value in data.items()}
+    return Answer(answer.status, json.dumps(none).encode(), JSON)
+
+
+# What the server answers in each state, and what the page has then.
+STATES = {
+    "empty": (empty, ".empty"),
+    "failing": (lambda _: Answer(503, b'{"error":"the disk cannot be read","code":"unavailable"}', JSON), ".failed-part"),
+    "loading": (lambda _: Answer(200, b" ", JSON, is_open=True), ".bar.shown"),
+}
+IN_STATES = ("/", "/requests", "/api-keys")
+
+
+def test_the_most_seen_pages_look_as_they_did_without_data_without_answers_and_after_failures(console, browser, server, record, tmp_path):
+    tool = browser.chromium.new_page()
+    found = []
+    for number, (state, (answer, has)) in enumerate(STATES.items()):
+        width, scheme = SIZES[number % len(SIZES)]
+
+        def intercept(method: str, path: str) -> Answer | None:
+            kept = record.answer(method, path)
+            return answer(kept) if kept and not kept.is_open else kept
+
+        with ReverseProxy(server.port, intercept=intercept) as proxy:
+            tab = tab_at(record, console(proxy, **options(width, scheme)))
+            for status in ("404", "503"):
+                tab.forget(status)
+            tab.sign_in()
+            for path in IN_STATES:
+                tab.go(path)
+                expect(tab.page.locator("main").locator(has).first, f"{state} {path}").to_be_visible()
+                name = f"{state}-{path.strip('/') or 'overview'}-{width}-{scheme}"
+                found += compared(tool, settled(tab, path, proxy), name, tmp_path)
+            tab.close()
     tool.close()
     assert not found, "\n".join(found)

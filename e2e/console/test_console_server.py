@@ -98,7 +98,12 @@ def test_health_shows_the_state_and_what_the_operator_changed(console, api, work
     changed = page.get_by_role("region", name="Changed settings")
     expect(changed.get_by_role("row").filter(has_text="ping_interval_ms")).to_contain_text("3000")
     expect(page.get_by_text("stored unencrypted")).to_be_visible()
+    budgets = page.get_by_role("region", name="Memory by budget")
+    expect(budgets.get_by_role("row").filter(has_text="Payloads that were written last")).to_contain_text("17 MB")
+    expect(page.get_by_text(re.compile(r"^all \d+ loaded$"))).to_be_visible()
+    expect(page.get_by_text("0 a second, 0 since the start")).to_be_visible()
     facts = api.ok("GET", "/v1/server")
+    assert facts["memory"]["jobs"] >= 3 and facts["memory"]["recent"] > 0 and facts["memory"]["history"] > 0
     assert facts["commits"]["count"] > 0 and facts["commits"]["failed"] == 0
     assert facts["connections"]["open"] >= 1 and facts["bytes"]["resident"] > 1_000_000
     api.ok("POST", "/v1/server/drain")
@@ -120,6 +125,9 @@ def test_webhooks_of_all_endpoints_are_listed_and_delivered_again(console, api, 
         row.get_by_role("button", name="Deliver again").click()
         expect(row).to_contain_text("Delivered", timeout=40_000)
         assert len(receiver.wait_for(3)) == 3
+    history = f"/v1/endpoints/{worked.id}/history?last=900000&series=webhooksDelivered,webhooksRetried,webhooksFailed"
+    counted = {"webhooksDelivered": 1, "webhooksRetried": 1, "webhooksFailed": 1}
+    until(lambda: api.ok("GET", history)["total"] == counted, "the calls are in a step that is over", 30)
     page.get_by_role("button", name="Pending").click()
     expect(page.get_by_text("No call is in this state.")).to_be_visible()
 

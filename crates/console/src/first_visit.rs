@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 /// Where the page has the address of a file.
 const ADDRESS: &str = "/console/a/{hash}/";
 
-/// What scripts load that no address in the page and no import names: the first page, what draws its charts, and the worker
-/// that holds the stream of events.
-const LOADED_BY_SCRIPTS: [&str; 3] = ["pages/overview.js", "vendor/uplot.js", "events_worker.js"];
+/// What scripts load that no address in the page and no import names: the first page, its last part, what draws its charts,
+/// and the worker that holds the stream of events.
+const LOADED_BY_SCRIPTS: [&str; 4] =
+    ["pages/overview.js", "ui/just_now.js", "vendor/uplot.js", "events_worker.js"];
 
 /// The paths of these files. `read` returns the text of a file, or nothing if it is no text.
 pub(crate) fn files_of_first_visit(read: impl Fn(&str) -> String) -> BTreeSet<String> {

@@ -8,11 +8,16 @@ import { refresh, useRead } from "../store.js";
 import { Icon } from "../icons.js";
 import { Button, SureButton } from "../ui/button.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
+import { ChangeKey } from "../ui/change_key.js";
 import { MakeKey, MAY_WORDS } from "../ui/make_key.js";
+import { RevokeKey } from "../ui/revoke_key.js";
+import { browser } from "../ui/session.js";
 import { Age, Moment } from "../ui/time.js";
-import { attempt } from "../ui/toast.js";
+import { attempt, toast } from "../ui/toast.js";
 
 const READ_MS = 10000;
+/** Of the beginning of a key, by which one knows it. */
+const PREFIX_CHARS = 11;
 
 export default function ApiKeys() {
   const { data, error } = useRead("/v1/apikeys", READ_MS);
@@ -32,12 +37,22 @@ export default function ApiKeys() {
 
 /** @param {{keys: any[], endpoints: any[]}} props */
 function Keys({ keys, endpoints }) {
+  const [asked, ask] = useState(/** @type {{record: any, what: "change" | "revoke"} | null} */ (null));
   if (keys.length === 0) return html`<${Empty}><p>No key is here: you signed in with the operator's key. A program needs one of its own.</p><//>`;
   const full = keys.filter((key) => isFull(key) && !hasEnded(key));
+  const close = () => ask(null);
+  const done = (/** @type {string} */ text) => {
+    close();
+    refresh("/v1/apikeys");
+    refresh("/v1/sessions");
+    toast(text);
+  };
   return html`<div class="table-box"><table class="table">
-    <thead><tr><th scope="col">Name</th><th scope="col" class="opt2">Starts with</th><th scope="col">May</th><th scope="col" class="opt">On</th><th scope="col" class="num opt">Rate</th><th scope="col" class="opt2">Last used</th><th scope="col" class="opt">Made</th><th scope="col" class="opt2">Ends</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
-    <tbody>${keys.map((key) => html`<${KeyRow} key=${key.id} record=${key} endpoints=${endpoints} isLast=${full.length === 1 && full[0].id === key.id} />`)}</tbody>
-  </table></div>`;
+      <thead><tr><th scope="col">Name</th><th scope="col" class="opt">Starts with</th><th scope="col" class="opt2">May</th><th scope="col" class="opt">On</th><th scope="col" class="num opt">Rate</th><th scope="col" class="opt2">Last used</th><th scope="col" class="opt">Made</th><th scope="col" class="opt2">Ends</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
+      <tbody>${keys.map((key) => html`<${KeyRow} key=${key.id} record=${key} endpoints=${endpoints} isLast=${full.length === 1 && full[0].id === key.id} onAsk=${(/** @type {"change" | "revoke"} */ what) => ask({ record: key, what })} />`)}</tbody>
+    </table></div>
+    ${asked?.what === "change" && html`<${ChangeKey} record=${asked.record} onClose=${close} onDone=${() => done("The key is changed.")} />`}
+    ${asked?.what === "revoke" && html`<${RevokeKey} record=${asked.record} onClose=${close} onDone=${() => done(`${asked.record.name} is revoked.`)} />`}`;
 }
 
 /** @param {any} key */
@@ -53,31 +68,34 @@ function onWords(key, endpoints) {
   return ids.map((id) => endpoints.find((endpoint) => endpoint.id === id || endpoint.slug === id)?.name ?? id).join(", ");
 }
 
-/** @param {{record: any, endpoints: any[], isLast: boolean}} props */
-function KeyRow({ record, endpoints, isLast }) {
-  const path = `/v1/apikeys/${encodeURIComponent(record.id)}`;
-  const change = (/** @type {() => Promise<unknown>} */ work, /** @type {string} */ done) => attempt(async () => {
-    await work();
-    refresh("/v1/apikeys");
-    refresh("/v1/sessions");
-  }, done);
+/** @param {{record: any, endpoints: any[], isLast: boolean, onAsk: (what: "change" | "revoke") => void}} props */
+function KeyRow({ record, endpoints, isLast, onAsk }) {
   const words = [...new Set(record.scopes.map((/** @type {any} */ { scope }) => MAY_WORDS[scope] ?? scope))].join(", ");
   const isOwn = me.value?.key.id === record.id;
-  const why = "This is the last key that may do everything: without it, nothing could manage this server.";
   return html`<tr class=${hasEnded(record) ? "dim" : ""}>
-    <th scope="row"><span class="row-link">${record.name}</span>${isOwn && html` <span class="dim">yours</span>`}${record.disabled && html` <span class="tone-timedout">disabled</span>`}</th>
-    <td class="mono dim opt2">${record.prefix ?? "–"}</td>
-    <td>${words}</td>
+    <th scope="row"><span class="row-link">${record.name}</span>${isOwn && html` <span class="dim">yours</span>`}${record.disabled && html` <span class="tone-timedout">disabled</span>`}<span class="audit-who dim">${words}</span></th>
+    <td class="mono dim opt" title=${record.prefix}>${record.prefix ? `${record.prefix.slice(0, PREFIX_CHARS)}…` : "–"}</td>
+    <td class="opt2">${words}</td>
     <td class="opt">${onWords(record, endpoints)}</td>
     <td class="num opt">${record.rateLimit ? `${count(record.rateLimit)} in 10 s` : "–"}</td>
-    <td class="opt2"><${Age} at=${record.lastUsedAt} none="never" /></td>
+    <td class="opt2"><${Age} at=${record.lastUsedAt} none="never" />${record.lastUsedFrom && html`<div class="mono dim">${record.lastUsedFrom}</div>`}</td>
     <td class="dim opt"><${Age} at=${record.createdAt} /></td>
     <td class="opt2">${record.expiresAt ? html`<${Moment} at=${record.expiresAt} />` : html`<span class="dim">never</span>`}</td>
-    <td class="acts">${may.everything.value && (isLast
-      ? html`<${Button} kind="quiet small" disabled why=${why}>Revoke<//>`
-      : html`<${Button} kind="quiet small" onClick=${() => change(() => api.json("PATCH", path, { body: { disabled: !record.disabled } }), record.disabled ? `${record.name} works again.` : `${record.name} is disabled.`)}>${record.disabled ? "Enable" : "Disable"}<//>
-          <${SureButton} kind="quiet small danger" onClick=${() => change(() => api.json("DELETE", path), `${record.name} is revoked. Requests with it are refused from now on.`)}>Revoke<//>`)}</td>
+    <td class="acts">${may.everything.value && html`<${KeyActions} record=${record} isLast=${isLast} onAsk=${onAsk} />`}</td>
   </tr>`;
+}
+
+/** @param {{record: any, isLast: boolean, onAsk: (what: "change" | "revoke") => void}} props */
+function KeyActions({ record, isLast, onAsk }) {
+  const { id, name, disabled } = record;
+  const why = "This is the last key that may do everything: without it, nothing could manage this server.";
+  const toggle = () => attempt(async () => {
+    await api.json("PATCH", `/v1/apikeys/${encodeURIComponent(id)}`, { body: { disabled: !disabled } });
+    refresh("/v1/apikeys");
+  }, disabled ? `${name} works again.` : `${name} is disabled.`);
+  return html`<${Button} kind="quiet small" onClick=${() => onAsk("change")}>Change<//>
+    ${!isLast && html`<${Button} kind="quiet small" onClick=${toggle}>${disabled ? "Enable" : "Disable"}<//>`}
+    <${Button} kind="quiet small danger" disabled=${isLast} why=${why} onClick=${() => onAsk("revoke")}>Revoke<//>`;
 }
 
 /** The sessions of browsers that are signed in to the console. */
@@ -91,15 +109,8 @@ function Sessions() {
   return html`<${Card} title="Sessions" note="signed in to the console" flush>${data.length === 0 ? html`<${Empty}><p>No session is open.</p><//>` : html`<div class="table-box"><table class="table">
     <thead><tr><th scope="col">Key</th><th scope="col" class="opt2">Address</th><th scope="col" class="opt">Browser</th><th scope="col">Opened</th><th scope="col" class="opt2">Last used</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
     <tbody>${data.map((/** @type {any} */ session) => html`<tr key=${session.id}>
-      <th scope="row"><${Icon} name="user" /> ${session.key?.name ?? session.keyName ?? session.key?.id ?? session.keyId}${session.current && html` <span class="dim">this one</span>`}</th>
-      <td class="mono dim opt2">${session.address ?? "–"}</td><td class="dim opt">${browser(session.userAgent ?? session.agent)}</td>
+      <th scope="row"><${Icon} name="user" /> ${session.key.name}${session.current && html` <span class="dim">this one</span>`}</th>
+      <td class="mono dim opt2">${session.address ?? "–"}</td><td class="dim opt">${browser(session.agent)}</td>
       <td><${Age} at=${session.openedAt} /></td><td class="opt2"><${Age} at=${session.lastUsedAt} none="never" /></td>
       <td class="acts"><${SureButton} kind="quiet small danger" onClick=${() => end(session.id)}>End<//></td></tr>`)}</tbody></table></div>`}<//>`;
-}
-
-/** The name of a browser in its agent line. @param {string | undefined} agent */
-function browser(agent) {
-  const found = /(Edg|Firefox|Chrome|Safari)\/(\d+)/.exec(agent ?? "");
-  if (!found) return (agent ?? "–").slice(0, 40);
-  return `${found[1] === "Edg" ? "Edge" : found[1]} ${found[2]}`;
 }

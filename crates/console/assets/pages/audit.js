@@ -1,6 +1,7 @@
 // The audit log: who changed what, from where, and what came of it. Newest first.
 import { html, useEffect, useMemo, useRef, useState } from "../dom.js";
 import * as api from "../api.js";
+import { what } from "../audit_words.js";
 import { href, place, setQuery } from "../router.js";
 import { count } from "../format.js";
 import { Icon } from "../icons.js";
@@ -110,22 +111,6 @@ function merged(newest, before) {
   const hasGap = newest.length === PAGE && before.every(({ id }) => id < first);
   const byId = new Map([...(hasGap ? [] : before), ...newest].map((entry) => [entry.id, entry]));
   return [...byId.values()].sort((a, b) => b.id - a.id);
-}
-
-const VERBS = /** @type {Record<string, string>} */ ({ DELETE: "Delete", PATCH: "Change", PUT: "Change" });
-const SESSIONS = /** @type {Record<string, string>} */ ({ opened: "Sign in to the console", ended: "Sign out of the console", refused: "Sign in to the console" });
-
-/** What was asked for, in words. @param {any} entry */
-function what(entry) {
-  if (entry.event === "newAddress") return "First use from this address";
-  if (entry.event === "session") return SESSIONS[entry.outcome] ?? "Session";
-  const verb = VERBS[entry.method];
-  if (verb) return verb;
-  // A POST to the list of a kind makes one; a POST below a resource is named by its last part.
-  const parts = (entry.path ?? "").split("/").filter(Boolean);
-  const last = parts[parts.length - 1] ?? "";
-  if (parts.length <= 2) return "Make";
-  return /^[a-z-]+$/.test(last) && !(entry.resource ?? "").endsWith(last) ? last[0].toUpperCase() + last.slice(1).replaceAll("-", " ") : "Change";
 }
 
 const OUTCOMES = /** @type {Record<string, {icon: string, word: string, tone: string}>} */ ({

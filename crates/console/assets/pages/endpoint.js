@@ -8,21 +8,21 @@ import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { useHistory } from "../timeline.js";
 import { Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
-import { HistoryCharts, SERIES } from "../ui/history_charts.js";
+import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { Forwarded, isForwarded } from "../ui/forwarded.js";
 import { Failures } from "../ui/failures.js";
 import { JobTable } from "../ui/job_table.js";
 import { Objectives } from "../ui/objectives.js";
-import { Problems } from "../ui/problems.js";
+import Problems from "../ui/problems.js";
 import { WorkerTable, workersPath } from "../ui/worker_table.js";
 
 const NEWEST_MS = 2000;
 const COST_MS = 60000;
 const SHOWN = 20;
 /** Of a load-balancing endpoint, which has no jobs. */
-const KINDS_FORWARDED = ["workers", "starts"];
-const KINDS = ["jobs", "ended", "delay", "run", "workers", "starts"];
+const CHARTS_FORWARDED = [KINDS.workers, KINDS.starts];
+const CHARTS = [KINDS.jobs, KINDS.ended, KINDS.delay, KINDS.run, KINDS.workers, KINDS.starts];
 
 export default function Endpoint() {
   const name = place.value.params.endpoint;
@@ -36,7 +36,7 @@ export default function Endpoint() {
   if (isForwarded(endpoint, health)) {
     return html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />
       <${Forwarded} endpoint=${endpoint} health=${health} speed=${speed} isReadable=${isReadable} />
-      ${isReadable && html`<${HistoryCharts} history=${history} kinds=${KINDS_FORWARDED} />`}
+      ${isReadable && html`<${HistoryCharts} history=${history} kinds=${CHARTS_FORWARDED} />`}
       ${isReadable && html`<${Card} title="Running workers" flush><${WorkerTable} endpoint=${endpoint} health=${health} /><//>`}`;
   }
   const figures = timesOf(history.data, history.range.name, times(newest.data));
@@ -44,7 +44,7 @@ export default function Endpoint() {
     ${isReadable && html`<${Trouble} id=${endpoint.id} />`}
     <${Figures} endpoint=${endpoint} health=${health} speed=${speed} figures=${figures} jobs=${newest.data?.requests} isReadable=${isReadable} />
     ${isReadable && html`<${Objectives} endpoint=${endpoint} />`}
-    ${isReadable && html`<${HistoryCharts} history=${history} kinds=${KINDS} />`}
+    ${isReadable && html`<${HistoryCharts} history=${history} kinds=${CHARTS} />`}
     ${isReadable && html`<${Failures} endpoint=${endpoint} hasFailures=${(health?.jobs.failed ?? 0) > 0} />`}
     ${mayList && html`<${Card} title="Newest requests" flush actions=${html`<a class="button quiet small" href=${href(`${endpointPath(endpoint)}/requests`)}>All requests</a>`}>
       ${newest.error && !newest.data ? html`<${Failed} error=${newest.error} onRetry=${() => refresh(newestPath(endpoint.id))} />` : !newest.data ? html`<${Loading} rows=${6} />` : html`<${Newest} endpoint=${endpoint} jobs=${newest.data.requests} />`}

@@ -1,5 +1,5 @@
 // All endpoints: by name, by state, sorted by any figure.
-import { html } from "../dom.js";
+import { html, useState } from "../dom.js";
 import { href, place, setQuery } from "../router.js";
 import { Icon } from "../icons.js";
 import { may } from "../session.js";
@@ -10,6 +10,8 @@ import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { CodeLine } from "../ui/copy.js";
 import { EndpointTable } from "../ui/endpoint_table.js";
 import { useKeys } from "../ui/keys.js";
+import { Menu } from "../ui/menu.js";
+import { PauseMany } from "../ui/pause_many.js";
 import { TableWindow } from "../ui/table_window.js";
 import { endpointState } from "../ui/state.js";
 
@@ -31,6 +33,10 @@ function List({ rows }) {
   const named = rows.filter(({ endpoint }) => `${endpoint.name} ${endpoint.slug ?? ""} ${endpoint.id}`.toLowerCase().includes(text));
   const words = [...new Set(rows.map(wordOf))].filter(Boolean).sort();
   const shown = named.filter((row) => !state || wordOf(row) === state);
+  const [isResume, ask] = useState(/** @type {boolean | null} */ (null));
+  const changed = shown.filter(({ endpoint }) => may.change(endpoint.id));
+  const of = (/** @type {boolean} */ isPaused) => changed.filter(({ endpoint }) => (endpoint.workersMax === 0) === isPaused);
+  const item = (/** @type {string} */ verb, /** @type {boolean} */ isPaused) => ({ name: `${verb} ${count(of(isPaused).length)} of the list`, act: () => ask(isPaused), why: of(isPaused).length === 0 ? "No endpoint of the list is so." : "" });
   return html`<${Card} title="All endpoints" note=${shown.length === rows.length ? count(rows.length) : `${count(shown.length)} of ${count(rows.length)}`} flush>
     <div class="filters">
       <input id="search" type="search" aria-label="Search endpoints" placeholder="Name, slug or id" value=${query.get("q") ?? ""} onInput=${(/** @type {any} */ event) => setQuery({ q: event.target.value })} />
@@ -38,7 +44,9 @@ function List({ rows }) {
         <button type="button" class="chip" aria-pressed=${!state} onClick=${() => setQuery({ state: null })}>All <b>${count(named.length)}</b></button>
         ${words.map((word) => html`<button type="button" key=${word} class="chip" aria-pressed=${state === word} onClick=${() => setQuery({ state: state === word ? null : word })}>${word} <b>${count(named.filter((row) => wordOf(row) === word).length)}</b></button>`)}
       </div>
+      ${changed.length > 0 && html`<${Menu} label="More" kind="quiet" items=${[item("Pause", false), item("Resume", true)]} />`}
     </div>
     ${shown.length === 0 ? html`<${Empty}><p>No endpoint matches.</p><//>` : html`<${EndpointTable} rows=${shown} body=${(/** @type {any[]} */ rows) => html`<${TableWindow} rows=${rows} />`} />`}
+    ${isResume !== null && html`<${PauseMany} rows=${of(isResume)} isResume=${isResume} onClose=${() => ask(null)} />`}
   <//>`;
 }

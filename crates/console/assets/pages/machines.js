@@ -4,11 +4,14 @@ import { endpointPath, href } from "../router.js";
 import { count, percent, size } from "../format.js";
 import { useEndpointList } from "../fleet.js";
 import { may } from "../session.js";
-import { refresh, useRead } from "../store.js";
+import { refresh, useRead, useReads } from "../store.js";
 import { Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
+import { Age } from "../ui/time.js";
+import { workersPath } from "../ui/worker_table.js";
 
 const PATH = "/v1/machines";
 const READ_MS = 5000;
+const WORKERS_MS = 15000;
 
 export default function Machines() {
   const { data, error } = useRead(may.everyRead.value ? PATH : null, READ_MS);
@@ -44,12 +47,22 @@ function Machine({ machine, endpoints }) {
 /** What a worker of an endpoint asks for. @param {any} endpoint */
 const wants = (endpoint) => (endpoint.gpuCount ? `wants ${endpoint.gpuCount} × ${(endpoint.gpuTypeIds ?? []).join(" or ") || "any GPU"} for each worker` : "");
 
+/** Since when each worker with a GPU runs, by its id. @param {any[]} gpus @returns {Map<string, string>} */
+function useStarts(gpus) {
+  const holders = [...new Set(gpus.filter(({ worker }) => worker).map(({ endpoint }) => endpoint))];
+  const reads = useReads(holders.map((id) => workersPath({ id })), WORKERS_MS);
+  const workers = [...reads.values()].flatMap(({ data }) => /** @type {any[]} */ (data ?? []));
+  return new Map(workers.map(({ id, startedAt }) => [id, startedAt]));
+}
+
 /** @param {{gpus: any[], named: (id: string) => any}} props */
 function Gpus({ gpus, named }) {
+  const starts = useStarts(gpus);
   return html`<div class="table-box" tabindex="0"><table class="table">
-    <thead><tr><th scope="col">GPU</th><th scope="col" class="num">Memory</th><th scope="col">Taken by</th><th scope="col" class="num opt2" title="When the driver was asked last, a minute ago at most">Busy</th><th scope="col" class="num opt2">Temperature</th><th scope="col" class="opt2">Driver</th><th scope="col" class="opt2">Device</th></tr></thead>
+    <thead><tr><th scope="col">GPU</th><th scope="col" class="num">Memory</th><th scope="col">Taken by</th><th scope="col" class="opt">Since</th><th scope="col" class="num opt2" title="When the driver was asked last, a minute ago at most">Busy</th><th scope="col" class="num opt2">Temperature</th><th scope="col" class="opt2">Driver</th><th scope="col" class="opt2">Device</th></tr></thead>
     <tbody>${gpus.map((gpu) => html`<tr key=${gpu.id}><th scope="row">${gpu.typeId}</th><td class="num">${typeof gpu.memoryUsedBytes === "number" && html`${size(gpu.memoryUsedBytes)} <span class="dim">of</span> `}${size(gpu.memoryBytes)}</td>
       <td>${gpu.worker ? html`<a href=${href(endpointPath(named(gpu.endpoint)))}>${named(gpu.endpoint).name}</a> <a class="mono dim" href=${href(`${endpointPath(named(gpu.endpoint))}/workers/${encodeURIComponent(gpu.worker)}`)}>${gpu.worker}</a>` : gpu.fault ? "" : html`<span class="tone-completed">free</span>`}${gpu.fault && html` <span class="tone-failed" title="No worker gets it">sick: ${gpu.fault}</span>`}</td>
+      <td class="dim opt">${gpu.worker ? html`<${Age} at=${starts.get(gpu.worker)} />` : ""}</td>
       <td class="num opt2">${typeof gpu.useRatio === "number" ? `${percent(gpu.useRatio)} %` : "–"}</td>
       <td class="num opt2">${typeof gpu.temperatureC === "number" ? `${gpu.temperatureC} °C` : "–"}</td><td class="dim opt2">${gpu.driverVersion ?? "–"}</td>
       <td class="mono dim opt2">${gpu.id}</td></tr>`)}</tbody>

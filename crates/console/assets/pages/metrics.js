@@ -11,16 +11,18 @@ import { Button } from "../ui/button.js";
 import { Card, Empty, Loading } from "../ui/card.js";
 import { Chart } from "../ui/chart.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
-import { HistoryCharts, SERIES } from "../ui/history_charts.js";
+import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
+import { METRICS_KINDS, METRICS_SERIES } from "../ui/metrics_charts.js";
 
 /** @typedef {Record<string, number | null>} Totals */
 /** @typedef {{name: string, of: (total: Totals) => number | null, shown: (value: number | null) => string}} Row */
 
-const KINDS = ["jobs", "submitted", "ended", "bad", "delays", "runs", "workers", "starts", "busy", "gpus", "bytes", "chunks"];
+const { submitted, bad, delays, runs, busy, gpus, bytes, chunks, webhooks } = METRICS_KINDS;
+const CHARTS = [KINDS.jobs, submitted, KINDS.ended, bad, delays, runs, KINDS.workers, KINDS.starts, busy, gpus, bytes, chunks, webhooks];
 const HOUR_MS = 3600000;
 /** The hour that goes on costs more each minute. */
 const COSTS_MS = 60000;
-const ALL = [...new Set([...SERIES.jobs, ...SERIES.endpoint, ...SERIES.metrics])];
+const ALL = [...new Set([...SERIES.jobs, ...SERIES.endpoint, ...METRICS_SERIES])];
 
 export default function Metrics() {
   const name = place.value.params.endpoint;
@@ -32,7 +34,7 @@ export default function Metrics() {
   if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not read the metrics.</p><//>`;
-  return html`${head}<${HistoryCharts} history=${history} kinds=${KINDS} hasMap more=${html`<${Costs} endpoint=${endpoint} history=${history.data} />`} />
+  return html`${head}<${HistoryCharts} history=${history} kinds=${CHARTS} hasMap more=${html`<${Costs} endpoint=${endpoint} history=${history.data} />`} />
     ${history.data && html`<${Figures} total=${history.data.total} before=${isCompared ? before.data?.total : undefined} isCompared=${isCompared} />`}`;
 }
 
@@ -96,6 +98,8 @@ const ROWS = [
   { name: "Time of GPUs", of: of("gpuMs"), shown: duration },
   { name: "Bytes of inputs", of: of("bytesIn"), shown: size },
   { name: "Bytes of outputs and chunks", of: of("bytesOut"), shown: size },
+  { name: "Webhooks delivered", of: of("webhooksDelivered"), shown: count },
+  { name: "Webhooks given up", of: of("webhooksFailed"), shown: count },
 ];
 
 /** @param {{total: Totals, before: Totals | undefined, isCompared: boolean}} props */

@@ -15,7 +15,7 @@ import { Card, Failed, Loading } from "./card.js";
 import { NoEndpoint } from "./endpoint_head.js";
 import { JobView, useFollow, useLife } from "./job_view.js";
 import { LogLines } from "./log_lines.js";
-import { Problems } from "./problems.js";
+import Problems from "./problems.js";
 import { JobState } from "./state.js";
 import { WorkerToken } from "./worker_token.js";
 import { workersPath } from "./worker_table.js";

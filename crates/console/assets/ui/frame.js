@@ -11,6 +11,7 @@ import { useEndpointList } from "../fleet.js";
 import { IconButton } from "./button.js";
 import { helpOpen, paletteOpen, useKeyboard } from "./keys.js";
 import { Later } from "./later.js";
+import { customOpen, RangePicker } from "./range_picker.js";
 import { Toast, attempt } from "./toast.js";
 
 const drawerOpen = signal(false);
@@ -130,6 +131,7 @@ function TopBar() {
     <${Crumbs} />
     <span class="grow"></span>
     <button type="button" class="find" onClick=${() => (paletteOpen.value = true)}><${Icon} name="search" /><span>Find anything</span><kbd aria-hidden="true">Ctrl K</kbd></button>
+    <${RangePicker} />
     <${Freshness} />
     <button type="button" class="button quiet zone" onClick=${switchZone} title="Switch between local time and UTC">${utc.value ? "UTC" : "Local"}</button>
     <${IconButton} icon=${isDark() ? "sun" : "moon"} label=${isDark() ? "Use light colours" : "Use dark colours"} onClick=${switchTheme} />
@@ -157,6 +159,6 @@ export function Frame({ children }) {
     <${SideBar} />
     ${drawerOpen.value && html`<div class="scrim" onClick=${() => (drawerOpen.value = false)}></div>`}
     <div class="main-column"><${TopBar} /><main id="content" tabindex="-1">${children}</main></div>
-    ${paletteOpen.value && html`<${Later} address="./ui/palette.js" />`}${helpOpen.value && html`<${Later} address="./ui/key_help.js" />`}<${Toast} /><${Announcer} />
+    ${paletteOpen.value && html`<${Later} address="./ui/palette.js" />`}${helpOpen.value && html`<${Later} address="./ui/key_help.js" />`}${customOpen.value && html`<${Later} address="./ui/custom_range.js" />`}<${Toast} /><${Announcer} />
   </div>`;
 }

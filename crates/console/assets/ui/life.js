@@ -5,7 +5,7 @@ import { ENDED, JOB_STATES } from "../icons.js";
 import { now } from "../store.js";
 import { Card } from "./card.js";
 
-/** @typedef {{name: string, tone: string, from: number, to: number, note?: string}} Bar */
+/** @typedef {{name: string, tone: string, from: number, to: number, note?: string, isAfter?: boolean}} Bar `isAfter`: it is of what follows the end */
 
 const ENDS = /** @type {Record<string, string>} */ ({ completed: "completed", failed: "failed", timedOut: "timedout", cancelled: "cancelled", workerLost: "failed", drained: "cancelled", undelivered: "cancelled" });
 const END_WORDS = /** @type {Record<string, string>} */ ({ workerLost: "worker lost", drained: "drained", undelivered: "not delivered", timedOut: "timed out" });
@@ -45,6 +45,12 @@ function bars(job, stream) {
   }
   const first = moment(job.firstChunkAt) ?? stream.firstAt;
   if (stream.count > 0 && first !== null && started !== null) list.push({ name: `Streamed ${count(stream.count)} chunks`, tone: "accent", from: Math.max(first, started), to: end });
+  for (const call of job.webhooks ?? []) {
+    for (const { attempt, at, latencyMs, status } of call.attempts ?? []) {
+      const from = moment(at) ?? end;
+      list.push({ name: `Webhook call ${attempt}`, tone: status === 200 ? "completed" : "failed", from, to: from + latencyMs, note: status ? `HTTP ${status}` : "no answer", isAfter: true });
+    }
+  }
   return list;
 }
 
@@ -54,8 +60,9 @@ export function Life({ job, stream }) {
   const from = Math.min(...list.map((bar) => bar.from));
   const to = Math.max(...list.map((bar) => bar.to), from + 1);
   const isEnded = ENDED.includes(job.status);
+  const jobEnd = Math.max(...list.filter(({ isAfter }) => !isAfter).map((bar) => bar.to), from + 1);
   const place = (/** @type {number} */ at) => ((at - from) / (to - from)) * 100;
-  return html`<${Card} title="Life" note=${`${duration(to - from)} ${isEnded ? "in all" : "so far"}`}>
+  return html`<${Card} title="Life" note=${`${duration(jobEnd - from)} ${isEnded ? "in all" : "so far"}`}>
     <div class="life" role="list">${list.map((bar, at) => html`<div class="life-row" role="listitem" key=${at}>
       <span class="life-name" title=${bar.name}>${bar.name}</span>
       <span class="life-track"><i class=${`tone-${bar.tone}`} style=${{ left: `min(${place(bar.from)}%, calc(100% - 3px))`, width: `${Math.max(0, place(bar.to) - place(bar.from))}%` }}></i></span>

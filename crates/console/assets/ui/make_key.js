@@ -17,12 +17,19 @@ const CHOICES = [
 ];
 
 const DAY_MS = 86400000;
-const ENDS = [
+/** When a key ends; 0 days: never. */
+export const ENDS = [
   { days: 30, name: "in 30 days" },
   { days: 90, name: "in 90 days" },
   { days: 365, name: "in a year" },
   { days: 0, name: "never" },
 ];
+
+/** The end of a key after this many days; null for never. @param {number} days */
+export const endIn = (days) => (days > 0 ? new Date(Date.now() + days * DAY_MS).toISOString() : null);
+
+/** A key that never ends is warned about. */
+export const Endless = () => html`<p class="tone-queued">A key without an end works until it is revoked, also when it leaks.</p>`;
 
 /** @param {{endpoints: any[], onClose: () => void}} props */
 export function MakeKey({ endpoints, onClose }) {
@@ -43,7 +50,7 @@ function Form({ endpoints, onMade, onClose }) {
     const body = {
       name: name.trim(),
       scopes: [ids.length > 0 ? { scope, endpointIds: ids } : { scope }],
-      ...(days > 0 && { expiresAt: new Date(Date.now() + days * DAY_MS).toISOString() }),
+      ...(days > 0 && { expiresAt: endIn(days) }),
       ...(limit && { rateLimit: Number(limit) }),
     };
     try {
@@ -64,7 +71,7 @@ function Form({ endpoints, onMade, onClose }) {
       <fieldset><legend>It may</legend>${CHOICES.map((choice) => html`<label class="choice" key=${choice.scope}><input type="radio" name="scope" value=${choice.scope} checked=${scope === choice.scope} onChange=${() => setScope(choice.scope)} /><span><b>${MAY_WORDS[choice.scope]}</b>${choice.text}</span></label>`)}</fieldset>
       ${endpoints.length > 0 && html`<fieldset><legend>On ${ids.length === 0 ? "all endpoints, also later ones" : `${ids.length} of ${endpoints.length} endpoints`}</legend><div class="checks">${endpoints.map((endpoint) => html`<label key=${endpoint.id}><input type="checkbox" checked=${ids.includes(endpoint.id)} onChange=${() => toggle(endpoint.id)} />${endpoint.name}</label>`)}</div></fieldset>`}
       <div class="field"><label for="key-ends">It ends</label><select id="key-ends" value=${days} onChange=${(/** @type {any} */ event) => setDays(Number(event.target.value))}>${ENDS.map((end) => html`<option key=${end.days} value=${end.days}>${end.name}</option>`)}</select>
-        ${days === 0 && html`<p class="tone-queued">A key without an end works until it is revoked, also when it leaks.</p>`}</div>
+        ${days === 0 && html`<${Endless} />`}</div>
       <div class="field"><label for="key-rate">Most requests in 10 s</label><input id="key-rate" type="number" min="1" inputmode="numeric" placeholder="no limit of its own" value=${limit} onInput=${(/** @type {any} */ event) => setLimit(event.target.value)} /></div>
       ${error && html`<p class="field-error" role="alert">${error}</p>`}
     </form>

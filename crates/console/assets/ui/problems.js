@@ -9,7 +9,7 @@ import { Alert } from "./card.js";
 import { attempt } from "./toast.js";
 
 /** @param {{problems: import("../attention.js").Problem[]}} props */
-export function Problems({ problems }) {
+export default function Problems({ problems }) {
   if (problems.length === 0) return null;
   return html`<section class="alerts" aria-label="Attention">${problems.map((problem) => html`<${ProblemCard} key=${problem.id} problem=${problem} />`)}</section>`;
 }

@@ -1,7 +1,7 @@
 // The workers of an endpoint or of several: what each does, since when, and how the ended ones ended.
 import { html } from "../dom.js";
 import { endpointPath, href } from "../router.js";
-import { coarse, count, duration, moment, shortId } from "../format.js";
+import { coarse, count, duration, moment, rate, shortId, size } from "../format.js";
 import { Icon } from "../icons.js";
 import { may } from "../session.js";
 import { useRead } from "../store.js";
@@ -46,7 +46,7 @@ export const whyNone = (endpoint, health) =>
 /** @param {{rows: Row[], isOfAll?: boolean}} props */
 export function Workers({ rows, isOfAll = false }) {
   return html`<div class="table-box"><table class="table">
-    <thead><tr><th scope="col">State</th><th scope="col">Worker</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col" class="num opt2">Version</th><th scope="col" class="opt2">GPU</th><th scope="col" class=${isOfAll ? "opt2" : ""}>Jobs</th><th scope="col" class="num opt">Done</th><th scope="col" class="num opt">Start took</th><th scope="col" class="num opt2">Started</th><th scope="col" class=${isOfAll ? "opt2" : ""}><span class="offscreen">Actions</span></th></tr></thead>
+    <thead><tr><th scope="col">State</th><th scope="col">Worker</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col" class="num opt2">Version</th><th scope="col" class="opt2">GPU</th><th scope="col" class=${isOfAll ? "opt2" : ""}>Jobs</th><th scope="col" class="num opt">Done</th><th scope="col" class="num opt">Start took</th><th scope="col" class="num opt2">Started</th><th scope="col" class="num opt">Memory</th><th scope="col" class="num opt">CPU</th><th scope="col" class=${isOfAll ? "opt2" : ""}><span class="offscreen">Actions</span></th></tr></thead>
     <tbody>${rows.map((row) => html`<${WorkerRow} key=${row.worker.id} row=${row} isOfAll=${isOfAll} />`)}</tbody>
   </table></div>`;
 }
@@ -74,6 +74,8 @@ function WorkerRow({ row, isOfAll }) {
     <td class="num opt">${count(worker.jobsDone)}</td>
     <td class="num opt">${duration(worker.startMs)}</td>
     <td class="num dim opt2"><${Age} at=${worker.startedAt} /></td>
+    <td class="num opt">${size(worker.rssBytes)}</td>
+    <td class="num opt" title="Processors that it keeps busy">${rate(worker.cpuRatio)}</td>
     <td class=${isOfAll ? "acts opt2" : "acts"}><${WorkerButtons} row=${row} /></td>
   </tr>`;
 }

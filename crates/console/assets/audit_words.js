@@ -1,0 +1,17 @@
+// What the entries of the audit log say, in words.
+
+const VERBS = /** @type {Record<string, string>} */ ({ DELETE: "Delete", PATCH: "Change", PUT: "Change" });
+const SESSIONS = /** @type {Record<string, string>} */ ({ opened: "Sign in to the console", ended: "Sign out of the console", refused: "Sign in to the console" });
+
+/** What was asked for. @param {any} entry */
+export function what(entry) {
+  if (entry.event === "newAddress") return "First use from this address";
+  if (entry.event === "session") return SESSIONS[entry.outcome] ?? "Session";
+  const verb = VERBS[entry.method];
+  if (verb) return verb;
+  // A POST to the list of a kind makes one; a POST below a resource is named by its last part.
+  const parts = (entry.path ?? "").split("/").filter(Boolean);
+  const last = parts[parts.length - 1] ?? "";
+  if (parts.length <= 2) return "Make";
+  return /^[a-z-]+$/.test(last) && !(entry.resource ?? "").endsWith(last) ? last[0].toUpperCase() + last.slice(1).replaceAll("-", " ") : "Change";
+}

@@ -1,0 +1,50 @@
+// Making and changing a template: what starts a worker, where, and with which variables.
+import { html, useState } from "../dom.js";
+import * as api from "../api.js";
+import { parseEnv } from "../new_endpoint.js";
+import { parseWords } from "../shell_words.js";
+import { quotedForShell } from "./copy_as.js";
+import { Field, FormDialog } from "./form_dialog.js";
+import { toast } from "./toast.js";
+
+const PATH = "/v1/templates";
+
+/** @param {string[]} words */
+const lineOf = (words) => words.map((word) => (/^[\w.,:=@%+/-]+$/.test(word) ? word : quotedForShell(word))).join(" ");
+
+/** The variables with a text as lines; the server keeps the value behind `***`. @param {Record<string, any>} env */
+const linesOf = (env) => Object.entries(env).filter(([, value]) => typeof value === "string").map(([name, value]) => `${name}=${value}`).join("\n");
+
+/** The variables whose values are secrets. @param {Record<string, any>} env */
+const secretsOf = (env) => Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value !== "string"));
+
+/** @param {{template?: any, users: any[], onClose: () => void}} props without `template` one is made; `users` are the endpoints that get a new version */
+export function TemplateForm({ template, users, onClose }) {
+  const [name, setName] = useState(template?.name ?? "");
+  const [image, setImage] = useState(template?.imageName ?? "");
+  const [command, setCommand] = useState(lineOf(template?.dockerStartCmd ?? []));
+  const [workdir, setWorkdir] = useState(template?.workdir ?? "");
+  const [env, setEnv] = useState(linesOf(template?.env ?? {}));
+  const secrets = secretsOf(template?.env ?? {});
+  const send = async () => {
+    const words = parseWords(command);
+    if (words === null) throw new Error("A quotation mark of the command has no partner.");
+    const parsed = parseEnv(env);
+    if (parsed.fault) throw new Error(parsed.fault);
+    const body = { name: name.trim(), imageName: image.trim(), dockerStartCmd: words, workdir: workdir.trim() || null, env: { ...parsed.env, ...secrets } };
+    if (template) await api.json("PATCH", `${PATH}/${encodeURIComponent(template.id)}`, { body });
+    else await api.json("POST", PATH, { body: { ...body, isServerless: true } });
+    toast(template ? `${body.name} is changed.` : `${body.name} is made. Choose it in an endpoint.`);
+    onClose();
+  };
+  const names = Object.keys(secrets);
+  return html`<${FormDialog} title=${template ? `Change ${template.name}` : "Make a template"} action=${template ? "Save" : "Make the template"} onSend=${send} onClose=${onClose}>
+    <${Field} id="template-name" label="Name" value=${name} onInput=${setName} autofocus />
+    <${Field} id="template-image" label="Image" value=${image} onInput=${setImage} help="For workers in containers; for others it is a label." />
+    <${Field} id="template-command" label="Command" value=${command} onInput=${setCommand} placeholder="python -u handler.py" />
+    <${Field} id="template-workdir" label="Folder" value=${workdir} onInput=${setWorkdir} help="Where the command runs: a path, or code:… of a deploy." />
+    <div class="field"><label for="template-env">Variables</label><textarea id="template-env" class="mono" rows="4" spellcheck=${false} placeholder="NAME=value" value=${env} onInput=${(/** @type {any} */ event) => setEnv(event.target.value)} aria-describedby="template-env-help"></textarea>
+      <p class="dim" id="template-env-help">One a line. *** keeps the value that is stored.${names.length > 0 && ` From secrets, and kept: ${names.join(", ")}.`}</p></div>
+    ${users.length > 0 && html`<p>${users.length === 1 ? `${users[0].name} gets a new version` : `${users.length} endpoints get a new version`}: workers end after their jobs, and others start.</p>`}
+  <//>`;
+}
