@@ -25,7 +25,8 @@ pub enum BenchStore {
   cargo xtask bench                                   all scenarios, 5 times
   cargo xtask bench --only submit,runsync --reps 9    two scenarios
   cargo xtask bench --peers                           alternatives, installed from apt, pip and npm
-  cargo xtask bench --only submit --store postgres    servers whose rows are in PostgreSQL
+  cargo xtask bench --only submit --store postgres    servers whose rows are in PostgreSQL, beside those with a log
+  cargo xtask bench --only soak --store postgres --soak 1800    half an hour of lives with retention
   cargo xtask bench --quick                           a short check without usable figures
   cargo xtask bench --server target/release/longshore an existing program, without building it"
 )]
@@ -63,6 +64,12 @@ pub struct Arguments {
     /// Where servers keep their rows: their own log, or a PostgreSQL on the same disk and processor
     #[arg(long, value_enum, default_value_t = BenchStore::Embedded)]
     pub store: BenchStore,
+    /// The program that commits to a database without HTTP; `cargo xtask bench --store postgres` builds it and sets it
+    #[arg(long, value_name = "PATH")]
+    pub store_load: Option<PathBuf>,
+    /// Run the scenario `soak` for this time, 180 s by default; it needs --store postgres
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "180")]
+    pub soak: Option<u64>,
     /// List the scenarios and exit
     #[arg(long)]
     pub list: bool,
@@ -80,6 +87,7 @@ impl Arguments {
         words.extend((self.reps != REPS).then(|| format!("--reps {}", self.reps)));
         words.extend(self.crowd.map(|jobs| format!("--crowd {jobs}")));
         words.extend((self.store == BenchStore::Postgres).then(|| "--store postgres".to_owned()));
+        words.extend(self.soak.map(|seconds| format!("--soak {seconds}")));
         words.extend(self.quick.then(|| "--quick".to_owned()));
         words.join(" ")
     }
@@ -112,6 +120,8 @@ mod tests {
         assert_eq!(crowd.as_typed(), "cargo xtask bench --crowd 50000");
         let asked = Arguments::parse_from(["bench", "--store", "postgres"]);
         assert_eq!(asked.as_typed(), "cargo xtask bench --store postgres");
+        let soak = Arguments::parse_from(["bench", "--soak", "--store", "postgres"]);
+        assert_eq!(soak.as_typed(), "cargo xtask bench --store postgres --soak 180");
         assert_eq!(Arguments::parse_from(["bench", "--peers", "x"]).as_typed(), "cargo xtask bench --peers");
         assert!(Arguments::parse_from(["bench", "floor", "echo"]).part.is_some());
     }

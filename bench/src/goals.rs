@@ -337,6 +337,45 @@ pub const PEER_GOALS: &[Goal] = &[
     ),
 ];
 
+/// Goals of the store in PostgreSQL, in the order of the table.
+pub const DATABASE_GOALS: &[Goal] = &[
+    goal(
+        "job lives at the store, batches of 64",
+        "× SKIP LOCKED",
+        AtLeast(4.0),
+        Ratio("store.flush_0ms.b64.lives_per_s", "store.flush_0ms.skip_locked.lives_per_s"),
+    ),
+    goal(
+        "the same, flushes 2 ms slower",
+        "× SKIP LOCKED",
+        AtLeast(4.0),
+        Ratio("store.flush_2ms.b64.lives_per_s", "store.flush_2ms.skip_locked.lives_per_s"),
+    ),
+    goal(
+        "processor time of the database, batches of 64",
+        "µs per life",
+        AtMost(30.0),
+        Reading("store.flush_0ms.b64.database_cpu_us_per_life"),
+    ),
+    goal(
+        "log of the database, batches of 64",
+        "bytes per life",
+        AtMost(1024.0),
+        Reading("store.flush_0ms.b64.log_bytes_per_life"),
+    ),
+    goal("1 M rows, load", "s", AtMost(2.0), Thousandth("store.million.load_ms")),
+    goal(
+        "soak: p50 of commits in the last third",
+        "× in the second sixth",
+        AtMost(1.5),
+        Formula(|r| {
+            let p50_us = |span: u32| r.get(&format!("soak.span_{span}.commit_p50_us"));
+            Some(f64::midpoint(p50_us(5)?, p50_us(6)?) / p50_us(2)?)
+        }),
+    ),
+    goal("soak: lives", "a second", AtLeast(4_900.0), Reading("soak.span_6.lives_per_s")),
+];
+
 /// A goal and the measured figure.
 #[derive(Debug, Serialize)]
 pub struct GoalResult {

@@ -10,6 +10,7 @@
 mod arguments;
 mod baselines;
 mod cores;
+mod database_cost;
 mod goals;
 mod http;
 mod load;
@@ -35,13 +36,13 @@ use clap::Parser as _;
 
 use arguments::{Arguments, BenchStore, Part};
 use cores::Cores;
-use goals::{GOALS, PEER_GOALS};
+use goals::{DATABASE_GOALS, GOALS, PEER_GOALS};
 use machine::Machine;
 use peers::PEERS;
 use postgres_server::PostgresServer;
 use readings::Readings;
 use report::Report;
-use scenarios::{SCENARIOS, Scenario, ScenarioContext};
+use scenarios::{BESIDE_THE_LOG, DATABASE_SCENARIOS, SCENARIOS, Scenario, ScenarioContext};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -79,16 +80,29 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         BenchStore::Embedded => None,
         BenchStore::Postgres => Some(Rc::new(PostgresServer::start(&data, cores)?)),
     };
-    let context =
-        ScenarioContext { server, data, cores, peers, python, heavy_python, quick, crowd, database };
+    let store_load = absolute(&arguments.store_load).map_err(|error| error.to_string())?;
+    let context = ScenarioContext {
+        server,
+        data,
+        cores,
+        peers,
+        python,
+        heavy_python,
+        quick,
+        crowd,
+        database,
+        flush_ms: 0,
+        store_load,
+        soak_s: arguments.soak,
+    };
     let mut report = Report {
         command: arguments.as_typed(),
         began: machine::now_utc(),
         machine: Machine::describe(cores),
         repetitions: Vec::new(),
         targets: match arguments.store {
-            // The promised figures are those of the log.
-            BenchStore::Postgres => &[],
+            // The other promised figures are those of the log.
+            BenchStore::Postgres => DATABASE_GOALS,
             BenchStore::Embedded if arguments.peers.is_some() => PEER_GOALS,
             BenchStore::Embedded => GOALS,
         },
@@ -104,21 +118,29 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 }
 
 /// Returns the scenarios to choose from.
-fn offered(arguments: &Arguments) -> &'static [Scenario] {
-    if arguments.peers.is_some() { PEERS } else { SCENARIOS }
+fn offered(arguments: &Arguments) -> Vec<&'static Scenario> {
+    match (&arguments.peers, arguments.store) {
+        (Some(_), _) => PEERS.iter().collect(),
+        (None, BenchStore::Embedded) => SCENARIOS.iter().collect(),
+        (None, BenchStore::Postgres) => SCENARIOS.iter().chain(DATABASE_SCENARIOS).collect(),
+    }
 }
 
-fn choose(offered: &'static [Scenario], only: &[String]) -> Result<Vec<&'static Scenario>, String> {
+fn choose(offered: Vec<&'static Scenario>, only: &[String]) -> Result<Vec<&'static Scenario>, String> {
     for name in only {
         if !offered.iter().any(|scenario| scenario.name == name) {
             let known: Vec<&str> = offered.iter().map(|scenario| scenario.name).collect();
             return Err(format!("unknown scenario `{name}`; choose from {}", known.join(", ")));
         }
     }
-    let is_wanted = |scenario: &&Scenario| {
-        only.is_empty() || only.iter().any(|name| scenario.name == name) || scenario.name == "floors"
+    let is_wanted = |scenario: &&'static Scenario| {
+        let is_beside = scenario.name == "store" && only.iter().any(|name| BESIDE_THE_LOG.contains(&&**name));
+        only.is_empty()
+            || only.iter().any(|name| scenario.name == name)
+            || scenario.name == "floors"
+            || is_beside
     };
-    Ok(offered.iter().filter(is_wanted).collect())
+    Ok(offered.into_iter().filter(is_wanted).collect())
 }
 
 fn make_data_folder(folder: &Path) -> Result<PathBuf, String> {
@@ -137,8 +159,29 @@ fn measure(context: &ScenarioContext, chosen: &[&Scenario], reps: usize) -> Resu
         for scenario in chosen.iter().filter(|scenario| rep == 1 || !scenario.once) {
             eprintln!("[{:>4} s] {rep}/{reps} {}", began.elapsed().as_secs(), scenario.name);
             (scenario.run)(context, &mut readings).map_err(|error| format!("{}: {error}", scenario.name))?;
+            if context.database.is_some() && BESIDE_THE_LOG.contains(&scenario.name) {
+                measure_beside(context, scenario, &mut readings)?;
+            }
         }
         repetitions.push(readings);
     }
     Ok(repetitions)
+}
+
+/// Runs a scenario with servers that have their rows in a log, and in a database with slower flushes.
+fn measure_beside(
+    context: &ScenarioContext,
+    scenario: &Scenario,
+    readings: &mut Readings,
+) -> Result<(), String> {
+    let log = ScenarioContext { database: None, ..context.clone() };
+    let slow = ScenarioContext { flush_ms: 2, ..context.clone() };
+    for (name, context) in [("log", log), ("flush_2ms", slow)] {
+        eprintln!("       {} ({name})", scenario.name);
+        let mut beside = Readings::default();
+        (scenario.run)(&context, &mut beside)
+            .map_err(|error| format!("{} ({name}): {error}", scenario.name))?;
+        readings.put_all(name, &beside);
+    }
+    Ok(())
 }

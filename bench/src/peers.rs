@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::load::{ClosedLoop, EventLoop, Role, Span, Tally, Target};
+use crate::postgres_server::PostgresServer;
 use crate::readings::Readings;
 use crate::scenarios::{SMALL_BYTES, Scenario, ScenarioContext, job_body};
 
@@ -76,15 +77,30 @@ fn run<P: Peer>(ground: &ScenarioContext, readings: &mut Readings) -> Result<(),
     readings.put_times(&format!("{}.submit", P::NAME), clients.times());
     drop(peer);
     // A new instance for each measurement, so that jobs of the last one do not interfere.
-    let mut peer = P::start(ground)?;
+    let per_s = jobs_per_s(&mut P::start(ground)?, ground)?;
+    readings.put(format!("{}.jobs_per_s", P::NAME), per_s);
+    Ok(())
+}
+
+/// Submits jobs and runs them. Returns the number of results a second.
+fn jobs_per_s<P: Peer>(peer: &mut P, ground: &ScenarioContext) -> Result<f64, String> {
     let tally = Rc::new(Tally::submitting());
     let mut consumer = peer.consumer(Rc::clone(&tally))?;
     let span = Span { warm_up: Duration::ZERO, counted: ground.span().counted };
-    let clients = ClosedLoop::new(peer.dial(), peer.submit(&body), CONNECTIONS, span);
+    let clients = ClosedLoop::new(peer.dial(), peer.submit(&job_body(SMALL_BYTES)), CONNECTIONS, span);
     let began = Instant::now();
     EventLoop::run(&mut [&mut *consumer, &mut clients.counting(Rc::clone(&tally))])?;
-    readings.put(format!("{}.jobs_per_s", P::NAME), tally.finished() as f64 / began.elapsed().as_secs_f64());
-    Ok(())
+    Ok(tally.finished() as f64 / began.elapsed().as_secs_f64())
+}
+
+/// Measures a queue with `FOR UPDATE SKIP LOCKED` on a PostgreSQL that runs, in its database `postgres`. Returns the number of jobs
+/// a second that were submitted, taken and reported.
+///
+/// # Errors
+///
+/// If the database fails.
+pub fn skip_locked_jobs_per_s(ground: &ScenarioContext, server: Rc<PostgresServer>) -> Result<f64, String> {
+    jobs_per_s(&mut postgres::Postgres::on(server)?, ground)
 }
 
 /// Creates an empty directory on the disk of the run.

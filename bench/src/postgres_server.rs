@@ -23,7 +23,7 @@ pub const USER: &str = "postgres";
 
 /// A running PostgreSQL. Its data is deleted on drop.
 pub struct PostgresServer {
-    _program: Program,
+    program: Program,
     _folder: TempDir,
     address: SocketAddr,
     /// The number of databases that were made.
@@ -54,7 +54,7 @@ impl PostgresServer {
         let command = as_user(&mut command, owner);
         let mut program = Program::start(command, CpuPlacement::Measured, cores)?;
         program.wait_listening(address)?;
-        Ok(Self { _program: program, _folder: folder, address, databases: Cell::new(0) })
+        Ok(Self { program, _folder: folder, address, databases: Cell::new(0) })
     }
 
     /// The address that it listens on.
@@ -62,17 +62,67 @@ impl PostgresServer {
         self.address
     }
 
-    /// Makes an empty database. Returns the line of settings with which a Longshore server uses it.
+    /// The process that started all others of this server.
+    pub fn pid(&self) -> u32 {
+        self.program.pid()
+    }
+
+    /// Makes an empty database, each flush of whose sessions takes `flush_ms` longer. Returns its name.
     ///
     /// # Errors
     ///
     /// If the database cannot be made.
-    pub fn settings_of_new_database(&self) -> Result<String, String> {
+    pub fn new_database(&self, flush_ms: u64) -> Result<String, String> {
         self.databases.set(self.databases.get() + 1);
         let name = format!("bench_{}", self.databases.get());
         let made = self.ask(&format!("CREATE DATABASE {name}"));
         made.map_err(|error| format!("cannot make the database {name}: {error}"))?;
-        Ok(format!("store = \"postgres://{USER}@{}/{name}\"\n", self.address))
+        self.slow_flushes(&name, flush_ms)?;
+        Ok(name)
+    }
+
+    /// The address of a database, as a Longshore server takes it.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://{USER}@{}/{database}", self.address)
+    }
+
+    /// Makes each flush of later sessions of a database take `flush_ms` longer, as with a standby that answers first.
+    ///
+    /// # Errors
+    ///
+    /// If the settings cannot be changed.
+    pub fn slow_flushes(&self, database: &str, flush_ms: u64) -> Result<(), String> {
+        // The delay is for the sake of other commits; without siblings it is taken in any case.
+        let settings = [("commit_delay", flush_ms * 1_000), ("commit_siblings", 0)];
+        settings.iter().try_for_each(|(name, value)| {
+            let done = self.ask(&format!("ALTER DATABASE {database} SET {name} = {value}"));
+            done.map_err(|error| format!("cannot set {name} of {database}: {error}"))
+        })
+    }
+
+    /// Runs one of PostgreSQL's own programs against a database of this server. Returns what it printed.
+    ///
+    /// # Errors
+    ///
+    /// If the program fails.
+    pub fn run_program(&self, name: &str, arguments: &[&str], database: &str) -> Result<String, String> {
+        let mut command = Command::new(programs()?.join(name));
+        command.args(["-h", "127.0.0.1", "-p", &self.address.port().to_string(), "-U", USER]).args(arguments);
+        let output = command.arg(database).output().map_err(|error| format!("cannot run {name}: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("{name} failed: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Runs a query in a database. Returns the first number of its first row.
+    ///
+    /// # Errors
+    ///
+    /// If the query fails, or returns no number.
+    pub fn number(&self, sql: &str, database: &str) -> Result<f64, String> {
+        let printed = self.run_program("psql", &["-X", "-A", "-t", "-c", sql], database)?;
+        printed.trim().parse().map_err(|_| format!("no number but `{printed}`: {sql}"))
     }
 
     /// Runs statements. PostgreSQL listens before it accepts sessions, so the connection is retried.

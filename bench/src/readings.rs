@@ -30,6 +30,13 @@ impl Readings {
         self.put(format!("{name}.max_us"), times.longest_us());
     }
 
+    /// Stores all numbers of another measurement, each as `name.NUMBER`.
+    pub fn put_all(&mut self, name: &str, others: &Self) {
+        for (other, value) in &others.values {
+            self.put(format!("{name}.{other}"), *value);
+        }
+    }
+
     /// Returns a number; `None` if it was not measured.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.values.get(name).copied()
@@ -88,6 +95,15 @@ mod tests {
         assert!((Spread::of([1.0, 4.0]).unwrap().median - 2.5).abs() < 1e-9);
         assert_eq!(Spread::of([]), None);
         assert_eq!(Spread::of([f64::NAN]), None);
+    }
+
+    #[test]
+    fn another_measurement_keeps_its_numbers_apart() {
+        let (mut own, mut other) = (Readings::default(), Readings::default());
+        own.put("a", 1.0);
+        other.put("a", 2.0);
+        own.put_all("log", &other);
+        assert_eq!((own.get("a"), own.get("log.a")), (Some(1.0), Some(2.0)));
     }
 
     #[test]

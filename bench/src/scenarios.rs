@@ -12,7 +12,9 @@ mod mass_expiry;
 mod million;
 mod parked;
 mod runsync;
+mod soak;
 mod start;
+mod store;
 mod stream;
 mod submit;
 mod worker_pace;
@@ -64,6 +66,12 @@ pub const SCENARIOS: &[Scenario] = &[
     console::SCENARIO,
 ];
 
+/// What is measured with `--store postgres` alone.
+pub const DATABASE_SCENARIOS: &[Scenario] = &[store::SCENARIO, soak::SCENARIO];
+
+/// The scenarios that `--store postgres` measures beside servers with a log, and with slower flushes.
+pub const BESIDE_THE_LOG: [&str; 3] = ["submit", "end-to-end", "million"];
+
 /// What every scenario needs.
 #[derive(Clone)]
 pub struct ScenarioContext {
@@ -85,6 +93,12 @@ pub struct ScenarioContext {
     pub crowd: Option<u64>,
     /// The PostgreSQL that has the servers' rows; `None` for their own logs.
     pub database: Option<Rc<PostgresServer>>,
+    /// What each flush of the servers' databases takes longer, in ms.
+    pub flush_ms: u64,
+    /// The program that commits to a database without HTTP; `None` without `--store-load`.
+    pub store_load: Option<PathBuf>,
+    /// Duration of `soak`, in s; `None` to leave it out.
+    pub soak_s: Option<u64>,
 }
 
 impl ScenarioContext {
@@ -114,9 +128,14 @@ impl ScenarioContext {
     ///
     /// If the server does not start.
     pub fn start_server_with(&self, settings: &str) -> Result<Server, String> {
-        let store = self.database.as_ref().map(|database| database.settings_of_new_database()).transpose()?;
-        let settings = store.unwrap_or_default() + settings;
-        Server::start(&self.server, &self.data, self.cores, &settings)
+        let store = match &self.database {
+            Some(server) => {
+                let database = server.new_database(self.flush_ms)?;
+                format!("store = \"{}\"\n", server.url(&database))
+            }
+            None => String::new(),
+        };
+        Server::start(&self.server, &self.data, self.cores, &(store + settings))
     }
 
     /// Runs a closed loop without sleeping, if the generator has its own processor.
@@ -197,10 +216,11 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_have_no_dot() {
-        let mut names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        let mut names: Vec<&str> =
+            SCENARIOS.iter().chain(DATABASE_SCENARIOS).map(|scenario| scenario.name).collect();
         assert!(names.iter().all(|name| !name.contains('.')));
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), SCENARIOS.len());
+        assert_eq!(names.len(), SCENARIOS.len() + DATABASE_SCENARIOS.len());
     }
 }

@@ -41,10 +41,17 @@ pub fn run(options: &[&str]) -> Result<(), String> {
     if needs_server {
         build.args(["--package", "longshore-server", "--bin", "longshore", "--bin", "longshore-bench"]);
     }
+    let uses_database = options.iter().any(|option| option.split('=').next_back() == Some("postgres"));
+    if measures && uses_database {
+        build.args(["--package", "longshore-store-load", "--bin", "longshore-store-load"]);
+    }
     succeed(&mut build)?;
     let mut bench = Command::new(target.join("release/longshore-bench"));
     if needs_server {
         bench.arg("--server").arg(target.join("release/longshore"));
+    }
+    if measures && uses_database {
+        bench.arg("--store-load").arg(target.join("release/longshore-store-load"));
     }
     if measures && !is_given(PYTHON) {
         bench.arg(PYTHON).arg(Tools::ensure_python()?);

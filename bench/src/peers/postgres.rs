@@ -11,7 +11,7 @@ use crate::pg_wire::{self, Prepared};
 use crate::postgres_server::{PostgresServer, USER};
 use crate::scenarios::ScenarioContext;
 
-const TABLE: &str = "CREATE TABLE job (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, \
+const TABLE: &str = "DROP TABLE IF EXISTS job; CREATE TABLE job (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, \
      state smallint NOT NULL DEFAULT 0, input text NOT NULL, output text, \
      created_at timestamptz NOT NULL DEFAULT now(), taken_at timestamptz, finished_at timestamptz); \
      CREATE INDEX job_waiting ON job (id) WHERE state = 0";
@@ -28,16 +28,22 @@ const DONE: Prepared = Prepared {
 };
 
 pub(super) struct Postgres {
-    server: PostgresServer,
+    server: Rc<PostgresServer>,
+}
+
+impl Postgres {
+    /// Makes an empty queue on a server that runs.
+    pub(super) fn on(server: Rc<PostgresServer>) -> Result<Self, String> {
+        server.ask(TABLE).map_err(|error| format!("cannot make the table: {error}"))?;
+        Ok(Self { server })
+    }
 }
 
 impl Peer for Postgres {
     const NAME: &'static str = "postgresql";
 
     fn start(ground: &ScenarioContext) -> Result<Self, String> {
-        let server = PostgresServer::start(&ground.data, ground.cores)?;
-        server.ask(TABLE).map_err(|error| format!("cannot make the table: {error}"))?;
-        Ok(Self { server })
+        Self::on(Rc::new(PostgresServer::start(&ground.data, ground.cores)?))
     }
 
     fn dial(&self) -> Target {

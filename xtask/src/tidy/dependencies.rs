@@ -48,6 +48,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("launcher-suite", &["model", "launch"]),
     // Goes the hot paths one by one.
     ("hot-paths", &["model", "queue", "envelope"]),
+    // Commits to a store without a server, for the bench.
+    ("store-load", &["model", "store", "postgres"]),
     // Puts the parts together, so it knows them all.
     (
         "server",
