@@ -23,7 +23,7 @@ def test_what_opens_over_a_page_has_no_fault(console, api, scheme):
     # The focus returns to what opened the dialog.
     expect(run).to_be_focused()
     page.keyboard.press("Control+k")
-    expect(page.get_by_role("combobox")).to_be_focused()
+    expect(page.get_by_role("combobox", name="Find anything")).to_be_focused()
     assert tab.axe() == []
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Copy as").click()

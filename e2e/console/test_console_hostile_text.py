@@ -226,7 +226,7 @@ def test_names(tab, api, endpoint):
     tab.go("/")
     tab.page.get_by_role("button", name="Find anything").click()
     tab.page.get_by_role("combobox", name="Find anything").fill("<")
-    expect(tab.page.get_by_role("option").first).to_be_visible()
+    expect(tab.page.get_by_role("listbox").get_by_role("option").first).to_be_visible()
     assert tab.page.evaluate(ALIEN) == []
 
 

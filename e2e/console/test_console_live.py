@@ -150,7 +150,7 @@ def test_a_request_shows_its_input_and_is_found_by_a_part_of_its_id(console, liv
     page = console().sign_in().page
     page.keyboard.press("Control+k")
     page.get_by_role("combobox", name="Find anything").fill(job[-12:])
-    expect(page.get_by_role("option").first).to_contain_text(job)
+    expect(page.get_by_role("listbox").get_by_role("option").first).to_contain_text(job)
     page.keyboard.press("Enter")
     shown = page.get_by_role("region", name="Input")
     expect(shown).to_contain_text("a lighthouse")

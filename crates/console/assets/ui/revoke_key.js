@@ -24,7 +24,7 @@ export function RevokeKey({ record, onDone, onClose }) {
     }
   };
   return html`<${Dialog} title=${`Revoke ${record.name}?`} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep it<//><${Button} kind="danger" onClick=${revoke}>Revoke it<//>`}>
-    <p>Requests with it are refused from then on. That cannot be undone; Disable can.</p>
+    <p>Requests with it are refused from then on. That cannot be undone; what Disable does can be.</p>
     <p>${record.lastUsedAt ? html`It was last used <${Age} at=${record.lastUsedAt} />${record.lastUsedFrom && html`, from <span class="mono">${record.lastUsedFrom}</span>`}.` : "It was never used."}</p>
     ${sessions.length === 0 ? html`<p>No session at the console ends with it.</p>` : html`<p>${sessions.length === 1 ? "This session ends" : `These ${sessions.length} sessions end`} with it:</p>
       <ul class="plain">${sessions.map((session) => html`<li key=${session.id}><${Session} session=${session} /></li>`)}</ul>`}
