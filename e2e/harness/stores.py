@@ -28,12 +28,9 @@ ABOUT_FILES = (
 ABOUT_ROWS = (
     "test_a_new_attempt_goes_on_with_the_offsets", "test_a_restarted_server_knows_which_tokens_have_ended",
     "test_a_webhook_that_failed_is_delivered_again", "test_body_limit_is_exact",
-    "test_each_stop_of_a_worker_has_its_reason_also_after_a_restart", "test_events_go_on_across_a_restart",
-    "test_idempotency_key_returns_the_first_job", "test_metrics_are_kept_and_shown_everywhere",
-    "test_numbers_keep_their_digits",
-    "test_purge_cancels_what_is_queued_and_nothing_else", "test_requests_lists_pages_newest_first",
-    "test_retention_of_finished_jobs", "test_retry_of_a_failed_job_starts_it_anew",
-    "test_run_status_output", "test_secrets_are_shown_once_and_survive_a_restart", "test_status_ttl_deletes_a_job_in_any_state",
+    "test_events_go_on_across_a_restart", "test_idempotency_key_returns_the_first_job", "test_metrics_are_kept_and_shown_everywhere",
+    "test_numbers_keep_their_digits", "test_purge_cancels_what_is_queued_and_nothing_else", "test_requests_lists_pages_newest_first",
+    "test_retention_of_finished_jobs", "test_retry_of_a_failed_job_starts_it_anew", "test_run_status_output", "test_secrets_are_shown_once_and_survive_a_restart", "test_status_ttl_deletes_a_job_in_any_state",
     "test_stream_drains_and_offset_does_not", "test_text_survives_in_every_script", "test_the_chunks_go_with_their_job",
 )
 """The tests in these files that are about what a store keeps: bytes, order, deletions, and what is there after a restart."""

@@ -18,6 +18,10 @@ use tools::Tools;
 
 /// How many black-box tests run at a time. Most of them wait: with two, each processor is idle half of the time.
 const E2E_WORKERS: &str = "4";
+/// The value of `LONGSHORE_E2E_STORE` for the few tests that are about what a store keeps.
+const SHORT: &str = "postgres-short";
+/// How many of these run at a time. Each of more processes would start a PostgreSQL and a server for a few tests.
+const SHORT_WORKERS: &str = "2";
 /// The package whose tests are a step of their own.
 const SIMULATOR: &str = "longshore-sim";
 /// What pytest answers when a filter leaves no test.
@@ -116,7 +120,7 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
         }
     }
     report.step("black-box tests", || pytest(&tools, &binary, options, &reason, ""))?;
-    let store = if options.long { "postgres" } else { "postgres-short" };
+    let store = if options.long { "postgres" } else { SHORT };
     report.step("black-box tests over PostgreSQL", || pytest(&tools, &binary, options, &reason, store))?;
     Ok(())
 }
@@ -160,7 +164,8 @@ fn pytest(
 ) -> Result<(), String> {
     let filter = options.filter.as_deref();
     let mut pytest = tools.python();
-    pytest.args(["-m", "pytest", "-q", "-n", E2E_WORKERS, "--durations=10", "e2e"]);
+    let workers = if store == SHORT { SHORT_WORKERS } else { E2E_WORKERS };
+    pytest.args(["-m", "pytest", "-q", "-n", workers, "--durations=10", "e2e"]);
     pytest.env("LONGSHORE_BIN", binary).env(docker::REASON, no_docker).env("LONGSHORE_E2E_STORE", store);
     if let Some(filter) = filter {
         pytest.args(["-k", filter]);
