@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longshore_engine::{BoxTask, Runtime};
 use longshore_model::Millis;
-use longshore_postgres::DatabaseClock;
+use longshore_postgres::{DatabaseClock, ServingRight};
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
@@ -19,14 +19,14 @@ pub struct SimHost {
     rng: Mutex<Rng>,
     /// How far the wall clock of this computer is ahead of the world's, in ms.
     skew_ms: i64,
-    /// The clock of the database, for the owner of a cluster.
-    database: OnceLock<DatabaseClock>,
+    /// The clock of the database and the right to act, for the owner of a cluster.
+    owned: OnceLock<(DatabaseClock, ServingRight)>,
 }
 
 impl SimHost {
     /// Creates the runtime of one server process.
     pub fn new(clock: Clock, process: Process, rng: Rng) -> Self {
-        Self { clock, process, rng: Mutex::new(rng), skew_ms: 0, database: OnceLock::new() }
+        Self { clock, process, rng: Mutex::new(rng), skew_ms: 0, owned: OnceLock::new() }
     }
 
     /// As [`SimHost::new`], on a computer whose wall clock is ahead by `skew_ms`, or behind.
@@ -36,21 +36,26 @@ impl SimHost {
 }
 
 impl SimHost {
-    /// The engine decides by the clock of the database from now on, as that of a cluster's owner does.
-    pub fn follow(&self, clock: DatabaseClock) {
+    /// The engine decides by the clock of the database from now on, and acts while the right lasts, as that of a cluster's owner
+    /// does.
+    pub fn own(&self, clock: DatabaseClock, right: ServingRight) {
         // A node becomes the owner once.
-        let _ = self.database.set(clock);
+        let _ = self.owned.set((clock, right));
     }
 }
 
 impl Runtime for SimHost {
     fn wall_clock(&self) -> Millis {
         let own = || Millis(self.clock.now().wall_ms.saturating_add_signed(self.skew_ms));
-        self.database.get().and_then(DatabaseClock::now).unwrap_or_else(own)
+        self.owned.get().and_then(|(clock, _)| clock.now()).unwrap_or_else(own)
     }
 
     fn monotonic_clock(&self) -> Duration {
         Duration::from_millis(self.clock.now().ms)
+    }
+
+    fn may_act(&self) -> bool {
+        self.owned.get().is_none_or(|(_, right)| right.lasts())
     }
 
     fn entropy(&self) -> u128 {

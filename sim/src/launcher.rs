@@ -7,6 +7,7 @@
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -96,7 +97,7 @@ impl WorkerMachine {
         let (sender, events) = mpsc::unbounded_channel();
         let (machine, server, starts) = (self.clone(), server.clone(), Starts::default());
         SimLauncher {
-            attachment: ServerAttachment { machine, server, starts, sender },
+            attachment: ServerAttachment { machine, server, starts, adoption: Arc::default(), sender },
             events: Mutex::new(Some(events)),
         }
     }
@@ -159,6 +160,8 @@ struct ServerAttachment {
     machine: WorkerMachine,
     server: Process,
     starts: Starts,
+    /// Which adoption this server's was. A later server's ends its control of workers.
+    adoption: Arc<AtomicU64>,
     sender: mpsc::UnboundedSender<LaunchEvent>,
 }
 
@@ -181,6 +184,7 @@ impl ServerAttachment {
         let entries: Vec<WorkerEntry> = {
             let mut state = self.machine.state();
             state.adoptions += 1;
+            self.adoption.store(state.adoptions, Ordering::Relaxed);
             state.entries.values().cloned().collect()
         };
         let mut present = Vec::new();
@@ -212,7 +216,7 @@ impl ServerAttachment {
             let mut state = self.machine.state();
             let slow = !calm && state.rng.chance(shared.slowness) || shared.slowness >= 1.0;
             let takes = state.rng.skewed(0..=if slow { shared.slow_start_ms_max } else { START_MS_MAX });
-            (state.adoptions, Duration::from_millis(takes))
+            (self.adoption.load(Ordering::Relaxed), Duration::from_millis(takes))
         };
         let (reply, started) = oneshot::channel();
         let machine = self.machine.clone();
@@ -226,11 +230,20 @@ impl ServerAttachment {
         Ok(())
     }
 
+    /// Whether no later server has adopted the workers. An earlier one controls workers of its own computer only, which the later
+    /// one does not have; here, all workers are on one.
+    fn is_latest(&self, state: &LauncherState) -> bool {
+        state.adoptions == self.adoption.load(Ordering::Relaxed)
+    }
+
     async fn stop(&self, id: &WorkerId, grace: Duration) {
         self.present().await;
         self.starts.cancel(id).await;
         let worker = {
             let mut state = self.machine.state();
+            if !self.is_latest(&state) {
+                return;
+            }
             let Some(entry) = state.entries.get_mut(id) else { return };
             // Noted first, so that the next server continues the stop.
             entry.present.is_stopping = true;
@@ -255,7 +268,10 @@ impl ServerAttachment {
 
     /// Reports the end of a worker once.
     fn handle_end(&self, id: &WorkerId) {
-        let Some(entry) = self.machine.state().entries.remove(id) else { return };
+        let mut state = self.machine.state();
+        let is_latest = self.is_latest(&state);
+        let Some(entry) = is_latest.then(|| state.entries.remove(id)).flatten() else { return };
+        drop(state);
         let ending = entry.worker.ending();
         let RunningWorker { worker, endpoint, is_stopping, placement, .. } = entry.present;
         let exited = WorkerExit {

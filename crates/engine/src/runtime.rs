@@ -40,6 +40,12 @@ pub trait Runtime: Send + Sync + 'static {
         u128::from_ne_bytes(bits)
     }
 
+    /// Whether the engine may act outside of its store now: call webhooks, start and stop workers. It may not while another
+    /// process may own its rows.
+    fn may_act(&self) -> bool {
+        true
+    }
+
     /// Starts a task. Dropping the handle detaches the task.
     fn spawn(&self, task: BoxTask) -> JoinHandle<()> {
         tokio::spawn(task)

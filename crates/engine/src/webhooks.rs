@@ -146,6 +146,10 @@ pub(crate) trait WebhookSource: Clone + Send + Sync + 'static {
     fn signature(&self, id: &str, now: Millis, body: &[u8]) -> Option<String>;
     /// Returns the time of the engine's clock.
     fn now(&self) -> Millis;
+    /// Whether a call may be made now.
+    fn may_act(&self) -> bool {
+        true
+    }
     /// Returns the traces that calls are part of; `None` without traces.
     fn traces(&self) -> Option<Arc<Traces>> {
         None

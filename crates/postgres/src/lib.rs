@@ -41,7 +41,9 @@ pub use copy::{HeldLock, HeldTables, NewTables};
 pub use lane_sql::{SqlFlusher, SqlLane};
 pub use lanes::{LaneWriter, Settling};
 pub use log_lines::{LogTable, NumberedLine};
-pub use nodes::{DatabaseClock, Identity, IdentityTexts, IsGone, Membership, NewNode, Owned, SqlSession};
+pub use nodes::{
+    DatabaseClock, Identity, IdentityTexts, IsGone, Membership, NewNode, Owned, ServingRight, SqlSession,
+};
 pub use schema::{SchemaVersions, migrate_database, versions};
 pub use server_check::examine::{DatabaseFinding, FindingLevel, examine};
 pub use sessions::{

@@ -16,6 +16,7 @@ mod clock;
 mod identity;
 mod join;
 mod lease;
+mod right;
 mod sql;
 
 use std::fmt;
@@ -36,6 +37,7 @@ pub use candidate::IsGone;
 pub use clock::DatabaseClock;
 pub use identity::{Identity, IdentityTexts};
 pub use join::NewNode;
+pub use right::ServingRight;
 pub use sql::SqlSession;
 
 /// How long a node is alive after it renewed its lease, by the clock of the database. `until` is set to it in SQL.
@@ -136,6 +138,7 @@ impl Membership {
             node: self.id(),
             epoch,
             clock: self.clock(),
+            right: self.right(),
         }
     }
 }
@@ -144,6 +147,11 @@ impl<D> Membership<D> {
     /// The clock of the database.
     pub fn clock(&self) -> DatabaseClock {
         self.shared.clock.clone()
+    }
+
+    /// The right to decide about jobs, while it lasts.
+    pub fn right(&self) -> ServingRight {
+        ServingRight::new(self.shared.rights.subscribe())
     }
 
     /// The id of this node, which is another one at each start.
@@ -209,12 +217,18 @@ pub struct Owned {
     pub(crate) node: i32,
     pub(crate) epoch: i64,
     clock: DatabaseClock,
+    right: ServingRight,
 }
 
 impl Owned {
     /// The clock of the database, by which the owner decides.
     pub fn clock(&self) -> DatabaseClock {
         self.clock.clone()
+    }
+
+    /// The right to decide about jobs, while it lasts.
+    pub fn right(&self) -> ServingRight {
+        self.right.clone()
     }
 }
 

@@ -14,7 +14,7 @@ use longshore_launch::{
 };
 use longshore_model::{Millis, Provider};
 use longshore_objects::{ObjectBlobs, Storage};
-use longshore_postgres::{Database, DatabaseClock, LogTable, Owned, PostgresStore};
+use longshore_postgres::{Database, DatabaseClock, LogTable, Owned, PostgresStore, ServingRight};
 use longshore_store::{EmbeddedStore, HeldDataDir, Scrub, Store, StoreError};
 use longshore_trust::Roots;
 use longshore_vault::Keyring;
@@ -73,7 +73,7 @@ pub(crate) async fn start_engine(
     Reserve::of(&settings.data_dir).use_if_full();
     let runtime: Arc<dyn Runtime> = match &rows {
         Rows::OfSettings => Arc::new(TokioRuntime),
-        Rows::OfOwner(owned) => Arc::new(OwnerRuntime(owned.clock())),
+        Rows::OfOwner(owned) => Arc::new(OwnerRuntime { clock: owned.clock(), right: owned.right() }),
     };
     let OpenData { store, blobs, background } = open_rows(settings, rows, objects).await?;
     let Logs { audit, deliveries, table: log_table } = Logs::open(settings).await?;
@@ -93,12 +93,20 @@ pub(crate) async fn start_engine(
     Ok(Started { engine: Engine::start(parts).await?, audit, log_table, background })
 }
 
-/// The runtime of a node that owns the shards: its engine decides by the clock of the database.
-struct OwnerRuntime(DatabaseClock);
+/// The runtime of a node that owns the shards: its engine decides by the clock of the database, and acts while the lease of the
+/// node lasts.
+struct OwnerRuntime {
+    clock: DatabaseClock,
+    right: ServingRight,
+}
 
 impl Runtime for OwnerRuntime {
     fn wall_clock(&self) -> Millis {
-        self.0.now().unwrap_or_else(|| TokioRuntime.wall_clock())
+        self.clock.now().unwrap_or_else(|| TokioRuntime.wall_clock())
+    }
+
+    fn may_act(&self) -> bool {
+        self.right.lasts()
     }
 }
 

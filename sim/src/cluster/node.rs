@@ -181,7 +181,7 @@ impl NodeStart {
         let engine = match turn {
             None => None,
             Some(epoch) => {
-                self.host.follow(membership.clock());
+                self.host.own(membership.clock(), membership.right());
                 let engine = tokio::select! {
                     biased;
                     error = membership.lost() => return Err(error),

@@ -58,6 +58,10 @@ impl WebhookSource for Jobs {
         self.shared.now()
     }
 
+    fn may_act(&self) -> bool {
+        self.shared.services.runtime.may_act()
+    }
+
     fn traces(&self) -> Option<Arc<Traces>> {
         self.shared.services.traces.clone()
     }

@@ -30,7 +30,7 @@ const PASSES_MAX: u32 = 8;
 /// which wakes no waiter.
 const PLACEMENT_RETRY_IN: Duration = Duration::from_secs(30);
 
-/// The endpoint is unavailable; the pass is retried later.
+/// The endpoint is unavailable, or another node may own it; the pass is retried later.
 struct EndpointUnavailable;
 
 /// The state of a supervisor's task.
@@ -234,6 +234,10 @@ impl<P: EndpointApi> Supervisor<P> {
         self.report_changes().await?;
         let view = self.parts.endpoint_api.fleet_view().await;
         let Some(view) = self.reply(view)? else { return Ok(PassResult::Idle(None)) };
+        // What is due is done after the lease of this node begins again, or by the node that has taken over.
+        if !self.parts.runtime.may_act() {
+            return Err(EndpointUnavailable);
+        }
         let now = self.parts.endpoint_api.now();
         let rules = self.scaling_rules();
         let (plan, mut status) = self.fleet.plan(now, rules, &view);

@@ -4,6 +4,7 @@ mod adoption;
 mod crashes;
 mod ending;
 mod fixture;
+mod lease;
 mod placing;
 mod replacement;
 mod scaling;

@@ -174,6 +174,11 @@ impl AttemptSender {
             bytes_max: self.body_bytes_max,
             status_url: &status_url,
         };
+        // From here to the call there is no wait.
+        if !handle.may_act() {
+            let reason = "another node may decide about the job, because the lease of this one is over";
+            return Err(AttemptOutcome::Unreadable(reason.to_owned()));
+        }
         let message = body::build(&snapshot, &members, &context).map_err(AttemptOutcome::Impossible)?;
         let host = receiver_key(&message.url);
         match self.limiter.try_acquire(&host, message.body.len()) {

@@ -5,6 +5,7 @@ mod many;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -71,6 +72,8 @@ struct FakeEndpoint {
     resource: Arc<Mutex<longshore_model::Endpoint>>,
     secrets: Arc<Mutex<Secrets>>,
     counts: Arc<EventCounts>,
+    /// How many more times the endpoint says that no call may be made.
+    refusals: Arc<AtomicU32>,
     started: Instant,
 }
 
@@ -125,6 +128,11 @@ impl WebhookSource for FakeEndpoint {
     fn now(&self) -> Millis {
         Millis(self.started.elapsed().as_millis() as u64)
     }
+
+    fn may_act(&self) -> bool {
+        let less = |refusals: u32| refusals.checked_sub(1);
+        self.refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
+    }
 }
 
 impl FakeEndpoint {
@@ -137,6 +145,7 @@ impl FakeEndpoint {
             resource: Arc::new(Mutex::new(resource)),
             secrets: Arc::default(),
             counts: Arc::default(),
+            refusals: Arc::default(),
             started: Instant::now(),
         }
     }
@@ -310,6 +319,18 @@ async fn a_receiver_that_accepts_is_called_once_with_the_job() {
     assert_eq!(body["input"]["seq"], 1);
     assert_eq!(body["webhook"], receiver.url());
     assert!(body.get("s3Config").is_none());
+}
+
+#[tokio::test]
+async fn no_call_is_made_while_another_node_may_own_the_job() {
+    let receiver = Receiver::start(&[Behaviour::Status(200)]).await;
+    let endpoint = FakeEndpoint::new();
+    endpoint.refusals.store(2, Ordering::Relaxed);
+    let due = endpoint.pending_call(1, &receiver.url());
+    let webhooks = start(settings());
+    webhooks.enqueue(due.clone());
+    assert_eq!(endpoint.settled(1).await, [Recorded::Settled(due.job)], "a refusal is no attempt");
+    assert_eq!((receiver.calls().len(), endpoint.refusals.load(Ordering::Relaxed)), (1, 0));
 }
 
 #[tokio::test]

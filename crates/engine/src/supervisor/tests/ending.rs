@@ -35,7 +35,7 @@ async fn a_draining_deletion_lets_jobs_finish() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_stops_the_workers_also_when_the_events_end() {
-    let Harness { queue, launcher, events, handle } =
+    let Harness { queue, launcher, events, handle, .. } =
         Harness::start(Endpoint { workers_min: 2, ..an_endpoint() });
     tokio::time::sleep(Duration::from_millis(SOON)).await;
     let busy = launcher.living()[0].clone();

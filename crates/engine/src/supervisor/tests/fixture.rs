@@ -1,7 +1,7 @@
 //! A supervisor with a queue and a launcher in memory, and an endpoint and a template to start from.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ use crate::{EndpointError, EventCounts, FleetView, WorkerView};
 /// A runtime whose entropy is a counter.
 struct CountingRuntime {
     last: AtomicU64,
+    /// Whether another process may own the rows.
+    lease_is_over: AtomicBool,
 }
 
 impl CountingRuntime {
@@ -30,7 +32,7 @@ impl CountingRuntime {
     fn new() -> Self {
         static BEFORE: AtomicU64 = AtomicU64::new(0);
         let no = BEFORE.fetch_add(1, Ordering::Relaxed);
-        Self { last: AtomicU64::new(no * IDS_OF_A_HARNESS) }
+        Self { last: AtomicU64::new(no * IDS_OF_A_HARNESS), lease_is_over: AtomicBool::new(false) }
     }
 }
 
@@ -38,6 +40,10 @@ impl CountingRuntime {
 const IDS_OF_A_HARNESS: u64 = 26_u64.pow(4);
 
 impl Runtime for CountingRuntime {
+    fn may_act(&self) -> bool {
+        !self.lease_is_over.load(Ordering::Relaxed)
+    }
+
     fn entropy(&self) -> u128 {
         u128::from(self.last.fetch_add(1, Ordering::Relaxed))
     }
@@ -294,6 +300,7 @@ pub(super) struct Harness {
     pub(super) launcher: Arc<MemoryLauncher>,
     pub(super) events: mpsc::UnboundedSender<FleetEvent>,
     pub(super) handle: SupervisorHandle,
+    runtime: Arc<CountingRuntime>,
 }
 
 impl Harness {
@@ -317,6 +324,7 @@ impl Harness {
     ) -> Self {
         let (queue, launcher) = (FakeQueue::new(resource), Arc::new(launcher));
         let (events, receiver) = mpsc::unbounded_channel();
+        let runtime = Arc::new(CountingRuntime::new());
         let handle = SupervisorParts {
             endpoint_api: queue.clone(),
             template: Box::new(|| Some(Arc::new(a_template()))),
@@ -326,7 +334,7 @@ impl Harness {
             gpu_pool: Arc::clone(gpus),
             settings: WorkerSettings::default(),
             token: Box::new(|worker| format!("lsw_secret_{worker}")),
-            runtime: Arc::new(CountingRuntime::new()),
+            runtime: Arc::clone(&runtime) as _,
             adopted,
             moved: true,
         }
@@ -347,11 +355,16 @@ impl Harness {
                 let _ = events.send(event);
             }
         });
-        Self { queue, launcher, events, handle }
+        Self { queue, launcher, events, handle, runtime }
     }
 
     pub(super) fn send(&self, event: FleetEvent) {
         self.events.send(event).unwrap();
+    }
+
+    /// Sets whether another process may own the rows.
+    pub(super) fn set_lease_over(&self, is_over: bool) {
+        self.runtime.lease_is_over.store(is_over, Ordering::Relaxed);
     }
 
     /// Sets how many jobs are queued, and notifies the supervisor.
