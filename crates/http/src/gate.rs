@@ -8,6 +8,7 @@ pub(crate) mod fallback;
 pub(crate) mod interim;
 pub(crate) mod peer;
 pub(crate) mod rate_limits;
+pub(crate) mod repeated_submit;
 pub(crate) mod session_admission;
 pub(crate) mod session_rates;
 pub(crate) mod sliding_window;

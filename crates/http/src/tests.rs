@@ -28,6 +28,7 @@ mod metrics;
 mod openai;
 mod parked_waits;
 mod rate_limits;
+mod repeated_submit;
 mod rows;
 mod secrets;
 mod server;

@@ -93,7 +93,7 @@ impl Cluster {
             from.tell(request.headers_mut());
         }
         let client = Peer::current()?;
-        peer::set_client(client, passage.job);
+        peer::set_client(client, passage.chosen_job());
         peer::set_frames(from.frames());
         let answered = self.within_lease(routes, request).await;
         peer::set_client(client, None);

@@ -23,7 +23,7 @@ use super::net::PeerReply;
 use super::peer_body::{PeerBody, Source};
 use super::peer_head::{NOT_OWNER, PEER, PeerHead};
 use super::{Cluster, ClusterInner};
-use crate::gate::peer::{self, Peer};
+use crate::gate::peer::{self, ChosenJob, Peer};
 use crate::lb::request_head::remove_hop_by_hop;
 use crate::services::node_status::Passed;
 use crate::wire::api_error::ApiError;
@@ -54,7 +54,9 @@ pub(super) struct Passage {
     _permit: Option<OwnedSemaphorePermit>,
     pub(super) class: Class,
     pub(super) surface: Surface,
-    pub(super) job: Option<JobId>,
+    job: Option<JobId>,
+    /// When an owner may have got the submit for the first time; `None` before that.
+    sent_at: Option<Instant>,
     /// Whether it may be sent again after an owner was lost with it.
     may_repeat: bool,
     /// The client's side of an upgrade; `None` if the client asks for none.
@@ -86,6 +88,7 @@ impl Cluster {
         let is_openai = openai::is_address(request.uri().path());
         let response = match self.prepare(class, surface, request).await {
             Ok(passage) if class.is_poll() => tokio::select! {
+                biased;
                 response = self.passed(passage) => response,
                 // A job that is handed out at this moment comes back: its delivery is not confirmed.
                 () = self.stopping() => Ok(StatusCode::NO_CONTENT.into_response()),
@@ -141,6 +144,7 @@ impl Cluster {
             class,
             surface,
             job,
+            sent_at: None,
             may_repeat,
             on_upgrade,
             takes_interims,
@@ -168,7 +172,11 @@ impl Cluster {
                 return Err(ApiError::unavailable("no_owner", text));
             };
             let asked_at = Instant::now();
-            match self.attempt(&owner, request, passage.takes_interims).await {
+            let outcome = self.attempt(&owner, request, passage.takes_interims).await;
+            if !matches!(outcome, SendOutcome::Unsent) {
+                passage.sent_at.get_or_insert(asked_at);
+            }
+            match outcome {
                 SendOutcome::Answered(response) => {
                     counts.count(Passed::Answered);
                     let on_upgrade = passage.on_upgrade.take();
@@ -227,9 +235,9 @@ impl Cluster {
             let text = "this node has taken over while the request was sent; the request changed nothing";
             return Err(ApiError::unavailable("no_owner", text));
         };
-        let current = Peer::current();
+        let (current, job) = (Peer::current(), passage.chosen_job());
         if let Some(client) = current {
-            peer::set_client(client, passage.job);
+            peer::set_client(client, job);
         }
         let request = Request::from_parts(passage.head, Body::new(body));
         let answered = self.within_lease(routes, request).await;
@@ -264,6 +272,7 @@ impl Cluster {
         takes_interims: bool,
     ) -> SendOutcome {
         let link = tokio::select! {
+            biased;
             link = self.shared.net.connect(owner) => match link {
                 Some(link) => link,
                 None => return SendOutcome::Unsent,
@@ -271,6 +280,7 @@ impl Cluster {
             () = self.superseded(owner.id) => return SendOutcome::Unsent,
         };
         let sent = tokio::select! {
+            biased;
             sent = link.send(request, takes_interims) => sent,
             () = self.superseded(owner.id) => return SendOutcome::Lost,
         };
@@ -323,13 +333,20 @@ impl Cluster {
 }
 
 impl Passage {
+    /// The id of the job that the request submits, if it does.
+    pub(super) fn chosen_job(&self) -> Option<ChosenJob> {
+        // At least 1: the request was sent before.
+        let sent_ms_ago = self.sent_at.map_or(0, |sent_at| sent_at.elapsed().as_millis().max(1) as u64);
+        self.job.map(|id| ChosenJob { id, sent_ms_ago })
+    }
+
     /// The request for an attempt; `None` if its body was read before.
     pub(super) fn request(
         &self,
         owner: &Node,
         secret: &super::PeerSecret,
     ) -> Option<http::Request<RequestBody>> {
-        let head = PeerHead::of_client(owner.id, self.surface, self.job);
+        let head = PeerHead::of_client(owner.id, self.surface, self.chosen_job());
         let mut request = http::Request::new(self.source.body()?);
         *request.method_mut() = self.head.method.clone();
         *request.uri_mut() = self.head.uri.clone();

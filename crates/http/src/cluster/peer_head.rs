@@ -1,7 +1,7 @@
 //! The header that a node adds to what it passes on: who the client is, and that a node says so.
 //!
 //! ```text
-//! x-longshore-peer: <node to> <client's address> <tls | plain> <all | jobs> <job | -> <HMAC-SHA-256, hexadecimal>
+//! x-longshore-peer: <node to> <client's address> <tls | plain> <all | jobs> <job | -> <ms> <HMAC-SHA-256, hexadecimal>
 //! ```
 //!
 //! The HMAC is over the method, the path with its query, and the fields before it, under the secret of the cluster. It does not
@@ -14,13 +14,13 @@ use longshore_model::JobId;
 use ring::hmac;
 
 use crate::Surface;
-use crate::gate::peer::Peer;
+use crate::gate::peer::{ChosenJob, Peer};
 
 pub(super) const PEER: HeaderName = HeaderName::from_static("x-longshore-peer");
 /// On a response: this node does not own the shards, and the request changed nothing.
 pub(super) const NOT_OWNER: HeaderName = HeaderName::from_static("x-longshore-not-owner");
 /// The fields before the HMAC.
-const FIELDS: usize = 5;
+const FIELDS: usize = 6;
 
 /// The secret of a cluster. Has no `Debug`.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub(super) struct PeerHead {
     pub(super) is_tls: bool,
     pub(super) surface: Surface,
     /// The id of the job that the request submits, for the owner to use. A second request with it submits nothing.
-    pub(super) job: Option<JobId>,
+    pub(super) job: Option<ChosenJob>,
 }
 
 impl PeerSecret {
@@ -47,7 +47,7 @@ impl PeerSecret {
 
 impl PeerHead {
     /// The client of the connection that this runs in.
-    pub(super) fn of_client(to: i32, surface: Surface, job: Option<JobId>) -> Self {
+    pub(super) fn of_client(to: i32, surface: Surface, job: Option<ChosenJob>) -> Self {
         let peer = Peer::current();
         let address = peer.map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.caller.address);
         Self { to, address, is_tls: peer.is_some_and(|peer| peer.is_tls), surface, job }
@@ -66,21 +66,23 @@ impl PeerHead {
         let tag = const_hex::decode(tag).ok()?;
         hmac::verify(&secret.0, &signed(method, uri, fields), &tag).ok()?;
         let parts: [&str; FIELDS] = fields.split(' ').collect::<Vec<_>>().try_into().ok()?;
-        let [to, address, tls, surface, job] = parts;
+        let [to, address, tls, surface, job, sent_ms_ago] = parts;
+        let chosen = |id: JobId| Some(ChosenJob { id, sent_ms_ago: sent_ms_ago.parse().ok()? });
         Some(Self {
             to: to.parse().ok()?,
             address: address.parse().ok()?,
             is_tls: tls == "tls",
             surface: if surface == "all" { Surface::All } else { Surface::Jobs },
-            job: if job == "-" { None } else { Some(job.parse().ok()?) },
+            job: if job == "-" { None } else { Some(chosen(job.parse().ok()?)?) },
         })
     }
 
     fn fields(&self) -> String {
         let tls = if self.is_tls { "tls" } else { "plain" };
         let surface = if self.surface == Surface::All { "all" } else { "jobs" };
-        let job = self.job.map_or_else(|| "-".to_owned(), |job| job.to_string());
-        format!("{} {} {tls} {surface} {job}", self.to, self.address)
+        let job = self.job.map_or_else(|| "-".to_owned(), |job| job.id.to_string());
+        let sent_ms_ago = self.job.map_or(0, |job| job.sent_ms_ago);
+        format!("{} {} {tls} {surface} {job} {sent_ms_ago}", self.to, self.address)
     }
 }
 
@@ -97,7 +99,8 @@ mod tests {
     fn only_what_a_node_of_the_cluster_wrote_is_read() {
         let secret = PeerSecret::new("secret");
         let (method, uri) = (Method::POST, Uri::from_static("/v2/e/run?wait=1"));
-        for job in [None, Some(JobId::mint_at(7 << 12, 9, true))] {
+        let chosen = ChosenJob { id: JobId::mint_at(7 << 12, 9, true), sent_ms_ago: 70_000 };
+        for job in [None, Some(chosen)] {
             let head =
                 PeerHead { to: 3, address: [10, 0, 0, 7].into(), is_tls: true, surface: Surface::Jobs, job };
             let value = head.value(&secret, &method, &uri).unwrap();

@@ -28,7 +28,7 @@ struct ConnectionContext {
     peer: Cell<Peer>,
     request: Cell<RequestProgress>,
     /// The id of the job that the current request submits, if another node chose it.
-    job: Cell<Option<JobId>>,
+    job: Cell<Option<ChosenJob>>,
     /// How the stream of an OpenAI client is answered, if another node passes it on.
     frames: Cell<Option<FramesFrom>>,
     /// What the connection does after it was upgraded.
@@ -54,6 +54,21 @@ pub(crate) enum RequestProgress {
     WholeOfOld,
     /// The whole request has arrived, and its response is for connected clients only.
     HandsOver,
+}
+
+/// The id of a job that another node chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChosenJob {
+    pub(crate) id: JobId,
+    /// How long ago an owner may have got the submit for the first time, in ms; 0 if this is the first time.
+    pub(crate) sent_ms_ago: u64,
+}
+
+impl ChosenJob {
+    /// Whether an owner may have got the submit before.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.sent_ms_ago > 0
+    }
 }
 
 /// The other end of a connection.
@@ -113,7 +128,7 @@ pub(crate) fn address_header() -> Option<HeaderValue> {
 
 /// Sets who the client of the current request is, and the id of the job that it submits: another node has passed it on. No effect
 /// outside of a connection.
-pub(crate) fn set_client(client: Peer, job: Option<JobId>) {
+pub(crate) fn set_client(client: Peer, job: Option<ChosenJob>) {
     let _elsewhere = CONNECTION.try_with(|connection| {
         connection.peer.set(client);
         connection.job.set(job);
@@ -121,7 +136,7 @@ pub(crate) fn set_client(client: Peer, job: Option<JobId>) {
 }
 
 /// The id of the job that the current request submits; `None` if this server chooses it.
-pub(crate) fn chosen_job() -> Option<JobId> {
+pub(crate) fn chosen_job() -> Option<ChosenJob> {
     CONNECTION.try_with(|connection| connection.job.get()).ok().flatten()
 }
 

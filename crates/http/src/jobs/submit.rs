@@ -11,7 +11,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{idempotency, job_response};
 use crate::gate::call::Call;
-use crate::gate::peer;
+use crate::gate::peer::{self, ChosenJob};
+use crate::gate::repeated_submit;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::{self, ReadBody};
 use crate::wire::submit_trace;
@@ -63,7 +64,8 @@ async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphore
     let bytes_max = if sync { RUNSYNC_BODY_BYTES_MAX } else { RUN_BODY_BYTES_MAX };
     let body = std::mem::take(&mut call.body);
     let ReadBody { bytes, permit } = body::read(body, bytes_max, call.state.budget()).await?;
-    let id = peer::chosen_job().unwrap_or_else(|| call.state.engine().mint_job(sync));
+    let chosen = peer::chosen_job();
+    let id = chosen.map_or_else(|| call.state.engine().mint_job(sync), |chosen| chosen.id);
     let engine = call.state.engine();
     let seal = |config: &str| engine.sealed_s3_config(id, config).map_err(|_| ApiError::internal());
     let envelope = longshore_envelope::parse(&bytes, seal, |url| engine.may_call_webhook(url))?;
@@ -78,5 +80,9 @@ async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphore
         submitter: call.submitter(),
         trace: submit_trace::of_client(engine, &call.headers),
     };
+    if let Some(repeated) = chosen.filter(ChosenJob::is_repeated) {
+        // Boxed: rare, and every future would reserve the size.
+        Box::pin(repeated_submit::check(&call.endpoint, repeated, submission.ttl_ms)).await?;
+    }
     Ok((submission, permit))
 }

@@ -11,7 +11,9 @@ use super::request::OpenAiRequest;
 use super::{Answered, models, streamed, whole};
 use crate::HttpState;
 use crate::gate::auth;
+use crate::gate::peer::{self, ChosenJob};
 use crate::gate::rate_limits::LimitedRoute;
+use crate::gate::repeated_submit;
 use crate::wire::api_error::ApiError;
 use crate::wire::submit_trace;
 
@@ -64,6 +66,9 @@ pub(super) async fn ask(
 ) -> Answered {
     let (streams, ends_with_done) = (asked.streams, streamed::ends_with_done(asked.path()));
     let (submission, body_permit) = asked.into_submission(state, by);
+    if let Some(repeated) = peer::chosen_job().filter(ChosenJob::is_repeated) {
+        repeated_submit::check(&endpoint, repeated, None).await?;
+    }
     let guard = CancelGuard::new(state.engine(), endpoint.jobs().clone(), submission.id);
     endpoint.jobs().submit(submission).await?;
     drop(body_permit);

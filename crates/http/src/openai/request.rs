@@ -113,7 +113,7 @@ impl OpenAiRequest {
         members.push(b'}');
         let submission = Submission {
             // The client waits for the answer, so the job is kept as briefly as one of `/runsync`.
-            id: peer::chosen_job().unwrap_or_else(|| state.engine().mint_job(true)),
+            id: peer::chosen_job().map_or_else(|| state.engine().mint_job(true), |chosen| chosen.id),
             members: members.into(),
             webhook: false,
             low_priority: false,
