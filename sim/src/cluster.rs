@@ -3,6 +3,7 @@
 //! The membership, the lanes and the edges of the nodes are those of the server. What is simulated is the database, the network
 //! between nodes, and the objects that all nodes read.
 
+mod lost_take;
 mod member;
 mod node;
 pub mod partitions;
@@ -54,7 +55,7 @@ pub struct SharedParts {
 pub fn start(world: &World, rng: &mut Rng, parts: SharedParts) {
     let partitions = Partitions::default();
     let database = Database::new(world, rng, partitions.clone());
-    let peers = Peers::new(rng, partitions.clone());
+    let peers = Peers::new(world.network.clone(), rng, partitions.clone());
     let serving = Serving::new(world.record.clone());
     let parts = Arc::new(parts);
     let nodes = rng.range(2..=5) as usize;
@@ -72,6 +73,7 @@ pub fn start(world: &World, rng: &mut Rng, parts: SharedParts) {
         };
         environment.spawn(machine.keep(rng.fork()));
     }
+    let sessions = database.clone();
     environment.spawn(database.crash_sometimes(rng.fork(), move |crash| {
         // Changes of buffered endpoints may be lost when computers lose their power. Then the owner loses its own, too: a
         // node that lives on would have in its memory what the database has lost.
@@ -80,6 +82,7 @@ pub fn start(world: &World, rng: &mut Rng, parts: SharedParts) {
         }
     }));
     environment.spawn(part_sometimes(world.clone(), partitions, nodes as u64, rng.fork()));
+    environment.spawn(sessions.end_sessions_sometimes(rng.fork()));
 }
 
 /// Cuts connections between nodes, and between nodes and the database, from time to time.

@@ -40,6 +40,8 @@ const SLOW_MS_MAX: u64 = 6_000;
 const DOWN_MS_MAX: u64 = 20_000;
 /// Longest time for which the database refuses writes after a failover, in ms.
 const READ_ONLY_MS_MAX: u64 = 10_000;
+/// Longest time between two chances of the end of a session, in ms.
+const SESSION_INTERVAL_MS_MAX: u64 = 10_000;
 /// Longest time between two chances of a crash, in ms.
 const CRASH_INTERVAL_MS_MAX: u64 = 30_000;
 
@@ -142,6 +144,24 @@ impl Database {
             let mut state = self.state();
             state.process = Some(self.shared.world.tasks.process());
             state.read_only_until = is_failover.then(|| Instant::now() + read_only);
+        }
+    }
+
+    /// Ends a session from time to time.
+    pub async fn end_sessions_sometimes(self, mut rng: Rng) {
+        loop {
+            sleep(Duration::from_millis(rng.skewed(1_000..=SESSION_INTERVAL_MS_MAX))).await;
+            if !self.inject(Fault::DatabaseSessionKilled) {
+                continue;
+            }
+            let state = self.state();
+            // The session with the owner's lock is one among many, and matters most.
+            let of_owner = state.lock.filter(|_| rng.chance(0.5));
+            let open: Vec<i32> = state.sessions.keys().copied().collect();
+            let ended = of_owner.or_else(|| (!open.is_empty()).then(|| *rng.pick(&open)));
+            if let Some(session) = ended.and_then(|id| state.sessions.get(&id)) {
+                session.abort();
+            }
         }
     }
 

@@ -111,6 +111,8 @@ faults! {
     DatabaseSessionEnded = 0.0,
     /// A statement or a sync takes up to 6 s.
     DatabaseSlow = 0.0,
+    /// The database ends any of its sessions, as an administrator does; its node notices up to 5 s later.
+    DatabaseSessionKilled = 0.0,
 }
 
 /// Most permanent faults of one kind in a world, so that most jobs can still be checked.

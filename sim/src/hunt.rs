@@ -40,6 +40,10 @@ const BUDGETS: &[(Bug, u64)] = &[
     (Bug::LeaseNotChecked, 60),
     (Bug::AnswerBeforeFlush, 60),
     (Bug::NewIdOnRepeat, 60),
+    (Bug::TimeoutIsDeath, 150),
+    (Bug::EpochReused, 150),
+    (Bug::CatalogAnsweredEarly, 150),
+    (Bug::ReloadUnderOldEpoch, 150),
 ];
 
 /// Seeds at which hunts begin that need many worlds otherwise. The worlds before them showed nothing when this was written.
@@ -70,10 +74,24 @@ const PAUSES: &[(Fault, f64)] = &[(Fault::NodePaused, 0.8), (Fault::ServerKilled
 const LOSSES: &[(Fault, f64)] = &[(Fault::ServerKilled, 0.000_3)];
 /// The database of a cluster crashes.
 const CRASHES: &[(Fault, f64)] = &[(Fault::DatabaseKilled, 0.5), (Fault::DatabaseTailLost, 0.9)];
+/// Owners of a cluster are killed while the database is slow to have on its disk what they changed.
+const SLOW_LOSSES: &[(Fault, f64)] =
+    &[(Fault::ServerKilled, 0.001), (Fault::DatabaseSlow, 0.3), (Fault::NodePaused, 0.0)];
 /// Connections to the database of a cluster break with statements on their way.
-const CUTS: &[(Fault, f64)] = &[(Fault::DatabaseCut, 0.02), (Fault::ServerKilled, 0.000_1)];
+const CUTS: &[(Fault, f64)] =
+    &[(Fault::DatabaseCut, 0.05), (Fault::ServerKilled, 0.0), (Fault::NodePaused, 0.0)];
+/// As `CUTS`, and the database is slow.
+const SLOW_CUTS: &[(Fault, f64)] = &[
+    (Fault::DatabaseCut, 0.05),
+    (Fault::DatabaseSlow, 0.05),
+    (Fault::ServerKilled, 0.0),
+    (Fault::NodePaused, 0.0),
+];
+/// Connections of owners break, and owners are killed.
+const CUTS_AND_LOSSES: &[(Fault, f64)] = &[(Fault::DatabaseCut, 0.1), (Fault::ServerKilled, 0.000_2)];
 /// Nodes of a cluster do not reach each other, and lose sessions.
-const APART: &[(Fault, f64)] = &[(Fault::NodesApart, 0.5), (Fault::DatabaseSessionEnded, 0.01)];
+const APART: &[(Fault, f64)] =
+    &[(Fault::NodesApart, 0.9), (Fault::DatabaseSessionKilled, 0.9), (Fault::NodePaused, 0.0)];
 /// Some workers hang.
 const HANGS: &[(Fault, f64)] = &[(Fault::WorkerHangs, 0.03)];
 
@@ -89,11 +107,11 @@ const RATES: &[(Bug, &[(Fault, f64)])] = &[
     (Bug::LeaseNotChecked, PAUSES),
     (Bug::AnswerBeforeFlush, CRASHES),
     (Bug::NewIdOnRepeat, LOSSES),
-    (Bug::ChunkPostRepeated, LOSSES),
+    (Bug::ChunkPostRepeated, SLOW_LOSSES),
     (Bug::TimeoutIsDeath, APART),
     (Bug::EpochReused, CUTS),
-    (Bug::CatalogAnsweredEarly, LOSSES),
-    (Bug::ReloadUnderOldEpoch, CUTS),
+    (Bug::CatalogAnsweredEarly, CUTS_AND_LOSSES),
+    (Bug::ReloadUnderOldEpoch, SLOW_CUTS),
     (Bug::DamagedOutputServed, DAMAGE),
     (Bug::DamagedOutputOmitted, DAMAGE),
     (Bug::DamagedChunkOmitted, DAMAGE),
@@ -169,6 +187,13 @@ const BREAKS: &[(Bug, &[Promise])] = &[
     (Bug::LeaseNotChecked, LOST),
     (Bug::AnswerBeforeFlush, LOST),
     (Bug::NewIdOnRepeat, &[Promise::DeliveredQueued, Promise::OneJobPerKey]),
+    (Bug::TimeoutIsDeath, LOST),
+    (Bug::EpochReused, LOST),
+    (
+        Bug::CatalogAnsweredEarly,
+        &[Promise::Kept, Promise::Listed, Promise::EndpointGone, Promise::AllEnd, Promise::WebhookMade],
+    ),
+    (Bug::ReloadUnderOldEpoch, LOST),
 ];
 
 /// Mistakes that only several nodes on one database can make.

@@ -176,6 +176,15 @@ impl Network {
         answer
     }
 
+    /// Records a request that a server got, and that no response follows.
+    pub fn observe_lost(&self, from: Party, request: HttpRequest) {
+        let id = ExchangeId(self.shared.last_id.fetch_add(1, Ordering::Relaxed));
+        for seen in [Observation::Sent(id, from, request), Observation::Arrived(id), Observation::Broken(id)]
+        {
+            self.shared.record.observe(&seen);
+        }
+    }
+
     fn inject(&self, fault: Fault) -> bool {
         self.shared.faults.inject(fault)
     }

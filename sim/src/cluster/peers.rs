@@ -20,7 +20,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
+use super::lost_take::LostTake;
 use super::partitions::{Partitions, Place};
+use crate::network::Network;
 use crate::rng::Rng;
 use crate::scheduler::Process;
 
@@ -38,6 +40,7 @@ pub(super) struct Peers {
 }
 
 struct PeersShared {
+    network: Network,
     partitions: Partitions,
     rng: Mutex<Rng>,
     nodes: Mutex<BTreeMap<usize, Listening>>,
@@ -52,8 +55,9 @@ struct Listening {
 }
 
 impl Peers {
-    pub(super) fn new(rng: &mut Rng, partitions: Partitions) -> Self {
-        let shared = PeersShared { partitions, rng: Mutex::new(rng.fork()), nodes: Mutex::default() };
+    pub(super) fn new(network: Network, rng: &mut Rng, partitions: Partitions) -> Self {
+        let shared =
+            PeersShared { network, partitions, rng: Mutex::new(rng.fork()), nodes: Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -156,6 +160,7 @@ impl PeerLink for Link {
             let (peers, number) = (from.peers, from.number);
             let (reply, answer) = oneshot::channel();
             peers.pass(number, to).await;
+            let lost_take = LostTake::of(&peers.shared.network, &request);
             let handler = answer_into(there.edge, request.map(Body::new), reply);
             let handler = there.process.spawn(as_connection(ADDRESS, handler));
             let connection = OpenConnection(handler.abort_handle());
@@ -163,6 +168,9 @@ impl PeerLink for Link {
                 return PeerReply::Lost("the node ended".to_owned());
             };
             peers.pass(to, number).await;
+            if let Some(take) = lost_take {
+                take.is_answered();
+            }
             PeerReply::Answered(head.map(|()| Body::new(Pieces { pieces, _connection: connection })))
         })
     }

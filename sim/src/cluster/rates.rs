@@ -40,6 +40,11 @@ pub fn rates(rng: &mut Rng) -> Vec<(Fault, f64)> {
         (*fault, if rng.chance(0.5) { rate_max * strength } else { 0.0 })
     });
     let never = NEVER.iter().map(|fault| (*fault, 0.0));
-    let rates: Vec<_> = drawn.collect();
-    rates.into_iter().chain(never).collect()
+    let mut rates: Vec<_> = drawn.chain(never).collect();
+    // Drawn from a copy, so that worlds without this later kind repeat unchanged.
+    let mut late = rng.clone();
+    if late.chance(0.3) {
+        rates.push((Fault::DatabaseSessionKilled, late.skewed(10..=500) as f64 / 1_000.0));
+    }
+    rates
 }
