@@ -187,14 +187,14 @@ impl Server {
     /// # Errors
     ///
     /// If the server refuses a request, or no worker answers in time.
-    pub fn forwarded_endpoint(&self, worker: &Path) -> Result<ForwardedEndpoint, String> {
+    pub fn forwarded_endpoint(&self, worker: &Path, workers: u32) -> Result<ForwardedEndpoint, String> {
         let template = json!({"name": "forwarded", "imageName": "bench", "dockerStartCmd": [worker, "floor", "http-worker"]});
         let template = self.manage("/v1/templates", &template)?;
         let endpoint = self.manage(
             "/v1/endpoints",
             &json!({
                 "name": "forwarded", "type": "LB", "provider": "process", "templateId": template["id"],
-                "workersMin": 2, "workersMax": 3, "scalerType": "REQUEST_COUNT", "scalerValue": 1_000_000,
+                "workersMin": workers, "workersMax": workers + 1, "scalerType": "REQUEST_COUNT", "scalerValue": 1_000_000,
                 "lb": {"idleTimeoutMs": 0},
             }),
         )?;

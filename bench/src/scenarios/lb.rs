@@ -24,12 +24,16 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const CONNECTIONS: usize = 32;
 /// Connections of a schedule; more are never busy concurrently.
 const OPEN_CONNECTIONS: usize = 64;
+/// Rounds in which the processor time is measured: an odd number, for its median.
+const ROUNDS: usize = 7;
 /// Rolling replacements of all workers.
 const REPLACEMENTS: u32 = 3;
 
 /// How much is measured.
 struct Sizes {
     span: Span,
+    /// A round of one proxy.
+    round: Span,
     stream_bytes: u64,
     /// Below half of 20 000 descriptors, a usual limit: each takes two of a proxy.
     sockets: usize,
@@ -41,10 +45,17 @@ impl Sizes {
     fn of(context: &ScenarioContext) -> Self {
         let span = context.span();
         if context.quick {
-            return Self { span, stream_bytes: 16 << 20, sockets: 50, requests: 200 };
+            return Self { span, round: span, stream_bytes: 16 << 20, sockets: 50, requests: 200 };
         }
+        let round = Span { counted: Duration::from_secs(1), ..span };
         let span = Span { counted: Duration::from_secs(5), ..span };
-        Self { span, stream_bytes: 1 << 30, sockets: 9_000, requests: 100_000 / u64::from(REPLACEMENTS) }
+        Self {
+            span,
+            round,
+            stream_bytes: 1 << 30,
+            sockets: 9_000,
+            requests: 100_000 / u64::from(REPLACEMENTS),
+        }
     }
 }
 
@@ -52,18 +63,17 @@ fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String>
     let worker = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let sizes = Sizes::of(context);
     let direct = proxies::direct(context, &worker)?;
-    let per_s = requests(&sizes, &direct, readings)?;
-    // Half of what the slowest of the proxies manages is the load at which latencies are compared.
-    let longshore = proxies::longshore(context, &worker)?;
+    // As many as there are behind the other proxies.
+    let longshore = proxies::longshore(context, &worker, 1)?;
     let key = longshore.authorization().to_owned();
     let nginx = |work| proxies::nginx(context, &direct, work, &key);
-    requests(&sizes, &nginx(NginxWork::Forward)?, readings)?;
+    let bare = nginx(NginxWork::Forward)?;
     let proxies = [longshore, nginx(NginxWork::CheckAndMark)?, proxies::haproxy(context, &direct)?];
-    let mut slowest_per_s = per_s;
-    for proxy in &proxies {
-        slowest_per_s = slowest_per_s.min(requests(&sizes, proxy, readings)?);
-    }
+    let all: Vec<&Proxy> = proxies.iter().chain([&direct, &bare]).collect();
+    let slowest_per_s = requests(&sizes, &all, readings)?;
+    drop(bare);
     for proxy in std::iter::once(&direct).chain(&proxies) {
+        // Half of what the slowest of the proxies manages is the load at which latencies are compared.
         latency(&sizes, proxy, slowest_per_s / 2.0, readings)?;
         stream(&sizes, proxy, readings)?;
         if proxy.name != "direct" {
@@ -73,18 +83,42 @@ fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String>
     replacements(context, &worker, &sizes, readings)
 }
 
-/// The processor time of the proxy per request, as fast as the clients can. Returns the rate per second.
-fn requests(sizes: &Sizes, proxy: &Proxy, readings: &mut Readings) -> Result<f64, String> {
-    let mut clients = ClosedLoop::new(proxy.address, proxy.get("/small"), CONNECTIONS, sizes.span);
+/// The processor time of each proxy per request, as fast as the clients can: the medians of rounds in which one proxy follows
+/// the other, so that a moment in which the computer is slow is one of all of them. Returns the least rate per second.
+fn requests(sizes: &Sizes, proxies: &[&Proxy], readings: &mut Readings) -> Result<f64, String> {
+    let mut rounds = vec![Vec::new(); proxies.len()];
+    for _ in 0..ROUNDS {
+        for (proxy, rounds) in proxies.iter().zip(&mut rounds) {
+            rounds.push(round(sizes, proxy)?);
+        }
+    }
+    let mut slowest_per_s = f64::INFINITY;
+    for (proxy, rounds) in proxies.iter().zip(rounds) {
+        let (per_s, cpu_us): (Vec<_>, Vec<_>) = rounds.into_iter().unzip();
+        let per_s = median(per_s);
+        readings.put(format!("lb.{}.per_s", proxy.name), per_s);
+        readings.put(format!("lb.{}.cpu_us", proxy.name), median(cpu_us));
+        slowest_per_s = slowest_per_s.min(per_s);
+    }
+    Ok(slowest_per_s)
+}
+
+/// The rate per second, and the processor time of the proxy per request in us.
+fn round(sizes: &Sizes, proxy: &Proxy) -> Result<(f64, f64), String> {
+    let mut clients = ClosedLoop::new(proxy.address, proxy.get("/small"), CONNECTIONS, sizes.round);
     let before = ProcessUsage::by(proxy.pid)?;
     let began = Instant::now();
     EventLoop::run(&mut [&mut clients])?;
     let used = ProcessUsage::by(proxy.pid)?.since(before);
     // The warm-up costs as much as the counted time does.
     let all = clients.per_s() * began.elapsed().as_secs_f64();
-    readings.put(format!("lb.{}.per_s", proxy.name), clients.per_s());
-    readings.put(format!("lb.{}.cpu_us", proxy.name), used.cpu_s * 1e6 / all);
-    Ok(clients.per_s())
+    Ok((clients.per_s(), used.cpu_s * 1e6 / all))
+}
+
+/// The middle one of an odd number of values.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// The latency on a timetable.
@@ -130,7 +164,7 @@ fn replacements(
     sizes: &Sizes,
     readings: &mut Readings,
 ) -> Result<(), String> {
-    let proxy = proxies::longshore(context, worker)?;
+    let proxy = proxies::longshore(context, worker, 2)?;
     let (server, endpoint) = proxy.served().ok_or("no endpoint")?;
     let clients = raw::Askers::start(proxy.address, &proxy.post("/small"), CONNECTIONS / 4);
     for round in 1..=REPLACEMENTS {

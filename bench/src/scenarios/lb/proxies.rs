@@ -70,10 +70,10 @@ pub(super) fn direct(context: &ScenarioContext, worker: &Path) -> Result<Proxy, 
     started("direct", context, &mut command, address, None)
 }
 
-/// A load-balancing endpoint whose workers this server starts.
-pub(super) fn longshore(context: &ScenarioContext, worker: &Path) -> Result<Proxy, String> {
+/// A load-balancing endpoint with this number of workers, which the server starts.
+pub(super) fn longshore(context: &ScenarioContext, worker: &Path, workers: u32) -> Result<Proxy, String> {
     let server = context.start_server()?;
-    let endpoint = server.forwarded_endpoint(worker)?;
+    let endpoint = server.forwarded_endpoint(worker, workers)?;
     Ok(Proxy {
         name: "longshore",
         address: server.address(),
