@@ -82,6 +82,9 @@ class ClusterLoad:
                 if how != "run":
                     self._note(record["id"], "status", called, node, state_of(record))
                 self._told(record, number)
+                # The answer of a run has no output, also if the job has ended: a node that sends it again finds the job.
+                if how != "run":
+                    self._see(record)
             elif answer.status_code == 503 and (may_refuse or self.may_refuse.is_set()):
                 with self._lock:
                     self.unavailable += 1
@@ -95,7 +98,6 @@ class ClusterLoad:
             known = self.acknowledged.setdefault(record["id"], number)
             if known != number:
                 self.violations.append(f"job {record['id']} is the one of input {known} and of {number}")
-        self._see(record)
 
     def _watch(self, node: Node) -> None:
         session, choices = _session(), random.Random(node.name)
