@@ -14,7 +14,7 @@ pub struct DatabaseCost {
 }
 
 impl DatabaseCost {
-    /// Reads the totals.
+    /// Reads the totals of a server that runs, with those of its ended processes.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::{Scenario, ScenarioContext};
 use crate::load::{ClosedLoop, EventLoop, OpenLoop, Span};
 use crate::process::ProcessUsage;
-use crate::readings::Readings;
+use crate::readings::{Readings, Spread};
 use proxies::{NginxWork, Proxy};
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -24,7 +24,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const CONNECTIONS: usize = 32;
 /// Connections of a schedule; more are never busy concurrently.
 const OPEN_CONNECTIONS: usize = 64;
-/// Rounds in which the processor time is measured: an odd number, for its median.
+/// Rounds in which the processor time is measured.
 const ROUNDS: usize = 7;
 /// Rolling replacements of all workers.
 const REPLACEMENTS: u32 = 3;
@@ -95,9 +95,10 @@ fn requests(sizes: &Sizes, proxies: &[&Proxy], readings: &mut Readings) -> Resul
     let mut slowest_per_s = f64::INFINITY;
     for (proxy, rounds) in proxies.iter().zip(rounds) {
         let (per_s, cpu_us): (Vec<_>, Vec<_>) = rounds.into_iter().unzip();
-        let per_s = median(per_s);
+        let spreads = Spread::of(per_s).zip(Spread::of(cpu_us));
+        let (Spread { median: per_s, .. }, cpu_us) = spreads.ok_or("no rounds")?;
         readings.put(format!("lb.{}.per_s", proxy.name), per_s);
-        readings.put(format!("lb.{}.cpu_us", proxy.name), median(cpu_us));
+        readings.put(format!("lb.{}.cpu_us", proxy.name), cpu_us.median);
         slowest_per_s = slowest_per_s.min(per_s);
     }
     Ok(slowest_per_s)
@@ -113,12 +114,6 @@ fn round(sizes: &Sizes, proxy: &Proxy) -> Result<(f64, f64), String> {
     // The warm-up costs as much as the counted time does.
     let all = clients.per_s() * began.elapsed().as_secs_f64();
     Ok((clients.per_s(), used.cpu_s * 1e6 / all))
-}
-
-/// The middle one of an odd number of values.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// The latency on a timetable.
