@@ -14,20 +14,24 @@ import statistics
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
-from harness.browser import WIDE, Browser
+from harness.browser import Browser
 from harness.client import ADMIN_KEY, Api, Endpoint
+from harness.console_load import long_stream, submits_beside_tabs
 from harness.fake_worker import FakeWorker
+from harness.measured import Metrics, profile, submit, usage, wait_for
+from harness.plain_page import PlainPage
+from harness.reverse_proxy import ReverseProxy
 from harness.server import Server
+from harness.told_flood import ToldFlood
 from harness.wait import until
 
-HEIGHT = 900
 ENDPOINTS = 3
 SIDE = ("Endpoints", "Requests", "API keys", "Health")
 SILENT_S = 0.5
-BATCH = 500
+# The jobs of a second of which the budget of a tab speaks: more than submits, workers and a browser on one computer reach.
+TOLD_PER_S = 15_000
 
 # Notes when the table of endpoints has a row, in ms since the page was asked for.
 USABLE = """new MutationObserver(() => {
@@ -71,6 +75,10 @@ class Sizes:
         self.flood_s = 0.5 if quick else 10
         self.tabs = 10 if quick else 200
         self.tabs_s = 0.5 if quick else 10
+        self.submit_s = 0.3 if quick else 4
+        self.submit_rounds = 1 if quick else 5
+        self.chunks = 2_000 if quick else 200_000
+        self.paced_s = 0.5 if quick else 10
 
 
 class Relay:
@@ -107,31 +115,30 @@ class Relay:
         until(lambda: time.monotonic() - self.at > SILENT_S, f"the server sends nothing for {SILENT_S} s", 20, 0.05)
 
 
-@contextmanager
-def profile(browser: Browser, url: str):
-    """A profile of the browser that is signed in and has loaded nothing."""
-    context = browser.chromium.new_context(viewport={"width": WIDE, "height": HEIGHT}, locale="en-GB")
-    answer = context.request.post(f"{url}/console/session", data={"key": ADMIN_KEY})
-    assert answer.ok, answer.text()
-    yield context
-    context.close()
-
-
-def wait_for(page, condition: str, argument=None) -> None:
-    """Waits in this process: the page's policy forbids what Playwright would evaluate there."""
-    until(lambda: page.evaluate(condition, argument), condition, 20, 0.01)
-
-
-def visit(context, url: str, path: str = "/"):
+def visit(context, url: str, before: str = ""):
+    """Opens the overview in a new tab, in which the page `before` was painted."""
     page = context.new_page()
     page.add_init_script(USABLE)
-    page.goto(f"{url}/console{path}")
+    if before:
+        paint(page, before)
+    page.goto(f"{url}/console/")
     wait_for(page, "window.usable_ms !== undefined")
     return page
 
 
+def paint(page, url: str) -> float:
+    """Goes to a page; answers after how many ms it was painted."""
+    page.goto(url)
+    wait_for(page, f"{PAINTED} !== undefined")
+    return page.evaluate(PAINTED)
+
+
 def visits(browser: Browser, server: Server, sizes: Sizes) -> dict[str, float]:
-    """Bytes and times of the overview's first visit, and bytes of the second."""
+    """Bytes and times of the overview's first visit, and bytes of the second.
+
+    Each visit is the first one of a profile without a cache, in a browser that runs already and in a tab that has shown a page of
+    another site. In turn with them, such tabs paint a page of one sentence: what this computer needs for any page.
+    """
     relay = Relay(server.port)
     with profile(browser, relay.url) as context:
         relay.wait_silent()
@@ -144,19 +151,28 @@ def visits(browser: Browser, server: Server, sizes: Sizes) -> dict[str, float]:
             sent.append(relay.received - before)
             fonts = page.evaluate(FONTS) if len(sent) == 1 else fonts
             page.close()
-    painted, usable = [], []
-    for _ in range(sizes.visits):
-        with profile(browser, server.url) as context:
-            page = visit(context, server.url)
-            wait_for(page, f"{PAINTED} !== undefined")
-            painted.append(page.evaluate(PAINTED))
-            usable.append(page.evaluate("window.usable_ms"))
+    painted, usable, plain = [], [], []
+    with PlainPage() as sentence:
+        # The first visit of all is left out: browsers that run already have their processes.
+        for number in range(sizes.visits + 1):
+            with profile(browser, server.url) as context:
+                page = context.new_page()
+                paint(page, sentence.other_site)
+                plain_ms = paint(page, sentence.url)
+            with profile(browser, server.url) as context:
+                page = visit(context, server.url, sentence.other_site)
+                wait_for(page, f"{PAINTED} !== undefined")
+                if number > 0:
+                    plain.append(plain_ms)
+                    painted.append(page.evaluate(PAINTED))
+                    usable.append(page.evaluate("window.usable_ms"))
     return {
         "first_visit.kb": (sent[0] - fonts) / 1000,
         "first_visit.with_fonts.kb": sent[0] / 1000,
         "second_visit.kb": sent[1] / 1000,
         "first_visit.painted_ms": statistics.median(painted),
         "first_visit.usable_ms": statistics.median(usable),
+        "first_visit.plain_page_ms": statistics.median(plain),
     }
 
 
@@ -169,47 +185,6 @@ def changes(browser: Browser, server: Server, sizes: Sizes) -> dict[str, float]:
             for name in SIDE:
                 times[name].append(page.evaluate(CHANGE, name))
     return {"page_change_ms": max(statistics.median(values) for values in times.values())}
-
-
-def submit(server: Server, endpoint: Endpoint, count: int = 0, seconds: float = 0.0) -> int:
-    """Hands in jobs over one connection, many before the first answer: a number of them, or for a time."""
-    body = b'{"input":{"prompt":"a harbour at dawn"}}'
-    head = f"POST /v2/{endpoint.id}/run HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN_KEY}\r\nContent-Length: {len(body)}\r\n\r\n"
-    request = head.encode() + body
-    sent, end = 0, time.monotonic() + seconds
-    with socket.create_connection(("127.0.0.1", server.port)) as connection:
-        while sent < count or time.monotonic() < end:
-            batch = min(BATCH, count - sent) if count else BATCH
-            connection.sendall(request * batch)
-            answered = 0
-            rest = b""
-            while answered < batch:
-                data = rest + connection.recv(1 << 20)
-                answered += data.count(b"HTTP/1.1 200")
-                rest = data[-11:] if not data.endswith(b"}") else b""
-            sent += batch
-    return sent
-
-
-class Metrics:
-    """Processor time of the page's main thread, in s."""
-
-    def __init__(self, page):
-        self._devtools = page.context.new_cdp_session(page)
-        self._devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
-        self.before = self.now()
-
-    def now(self) -> dict[str, float]:
-        return {one["name"]: one["value"] for one in self._devtools.send("Performance.getMetrics")["metrics"]}
-
-    def since(self, *names: str) -> float:
-        """The seconds of these kinds of work since the last call."""
-        before, self.before = self.before, self.now()
-        return sum(self.before[name] - before[name] for name in names)
-
-    def heap_bytes(self) -> int:
-        self._devtools.send("HeapProfiler.collectGarbage")
-        return self._devtools.send("Runtime.getHeapUsage")["usedSize"]
 
 
 def long_list(browser: Browser, server: Server, endpoint: Endpoint, sizes: Sizes) -> dict[str, float]:
@@ -265,16 +240,37 @@ def news(browser: Browser, server: Server, endpoint: Endpoint, sizes: Sizes) -> 
         took_s = time.monotonic() - began
         return {
             "news.shown_ms": max(late),
-            "flood.jobs_per_s": sent / took_s,
-            "flood.cpu_percent": metrics.since("TaskDuration") / took_s * 100,
+            "submitted.jobs_per_s": sent / took_s,
+            "submitted.cpu_percent": metrics.since("TaskDuration") / took_s * 100,
         }
 
 
-def usage(pid: int) -> tuple[float, float]:
-    """Processor time in s and resident memory in KiB of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    ticks, pages = int(fields[11]) + int(fields[12]), int(fields[21])
-    return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE") / 1024
+def flood(browser: Browser, server: Server, endpoint: Endpoint, sizes: Sizes) -> dict[str, float]:
+    """The processor time of a tab that is told of very many jobs.
+
+    The load of this computer does not reach their number: a server before the real one makes the events and the pages of the
+    list, in the form and at the rate of a real one (`harness/told_flood.py`).
+    """
+    told = ToldFlood(endpoint.id, TOLD_PER_S)
+    with ReverseProxy(server.port, intercept=told.answer) as proxy, profile(browser, proxy.url) as context:
+        page = context.new_page()
+        page.goto(f"{proxy.url}/console/endpoints/{endpoint.id}/requests")
+        page.get_by_text("Live", exact=True).wait_for()
+        told.begin()
+        page.locator(".vrow").first.wait_for()
+        metrics = Metrics(page)
+        began, messages, pages = time.monotonic(), told.messages, told.pages
+        until(lambda: time.monotonic() - began > sizes.flood_s, "the time of the measurement is over", sizes.flood_s + 5)
+        took_s = time.monotonic() - began
+        figures = {
+            "flood.jobs_per_s": float(TOLD_PER_S),
+            "flood.messages_per_s": (told.messages - messages) / took_s,
+            "flood.pages_per_s": (told.pages - pages) / took_s,
+            "flood.cpu_percent": metrics.since("TaskDuration") / took_s * 100,
+            "flood.heap_mb": metrics.heap_bytes() / 1e6,
+        }
+        told.end()
+    return figures
 
 
 def open_tabs(server: Server, sizes: Sizes) -> dict[str, float]:
@@ -336,6 +332,9 @@ def main() -> None:
             figures |= open_tabs(server, sizes)
             figures |= long_list(browser, server, api.external(name="Deep"), sizes)
             figures |= news(browser, server, first, sizes)
+            figures |= flood(browser, server, api.external(name="Flooded"), sizes)
+            figures |= long_stream(browser, server, api.external(name="Talking"), sizes)
+            figures |= submits_beside_tabs(server, api.external(name="Busy"), sizes)
         finally:
             browser.close()
             server.close()

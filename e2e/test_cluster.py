@@ -27,6 +27,8 @@ PAUSE_S = float(os.environ.get("LONGSHORE_NODE_PAUSE_S", "0"))
 """How long a pause lasts at least: until another node has taken over in any case."""
 DATABASE_RESTARTS = int(os.environ.get("LONGSHORE_DATABASE_RESTARTS", "1"))
 ROLLS = int(os.environ.get("LONGSHORE_NODE_ROLLS", "1"))
+KEPT_MS = 4 * 3_600_000
+"""How long jobs are kept after their end: longer than the longest form of the test."""
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +138,10 @@ def test_what_nodes_send_each_other_is_encrypted(database, tmp_path):
     certificate, key = ours.issue("node", 7)
     config = f'cluster_tls_cert = "{certificate}"\ncluster_tls_key = "{key}"\ncluster_ca_file = "{{}}"\n'
     nodes = Nodes(database, ("a", "b"), config.format(ours.path)).start()
-    stranger = Node(database, "c", config.format(theirs.path))
+    theirs_for_node = theirs.issue("node", 7)
+    own = f'cluster_tls_cert = "{theirs_for_node[0]}"\ncluster_tls_key = "{theirs_for_node[1]}"\n'
+    stranger = Node(database, "c", own + f'cluster_ca_file = "{theirs.path}"\n')
+    unsigned = Node(database, "d", own + f'cluster_ca_file = "{ours.path}"\n')
     try:
         first, second = nodes.all
         endpoint = Api(second).external()
@@ -152,8 +157,15 @@ def test_what_nodes_send_each_other_is_encrypted(database, tmp_path):
         # Nothing there speaks without TLS.
         with pytest.raises(requests.ConnectionError):
             requests.get(f"http://{address}/internal/1/node", timeout=10)
-        told = requests.get(f"https://{address}/internal/1/node", verify=str(ours.path), timeout=10).text
+        asked = {"url": f"https://{address}/internal/1/node", "verify": str(ours.path), "timeout": 10}
+        told = requests.get(**asked, cert=(str(certificate), str(key))).text
         assert told.startswith("longshore node ")
+        # And nothing to a client that shows no certificate of the cluster's authority.
+        for shown in (None, tuple(map(str, theirs_for_node))):
+            with pytest.raises(requests.ConnectionError):
+                requests.get(**asked, cert=shown)
+        said = refusal(unsigned)
+        assert "the other nodes would refuse the certificate" in said, said
         # A node that does not trust the others passes nothing on.
         stranger.start()
         assert Api(stranger).call("GET", "/v1/endpoints").status_code == 503
@@ -165,6 +177,7 @@ def test_what_nodes_send_each_other_is_encrypted(database, tmp_path):
     finally:
         nodes.close()
         stranger.close()
+        unsigned.close()
 
 
 def listed(node: Node) -> dict[str, str]:
@@ -297,7 +310,8 @@ def test_nothing_is_lost_while_nodes_and_the_database_come_and_go():
     load = None
     by_kill, by_pause, by_order = [], [], []
     try:
-        endpoint = Api(nodes.all[0]).external()
+        # A job that is over must not be deleted before the end of the test.
+        endpoint = Api(nodes.all[0]).external(resultRetentionMs=KEPT_MS, syncResultRetentionMs=KEPT_MS)
         load = ClusterLoad(endpoint, nodes.all)
 
         def goes_on() -> None:

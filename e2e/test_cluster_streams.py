@@ -11,6 +11,7 @@ from harness.nodes import Node, Nodes
 from harness.postgres import DATABASE, Postgres
 from harness.server import ADMIN_KEY
 from harness.wait import until
+from harness.withholding_proxy import WithholdingProxy
 
 # A server that stops breaks streams off after this time.
 CONFIG = "shutdown_grace_ms = 300\n"
@@ -154,3 +155,38 @@ def test_a_stream_of_a_lost_attempt_fails_in_words_after_a_take_over(postgres):
         assert read.startswith(PIECES[0]) and '"error"' in read and "[DONE]" not in read, read
     finally:
         nodes.close()
+
+
+def test_a_chunk_whose_answer_was_lost_with_the_owner_is_there_once(postgres):
+    postgres.sql("DROP SCHEMA IF EXISTS longshore CASCADE", DATABASE)
+    with WithholdingProxy() as proxy:
+        nodes = Nodes(postgres, ("b", "c"), CONFIG)
+        owner = Node(postgres, "a", CONFIG + f'cluster_address = "127.0.0.1:{proxy.port}"\n')
+        proxy.forward_to(owner.peer_port)
+        others, nodes.all = nodes.all, [owner, *nodes.all]
+        try:
+            nodes.start()
+            created = Api(others[0]).external()
+            # One of the two nodes takes over, and the other one sends its post to that one.
+            workers = {}
+            for node in others:
+                worker = FakeWorker(Endpoint(Api(node), created.record))
+                created.run({})
+                workers[worker.take()["id"]] = worker
+            for job, worker in workers.items():
+                worker.chunk(job, "first")
+            proxy.withhold("/job-stream/")
+            posts = [worker.post_in_background("job-stream", job, {"output": "second"}) for job, worker in workers.items()]
+            proxy.wait_withheld(len(posts))
+            owner.kill()
+            proxy.close()
+            for post in posts:
+                assert post.result(60).status_code == 200, post.result().text
+            for job, worker in workers.items():
+                # The same text in a post of its own is another chunk.
+                worker.chunk(job, "second")
+                worker.done(job, {"output": []})
+                stream = created.ok("GET", f"/stream/{job}?offset=0")
+                assert [chunk["output"] for chunk in stream] == ["first", "second", "second"], stream
+        finally:
+            nodes.close()

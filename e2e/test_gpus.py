@@ -1,5 +1,7 @@
 """GPUs that the configuration names, shared out among real workers. No machine needs to have them."""
 
+import shutil
+
 import pytest
 
 from harness.client import Api
@@ -73,6 +75,20 @@ def test_who_finds_no_gpu_is_throttled_with_the_reason_and_starts_when_one_is_fr
     assert health["workers"]["throttled"] == 0 and "reasons" not in health
     devices = [sees(endpoint)["CUDA_VISIBLE_DEVICES"] for endpoint in (holder, waiting)]
     assert sorted(devices) == ["GPU-aaaa", "GPU-bbbb"]
+
+
+def test_a_job_keeps_the_gpu_that_it_ran_on(api):
+    endpoint = api.endpoint("environment.py", gpuTypeIds=[SMALL], workersMax=1)
+    job = endpoint.run()
+    endpoint.wait_for(job)
+    (worker,) = pods(api)
+    api.ok("POST", f"/v1/endpoints/{endpoint.id}/workers/{worker['id']}/stop")
+    until(lambda: not pods(api), "the worker has ended", 30)
+    # As after a time: nothing is left of the worker.
+    for left in list(api.server.data.rglob(f"*{worker['id']}*")):
+        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+    assert api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers?ended=true") == []
+    assert [attempt["gpu"] for attempt in endpoint.ok("GET", f"/jobs/{job}")["attempts"]] == [SMALL]
 
 
 def test_what_the_machine_does_not_have_is_said(api):

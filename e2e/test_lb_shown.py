@@ -103,6 +103,15 @@ def test_requests_wait_for_a_start_for_room_and_for_health(lb_api, tmp_path):
     assert endpoint.call("GET", "/explain/0190163d-8694-739b-aea5-966c26f8ad90").status_code == 404
 
 
+def test_a_wrong_path_of_the_health_check_needs_attention_though_no_request_waits(lb_api):
+    endpoint = make(lb_api, "raw_web.py", workersMin=1, lb={"healthPath": "/lost"})
+    (problem,) = until(lambda: [one for one in lb_api.ok("GET", "/v1/attention") if one["endpoint"] == endpoint.id], "it needs attention", 40)
+    assert (problem["code"], problem["severity"], problem["jobs"]) == ("workers_unhealthy", "bad", 0), problem
+    assert "the last check said `GET /lost: 404 Not Found`" in problem["text"], problem
+    endpoint.patch(lb={"healthPath": "/ping"})
+    until(lambda: not [one for one in lb_api.ok("GET", "/v1/attention") if one["endpoint"] == endpoint.id], "it is healthy", 40)
+
+
 def test_top_counts_forwarded_requests(lb_api, tmp_path):
     endpoint = make(lb_api, "raw_web.py", slug="topped", workersMin=1)
     call(endpoint, "GET", "/fine")

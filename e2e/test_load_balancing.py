@@ -326,12 +326,53 @@ def test_a_websocket_is_a_tunnel(app):
 # Workers that misbehave
 
 
-@pytest.mark.parametrize("path", ["/close", "/garbage", "/folded", "/two-lengths", "/head-bomb", "/many-headers", "/upgrade-unasked"])
+@pytest.mark.parametrize("path", ["/close", "/garbage", "/folded", "/two-lengths", "/coded", "/head-bomb", "/many-headers", "/upgrade-unasked"])
 def test_a_worker_that_speaks_no_http_is_a_bad_gateway(raw, path):
     answer = call(raw, "POST", path)
     assert answer.status_code == 502, answer.text
     assert answer.headers["X-Longshore-Error"] in ("upstream_closed", "upstream_protocol")
     assert call(raw, "GET", "/fine").content == b"hello"
+
+
+def answered(endpoint, path, *lines) -> bytes:
+    """All bytes of the answer to a request on a connection of its own."""
+    head = [f"GET /lb/{endpoint.id}{path} HTTP/1.1", "Host: x", f"Authorization: Bearer {ADMIN_KEY}", *lines, "Connection: close"]
+    return exchange(endpoint.api.server, "\r\n".join([*head, "", ""]).encode())
+
+
+def test_a_response_has_at_most_100_header_lines(raw):
+    # Libraries of clients have the same limit, and the server adds lines of its own.
+    assert answered(raw, "/lines?100").count(b"\r\nx-a: ") == 99
+    answer = call(raw, "GET", "/lines?101")
+    assert (answer.status_code, answer.headers["X-Longshore-Error"]) == (502, "upstream_protocol")
+
+
+def test_chunks_count_and_not_a_length_beside_them(raw):
+    answer = answered(raw, "/two-framings")
+    assert b"content-length" not in answer and answer.endswith(b"\r\n\r\n6\r\nabcdef\r\n0\r\n\r\n"), answer
+
+
+def test_the_head_of_a_response_arrives_that_breaks_immediately(raw):
+    answer = answered(raw, "/head-only")
+    assert answer.startswith(b"HTTP/1.1 201 Created\r\n") and answer.endswith(b"\r\n\r\n"), answer
+
+
+def test_headers_of_the_server_are_removed_from_trailers(raw):
+    answer = answered(raw, "/own-trailers", "TE: trailers")
+    assert answer.endswith(b"\r\n0\r\nx-t: 2\r\n\r\n"), answer
+
+
+def test_the_server_is_no_tunnel_to_other_servers(raw):
+    head = f"CONNECT /lb/{raw.id}/fine HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN_KEY}\r\nConnection: close\r\n\r\n"
+    answer = exchange(raw.api.server, head.encode())
+    assert answer.startswith(b"HTTP/1.1 405 ") and b"no_proxy" in answer, answer
+
+
+def test_a_failed_worker_is_a_line_of_the_log(raw):
+    answer = call(raw, "POST", "/garbage", headers={"X-Request-Id": "of-the-log"})
+    assert "no HTTP/1.1 response: " in answer.json()["error"]
+    (line,) = [line for line in raw.api.server.log().splitlines() if "of-the-log" in line]
+    assert all(part in line for part in ("WARN", "request not forwarded", raw.id, "upstream_protocol")), line
 
 
 def test_a_worker_that_never_answers_times_out(raw):
@@ -514,7 +555,7 @@ def test_a_bare_line_feed_ends_a_line_for_the_worker_too(raw):
 
 def test_trailers_of_a_request_reach_the_worker(raw):
     head = b"Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n"
-    got = send_raw(raw, head, b"1\r\nZ\r\n0\r\nX-Sum: 5\r\nContent-Length: 9\r\n\r\n").partition(b"\r\n\r\n")[2].lower()
+    got = send_raw(raw, head, b"1\r\nZ\r\n0\r\nX-Sum: 5\r\nContent-Length: 9\r\nX-Longshore-Key: k\r\nX-Forwarded-For: 9.9.9.9\r\n\r\n").partition(b"\r\n\r\n")[2].lower()
     assert got.endswith(b"1\r\nz\r\n0\r\nx-sum: 5\r\n\r\n"), got
 
 

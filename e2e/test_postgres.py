@@ -125,6 +125,9 @@ def test_no_acknowledged_job_is_lost_when_the_server_is_killed(database, make_se
 
 @pytest.mark.timeout(300 + 20 * KILLS)
 def test_no_acknowledged_job_is_lost_when_the_database_is_killed(own_database, make_server):
+    # Servers ask for durable commits themselves.
+    own_database.sql("ALTER SYSTEM SET synchronous_commit = off")
+    own_database.sql("SELECT pg_reload_conf()")
     server = make_server(own_database).start()
     expectations, chance = Expectations(), random.Random(2)
     endpoints = [Api(server).external() for _ in range(4)]
@@ -350,3 +353,54 @@ def test_people_can_read_the_states_of_jobs_with_sql(database, make_server):
     until(lambda: endpoint.health()["jobs"]["inQueue"] == 1, "one job is left")
     states = "SELECT longshore.job_state(row), count(*) FROM longshore.job GROUP BY 1 ORDER BY 1"
     assert database.sql(states, DATABASE).split() == ["CANCELLED|1", "IN_QUEUE|1"]
+
+
+ON_AUDIT = """
+SET search_path = longshore;
+CREATE FUNCTION at_audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does}; RETURN NEW; END $$;
+CREATE TRIGGER at_audit BEFORE {when} ON log_line FOR EACH ROW WHEN (NEW.log = 'audit') EXECUTE FUNCTION at_audit();
+"""
+NOT_ON_AUDIT = "SET search_path = longshore; DROP TRIGGER at_audit ON log_line; DROP FUNCTION at_audit"
+END_LOG_SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'longshore log'"
+
+
+def changes(api: Api, key: str) -> list[dict]:
+    """What the audit log has of changes of templates by a key, oldest first."""
+    entries = api.ok("GET", f"/v1/audit?key={key}")
+    return [entry for entry in reversed(entries) if entry["event"] == "change" and entry["path"].startswith("/v1/templates")]
+
+
+def test_a_change_is_stored_if_and_only_if_its_audit_entry_is(database, make_server):
+    server = make_server(database).start()
+    api = Api(server)
+    made = api.ok("POST", "/v1/templates", json={"name": "first", "imageName": "a"})
+    key = api.ok("GET", "/v1/me")["key"]["id"]
+    first = changes(api, key)
+    assert [(entry["status"], entry["resource"], entry["outcome"]) for entry in first] == [(200, f"templates/{made['id']}", "done")]
+
+    # An entry that cannot be written is no change.
+    endpoint = api.external()
+    many = {"do": "cancel", "ids": [endpoint.run({})]}
+    database.sql(ON_AUDIT.format(when="INSERT", does="RAISE EXCEPTION 'no'"), DATABASE)
+    refused = api.call("POST", "/v1/templates", json={"name": "second", "imageName": "a"})
+    assert refused.status_code == 503, refused.text
+    refused = endpoint.call("POST", "/bulk", json=many)
+    assert refused.status_code == 503 and endpoint.ok("GET", "/bulk") == [], refused.text
+    database.sql(NOT_ON_AUDIT, DATABASE)
+
+    # The server ends after the commit of a change, before its entry has the status of the response.
+    database.sql(ON_AUDIT.format(when="UPDATE", does="PERFORM pg_sleep(60)"), DATABASE)
+    assert api.call("PATCH", f"/v1/templates/{made['id']}", json={"name": "third"}).status_code == 200
+    task = endpoint.call("POST", "/bulk", json=many).json()["id"]
+    server.kill()
+    database.sql(END_LOG_SESSIONS)
+    database.sql(NOT_ON_AUDIT, DATABASE)
+    server.start()
+    names = [template["name"] for template in api.ok("GET", "/v1/templates")]
+    assert "third" in names and not {"first", "second"} & set(names), names
+    last = changes(api, key)[-1]
+    assert (last["method"], last["resource"], last["outcome"]) == ("PATCH", f"templates/{made['id']}", "done")
+    assert last["fields"] == ["name"] and "status" not in last
+    assert [entry["id"] for entry in changes(api, key)] == sorted({entry["id"] for entry in changes(api, key)})
+    tasks = [entry for entry in api.ok("GET", f"/v1/audit?key={key}") if entry.get("resource") == f"bulk/{task}"]
+    assert [(entry["outcome"], entry.get("status")) for entry in tasks] == [("done", None)]

@@ -67,6 +67,11 @@ def test_a_gpu_that_breaks_gets_no_worker_and_its_worker_is_replaced(server, dri
     mine = api.endpoint("environment.py", gpuTypeIds=["NVIDIA L4"], workersMin=1, workersMax=1)
     held = mine.runsync({})["output"]["CUDA_VISIBLE_DEVICES"]
     assert held == "GPU-1"
+    (pod,) = api.ok("GET", "/v1/pods")
+    (shown,) = pod["gpus"]
+    assert {name: shown[name] for name in shown} == {name: first[name] for name in shown} and shown["useRatio"] == 0.87
+    (machine,) = api.ok("GET", "/v1/machines")
+    assert pod["machineId"] == machine["id"] and machine["endpoints"] == [mine.id]
     driver.lists(row(1, "[GPU requires reset]"), row(2))
     until(lambda: gpus(api)["GPU-1"]["fault"], "the fault is shown", 20)
     assert gpus(api)["GPU-1"]["fault"] == 'the driver says "requires reset"'

@@ -187,6 +187,30 @@ def test_all_that_failed_are_delivered_again(fresh_server):
         assert {call["json"]["id"] for call in alive.wait_for(3)} == jobs
 
 
+def test_all_that_failed_of_all_endpoints_are_delivered_again(fresh_server, tmp_path):
+    server = fresh_server(flags=OPEN, config=FAST)
+    api = Api(server)
+    one, other = api.external(), api.external()
+    with Receiver() as dead:
+        url, port = dead.url, dead.port
+    jobs = {end(endpoint, webhook=url) for endpoint in (one, other, other)}
+    wait_for_state(one, "FAILED", 1)
+    wait_for_state(other, "FAILED", 2)
+    reader = api.ok("POST", "/v1/apikeys", json={"name": "reader", "scopes": [{"scope": "read"}]})["key"]
+    assert api.call("POST", "/v1/webhooks/redeliver", headers={"Authorization": f"Bearer {reader}"}).status_code == 401
+    assert api.call("POST", "/v1/webhooks/redeliver?since=soon").status_code == 400
+    of_one = api.ok("POST", "/v1/apikeys", json={"name": "of one", "scopes": [{"scope": "jobs", "endpointIds": [one.id]}]})["key"]
+    with Receiver(port=port) as alive:
+        assert Cli(tmp_path, server.url, of_one).ok("webhooks", "redeliver", "--all").out == "1 call is delivered again\n"
+        wait_for_state(one, "DELIVERED", 1)
+        cli = Cli(tmp_path, server.url)
+        done = cli.ok("webhooks", "redeliver", "--all", "--last", "1h", "-o", "json")
+        assert json.loads(done.out) == {"redelivered": 2, "gone": 0, "unread": 0}
+        assert {call["json"]["id"] for call in alive.wait_for(3)} == jobs
+        wait_for_state(other, "DELIVERED", 2)
+        assert cli.ok("webhooks", "redeliver", other.id).out == "no call is delivered again\n"
+
+
 def test_an_endpoints_webhook_is_called_for_jobs_that_name_none(api):
     with Receiver() as of_endpoint, Receiver() as of_job:
         endpoint = api.external(webhook=of_endpoint.url)

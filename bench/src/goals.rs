@@ -307,7 +307,7 @@ pub const GOALS: &[Goal] = &[
     goal("console, heap with 100 000 rows", "MB", AtMost(60.0), Reading("console.list.heap_mb")),
     goal("console, a job is shown after", "ms", AtMost(400.0), Reading("console.news.shown_ms")),
     goal(
-        "console, processor time of a tab in a flood of jobs",
+        "console, processor time of a tab that is told of 15 000 jobs a second",
         "% of one",
         AtMost(10.0),
         Reading("console.flood.cpu_percent"),
@@ -318,6 +318,25 @@ pub const GOALS: &[Goal] = &[
         "% of one",
         AtMost(0.1),
         Reading("console.tab.server.cpu_percent"),
+    ),
+    goal(
+        "console, renders of a stream at 2 000 chunks a second",
+        "a frame",
+        AtMost(1.0),
+        Reading("console.stream.renders_per_frame"),
+    ),
+    goal(
+        "console, longest frame while 200 000 chunks come",
+        "ms",
+        AtMost(100.0),
+        Reading("console.stream.all.longest_frame_ms"),
+    ),
+    goal("console, nodes with 200 000 chunks", "", AtMost(1500.0), Reading("console.stream.all.nodes")),
+    goal(
+        "console, processor time for 200 tabs at 2 000 submits a second",
+        "% of one",
+        AtMost(2.0),
+        Reading("console.tabs.submit.more_cpu_percent"),
     ),
 ];
 

@@ -32,7 +32,7 @@ def test_a_wrong_key_is_refused_and_the_right_one_signs_in_and_out(console):
     assert ADMIN_KEY not in stored and ADMIN_KEY not in page.content()
     page.reload()
     expect(page.get_by_role("heading", name="Endpoints", level=1)).to_be_visible()
-    page.get_by_role("button", name="Sign out").click()
+    tab.sign_out()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     page.reload()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
@@ -42,7 +42,7 @@ def test_a_code_signs_in_once_and_leaves_no_trace(console, api):
     code = api.ok("POST", "/v1/console-codes")["code"]
     first, second = console(), console()
     page = first.go(f"/#code={code}")
-    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    expect(page.get_by_role("button", name="Signed in as")).to_be_visible()
     assert code not in page.url and code not in page.evaluate("JSON.stringify(history.state)")
     page = second.go(f"/#code={code}")
     expect(page.get_by_text("This code was used, or is older than a minute.")).to_be_visible()
@@ -56,9 +56,20 @@ def test_the_life_of_a_job_shows_each_attempt(console, api):
     worker.take()
     # The worker says that it has no job: the delivery was lost.
     assert worker.take()["id"] == job
-    worker.done(job, {"output": 1})
-    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    worker.progress(job, "half")
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}")
+    page = tab.page
     life = page.get_by_role("region", name="Life").get_by_role("listitem")
+    progress = life.filter(has_text="Progress")
+    expect(progress).to_contain_text("1 value,")
+    expect(life.filter(has_text="Kept")).to_contain_text("when its ttl ends")
+    worker.progress(job, "all")
+    expect(progress).to_contain_text("2 values, the last after")
+    expect(progress.locator("i")).to_have_count(2)
+    worker.done(job, {"output": 1})
+    expect(life.filter(has_text="Kept")).to_contain_text("30 min")
+    assert len(endpoint.ok("GET", f"/jobs/{job}")["progressAt"]) == 2
+    assert tab.axe() == [] and tab.sideways() <= 0
     expect(life.filter(has_text="Try 1 on")).to_contain_text("not delivered: its worker did not confirm the delivery")
     expect(life.filter(has_text="Try 2 on")).to_be_visible()
     expect(life.filter(has_text="Waited")).to_have_count(2)
@@ -312,3 +323,24 @@ def test_requests_are_searched_by_what_a_row_shows(console, api, server):
     assert requests.utils.unquote(page.url).endswith(f"?q={good[-12:]}")
     page.get_by_role("combobox", name="Search requests").fill("waited:soon")
     expect(page.get_by_text("takes a duration")).to_be_visible()
+
+
+def test_a_request_is_copied_as_it_was_sent(console, api):
+    endpoint = api.external(name="Copied")
+    plain = endpoint.run({"seed": 1})
+    job = endpoint.run({"seed": 2}, policy={"executionTimeout": 30_000, "lowPriority": True})
+    for one, ends in ((plain, f"/{endpoint.id}/run"), (job, '"policy":{"executionTimeout":30000,"lowPriority":true}}')):
+        tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{one}")
+        page = tab.page
+        page.get_by_role("button", name="Copy as").click()
+        items = ["curl", "Python", "JavaScript", "Go"] + (["longshore"] if one == plain else [])
+        expect(page.get_by_role("menuitem")).to_have_text(items)
+        page.get_by_role("menuitem", name="curl").click()
+        expect(page.get_by_text("Copied as curl.").first).to_be_visible()
+        # A page may not read the clipboard; a person may paste.
+        page.get_by_role("link", name="Run again with changes").click()
+        field = page.get_by_label("Input, a JSON object")
+        field.fill("")
+        field.press("Control+v")
+        copied = field.input_value()
+        assert ends in copied and '{"input":{"seed":' in copied.replace(": ", ":"), copied

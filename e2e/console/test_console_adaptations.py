@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import WIDE
+from harness.browser import PHONE, WIDE
 from harness.console_pages import GPUS, faults, usual
 from harness.server import Server
 
@@ -86,3 +86,13 @@ def test_without_motion_nothing_moves(console, api, pages):
     tab.page.keyboard.press("Control+k")
     expect(tab.page.get_by_role("combobox", name="Find anything")).to_be_visible()
     assert tab.page.evaluate(MOVING) == []
+
+
+def test_the_present_tab_of_an_endpoint_is_seen_on_a_phone(console, api):
+    endpoint = api.external(name="Many tabs")
+    tab = console(width=PHONE, has_touch=True).sign_in(path=f"/endpoints/{endpoint.id}/settings")
+    tabs = tab.page.get_by_role("navigation", name="Pages of this endpoint")
+    expect(tabs.get_by_role("link", name="Settings")).to_be_in_viewport(ratio=0.9)
+    tab.go(f"/endpoints/{endpoint.id}")
+    expect(tabs.get_by_role("link", name="Overview")).to_be_in_viewport(ratio=0.9)
+    assert tab.sideways() == 0

@@ -1,8 +1,12 @@
 """Templates, volumes and registries in the console: what uses each, making, changing and deleting them."""
 
+import io
+import tarfile
+
 from playwright.sync_api import expect
 
-from harness.browser import key_for
+from harness.browser import PHONE, key_for
+from harness.client import Api
 
 
 def row(page, name: str):
@@ -21,7 +25,7 @@ def test_a_volume_is_made_changed_and_deleted_by_its_typed_name(console, api):
     tab.forget("400")
     page.get_by_label("Size in GB").fill("200")
     page.keyboard.press("Enter")
-    expect(row(page, "weights")).to_contain_text("200 GB")
+    expect(row(page, "weights")).to_contain_text("0 B of 200 GB")
     (made,) = api.ok("GET", "/v1/networkvolumes")
     assert (made["name"], made["size"]) == ("weights", 200)
 
@@ -99,6 +103,50 @@ def test_a_template_is_made_and_changed_and_keeps_its_values(console, api):
     expect(form).to_have_count(0)
     [made] = [template for template in api.ok("GET", "/v1/templates") if template["name"] == "Greeter"]
     assert (made["imageName"], made["dockerStartCmd"], made["env"]) == ("greeter:2", ["python", "-u", "hand ler.py"], {"GREETING": "***"})
+
+
+def sent(api, text: str) -> dict:
+    """A version of the code `greeter`, with one file."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        file = tarfile.TarInfo("handler.py")
+        file.size = len(text)
+        tar.addfile(file, io.BytesIO(text.encode()))
+    headers = {"Content-Type": "application/gzip"}
+    return api.ok("POST", "/v1/code?name=greeter", data=packed.getvalue(), headers=headers)
+
+
+def test_an_earlier_version_of_the_code_is_deployed_with_the_keyboard_alone(console, api, server):
+    first, second = sent(api, "greet = 'Hello'"), sent(api, "greet = 'Hallo'")
+    env = {"LONGSHORE_CODE_VERSION": second["hash"], "TOKEN": "hush"}
+    program = {"name": "Code of greetings", "imageName": "code", "workdir": second["workdir"], "env": env}
+    template = api.ok("POST", "/v1/templates", json=program)
+    endpoint = api.endpoint(name="Greetings", templateId=template["id"], workersMax=0)
+    listed = api.ok("GET", f"/v1/code?endpoint={endpoint.id}")
+    assert [version["hash"] for version in listed] == [second["hash"], first["hash"]]
+    tab = console().sign_in(path="/templates")
+    page = tab.page
+    page.get_by_role("button", name="Code of Code of greetings").press("Enter")
+    dialog = page.get_by_role("dialog", name="Code of Code of greetings")
+    expect(dialog.get_by_role("row").filter(has_text=second["hash"][:12])).to_contain_text("runs now")
+    assert tab.axe() == []
+    older = dialog.get_by_role("row").filter(has_text=first["hash"][:12])
+    older.get_by_role("button", name="Deploy this").press("Enter")
+    older.get_by_role("button", name="Sure?").press("Enter")
+    expect(dialog).to_have_count(0)
+    changed = api.ok("GET", f"/v1/templates/{template['id']}")
+    assert (changed["workdir"], set(changed["env"])) == (first["workdir"], set(env))
+    reads = key_for(api, {"scope": "read", "endpointIds": [endpoint.id]})["key"]
+    limited = Api(server, reads)
+    assert len(limited.ok("GET", f"/v1/code?endpoint={endpoint.id}")) == 2
+    assert limited.call("GET", "/v1/code?name=greeter").status_code == 401
+    for query, status in (("endpoint=nowhere", 404), (f"endpoint={endpoint.id}&name=greeter", 400), ("", 400)):
+        assert api.call("GET", f"/v1/code?{query}").status_code == status, query
+    tab.close()
+    phone = console(width=PHONE, has_touch=True).sign_in(path="/templates")
+    expect(phone.page.get_by_role("button", name="Code of Code of greetings")).to_be_visible()
+    boxes = "[...document.querySelectorAll('.table-box')].map((box) => box.scrollWidth - box.clientWidth)"
+    assert phone.sideways() <= 0 and phone.page.evaluate(boxes) == [0]
 
 
 def test_templates_say_what_they_start_and_hide_values(console, api):

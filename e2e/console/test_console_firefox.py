@@ -60,6 +60,7 @@ def test_the_smoke_flow(firefox, server, api):
     violations = json.loads(firefox.evaluate("JSON.stringify(window.violations)"))
     assert [one for one in violations if not one.startswith("require-trusted-types-for")] == []
     firefox.go(f"{root}/endpoints")
+    firefox.click("button", f"Signed in as {api.ok('GET', '/v1/me')['key']['name']}")
     firefox.click("button", "Sign out")
     firefox.wait_for("Use any API key of this server")
     until(lambda: len(api.ok("GET", "/v1/sessions")) == 0, "the session has ended", 10)

@@ -28,6 +28,8 @@ def test_the_history_has_what_the_counters_have(api, worked):
     sums = {name: sum(value or 0 for value in column) for name, column in history["series"].items()}
     assert (sums["submitted"], sums["completed"], sums["failed"]) == (3, counters["completed"], counters["failed"])
     assert sums["starts"] >= 1 and history["total"]["startP50Ms"] > 0
+    # The worker was started because the first job waited; the others did not wait for it.
+    assert (sums["delivered"], sums["metColdStart"], sums["failedHandler"], sums["failedWorkerLost"]) == (3, 1, 1, 0)
     assert len(history["t"]) <= 300 and history["stepMs"] == history["t"][1] - history["t"][0]
     # The server did not run 15 minutes ago.
     assert history["series"]["completed"][0] is None
@@ -53,7 +55,7 @@ def test_charts_show_it_and_a_drag_shows_less_of_it(console, worked):
     values = page.get_by_role("region", name="Run time").locator(".plot-values b")
     expect(values.first).to_be_visible()
     page.get_by_role("button", name="Show Jobs as a table").click()
-    expect(jobs.get_by_role("columnheader", name="waiting")).to_be_visible()
+    expect(jobs.get_by_role("columnheader", name="waiting", exact=True)).to_be_visible()
     assert tab.axe() == []
     page.get_by_role("button", name="Show Jobs as a chart").click()
     over.hover()

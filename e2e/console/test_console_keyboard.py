@@ -17,6 +17,11 @@ def test_one_signs_in_and_out(console):
     page.keyboard.type(ADMIN_KEY)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Overview", level=1)).to_have_count(1)
+    press(page, "Signed in as")
+    expect(page.get_by_role("group", name="Signed in")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Signed in as")).to_be_focused()
+    page.keyboard.press("Enter")
     press(page, "Sign out")
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 

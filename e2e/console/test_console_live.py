@@ -159,6 +159,41 @@ def test_a_request_shows_its_input_and_is_found_by_a_part_of_its_id(console, liv
     expect(details).to_contain_text("async")
 
 
+def test_a_worker_and_a_page_are_found_by_a_part_of_their_names(console, api):
+    endpoint = api.external(name="Quay")
+    job, worker = endpoint.run(), FakeWorker(endpoint, name="crane-4711")
+    assert worker.take()["id"] == job
+    page = console().sign_in().page
+    page.keyboard.press("Control+k")
+    field = page.get_by_role("combobox", name="Find anything")
+    field.fill("ne-47")
+    option = page.get_by_role("listbox").get_by_role("option").first
+    expect(option).to_contain_text("Worker crane-4711")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="crane-4711")).to_be_visible()
+    page.keyboard.press("Control+k")
+    field.fill("machines")
+    expect(option).to_contain_text("Machines and GPUs")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Machines and GPUs", level=1)).to_be_visible()
+
+
+def test_the_endpoint_of_the_page_is_paused_by_finding_that(console, api):
+    endpoint = api.external(name="Berth", workersMax=3)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Find anything").fill("pause berth")
+    expect(page.get_by_role("listbox").get_by_role("option")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    assert api.ok("GET", f"/v1/endpoints/{endpoint.id}")["workersMax"] == 0
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Find anything").fill("settings")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Scaling")).to_be_visible()
+
+
 def test_a_text_in_an_input_is_found_and_how_far_was_searched_is_said(console, live):
     job = live.run({"customer": "Northern Lights Shipping"})
     page = console().sign_in(path=f"/endpoints/{live.id}/requests?q=northern+lights").page

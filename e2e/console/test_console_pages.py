@@ -103,10 +103,18 @@ def test_further_columns_are_chosen_and_a_webhook_is_searched(console, server, p
     page.get_by_role("combobox", name="Search requests").fill("webhook:failed")
     page.keyboard.press("Enter")
     expect(page.get_by_text("1 loaded, all there are")).to_be_visible()
+    tab.go("/requests")
+    expect(page.get_by_role("columnheader", name="Webhook")).to_be_visible()
+    expect(row.get_by_role("gridcell").last).to_have_text("given up")
+    expect(page.get_by_role("row").filter(has_text="Whisper large v3").get_by_role("gridcell").last).to_have_text("–")
+    assert faults(tab) == []
     for query, found in (("webhook=FAILED", [job]), ("webhook=DELIVERED", []), ("webhook=FAILED&error=x", [])):
         assert [one["id"] for one in api.ok("GET", f"{requests}?{query}")["requests"]] == found
     assert api.ok("GET", f"{requests}?webhooks=true&webhook=FAILED")["requests"][0]["webhook"] == "FAILED"
     assert api.call("GET", f"{requests}?webhook=LOST").status_code == 400
+    listed = api.ok("GET", "/v1/requests?webhooks=true")["requests"]
+    assert {one["id"]: one["webhook"] for one in listed if one["webhook"]} == {job: "FAILED"}
+    assert all("webhook" not in one for one in api.ok("GET", "/v1/requests")["requests"])
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import re
 
 from playwright.sync_api import expect
 
-from harness.browser import key_for
+from harness.browser import PHONE, key_for
 
 INPUT = "Input, a JSON object"
 EXACT = '{"seed": 9007199254740993123, "prompt": "a harbour"}'
@@ -87,6 +87,38 @@ def test_a_stream_is_followed_and_a_running_job_cancelled(console, api):
     page.get_by_role("button", name="Sure?").click()
     expect(page.get_by_role("region", name="Job", exact=True)).to_contain_text("Cancelled")
     assert endpoint.status(job)["status"] == "CANCELLED"
+
+
+def test_a_run_is_waited_for_and_its_stream_is_seen_meanwhile(console, api):
+    endpoint = api.endpoint("generator.py", name="Waited for")
+    tab = console(width=PHONE, has_touch=True).sign_in(path=f"/endpoints/{endpoint.id}/playground")
+    page = tab.page
+    page.get_by_label(INPUT).fill('{"count": 30, "pause": 0.1}')
+    page.get_by_role("button", name="Run and wait").tap()
+    editor = page.get_by_role("region", name="Input").first
+    expect(editor).to_contain_text("Waits for the end", timeout=60_000)
+    expect(page.get_by_role("region", name="Stream")).to_contain_text('"n": 3', timeout=60_000)
+    job = page.url.rsplit("job=", 1)[1]
+    assert endpoint.ok("GET", f"/jobs/{job}")["mode"] == "sync"
+    expect(editor).to_contain_text(re.compile(r"Completed\s*after .* s, as this browser saw it"))
+    # The result is below the input: it comes into view.
+    expect(page.get_by_role("region", name="Job", exact=True)).to_be_in_viewport()
+    assert tab.axe() == [] and tab.sideways() <= 0
+    # What is copied is what was run.
+    page.get_by_role("button", name="Copy this run as").tap()
+    page.get_by_role("menuitem", name="curl").tap()
+    page.get_by_label(INPUT).fill("")
+    page.keyboard.press("Control+v")
+    assert f"/v2/{endpoint.id}/runsync'" in page.get_by_label(INPUT).input_value()
+    # By keys, and without waiting to the end.
+    page.get_by_label(INPUT).fill('{"count": 600, "pause": 0.1}')
+    page.keyboard.press("Control+Shift+Enter")
+    expect(editor).to_contain_text("Waits for the end")
+    page.get_by_role("button", name="Do not wait").tap()
+    expect(editor).not_to_contain_text("Waits for the end")
+    long = page.url.rsplit("job=", 1)[1]
+    assert long != job and endpoint.status(long)["status"] == "IN_PROGRESS"
+    endpoint.cancel(long)
 
 
 def test_a_waiting_job_says_why(console, api):

@@ -1,6 +1,7 @@
 """The console's pages about the server: webhooks, metrics, machines, usage and health."""
 
 import csv
+import json
 import re
 
 import pytest
@@ -9,7 +10,9 @@ from playwright.sync_api import expect
 from harness.browser import key_for
 from harness.client import Api
 from harness.console_pages import GPUS
+from harness.fake_worker import FakeWorker
 from harness.receiver import Receiver
+from harness.reverse_proxy import Answer, ReverseProxy
 from harness.server import Server
 from harness.wait import until
 
@@ -38,11 +41,14 @@ def worked(api):
 def test_metrics_show_every_chart_and_compare_with_the_range_before(console, worked):
     page = console().sign_in(path=f"/endpoints/{worked.id}").page
     page.get_by_role("link", name="Metrics").click()
-    for title in ("Jobs", "Submitted a second", "Not completed", "Delay", "Run time", "Cold starts"):
+    for title in ("Jobs", "Submitted a second", "Refused, by operation", "Not completed", "Failures by kind", "Delay", "Run time", "Cold starts", "Jobs that met a cold start"):
         expect(page.get_by_role("img", name=f"{title}, latest")).to_be_visible()
     figures = page.get_by_role("region", name="Figures of this range")
     expect(figures.get_by_role("row").filter(has_text="Completed")).to_contain_text("2")
     expect(figures.get_by_role("row").filter(has_text="Failed, of those that ended")).to_contain_text("33 %")
+    expect(figures.get_by_role("row").filter(has_text="Failed, error of the handler")).to_contain_text("1")
+    # What did not happen has no row.
+    expect(figures.get_by_role("row").filter(has_text="Refused")).to_have_count(0)
     page.get_by_role("button", name="Compare with the range before").click()
     expect(figures.get_by_role("columnheader", name="The range before")).to_be_visible()
     assert "compare=1" in page.url
@@ -53,17 +59,69 @@ def test_metrics_show_every_chart_and_compare_with_the_range_before(console, wor
 def test_machines_show_the_worker_of_a_gpu_and_the_waiting_endpoint(console, api, worked):
     waiting = api.endpoint("echo.py", name="Too large", gpuCount=2, gpuTypeIds=["NVIDIA L4"])
     job = waiting.run({})
-    page = console().sign_in(path="/machines").page
+    tab = console().sign_in(path="/machines")
+    page = tab.page
     gpus = page.get_by_role("region", name="GPUs", exact=True)
     expect(gpus.get_by_role("row").filter(has_text="Worked")).to_have_count(1)
     expect(gpus.get_by_role("row").filter(has_text="free")).to_have_count(1)
     line = page.get_by_role("region", name="Waiting for GPUs")
-    expect(line).to_contain_text("1. Too large wants 2 × NVIDIA L4 for each worker", timeout=30_000)
+    expect(line).to_contain_text("1. Too large wants 2 × NVIDIA L4 for each worker. 1 × NVIDIA L4 is free. 1 more has to come free.", timeout=30_000)
+    expect(line).to_contain_text("This worker would have to end:")
+    expect(line.get_by_role("link", name="Worked")).to_be_visible()
+    assert tab.axe() == []
+    [machine] = api.ok("GET", "/v1/machines")
+    [first] = machine["line"]
+    assert (first["endpoint"], first["missing"], machine["waiting"]) == (waiting.id, 1, [waiting.id])
+    assert [holder["endpoint"] for holder in first["workers"]] == [worked.id]
     waiting.cancel(job)
     expect(line).to_have_count(0, timeout=30_000)
     [machine] = api.ok("GET", "/v1/machines")
     assert [gpu["endpoint"] for gpu in machine["gpus"]].count(worked.id) == 1
     assert machine["cpuCount"] >= 1 and 0 < machine["memoryFreeBytes"] <= machine["memoryBytes"]
+
+
+def test_requests_over_a_limit_are_counted_by_operation(console, api, worked):
+    answers = [worked.call("POST", "/purge-queue").status_code for _ in range(4)]
+    assert answers == [200, 200, 429, 429]
+    path = f"/v1/endpoints/{worked.id}/history?last=900000&series=limitedPurgeQueue,limitedRun,refused"
+    counted = {"limitedPurgeQueue": 2, "limitedRun": 0, "refused": 0}
+    until(lambda: api.ok("GET", path)["total"] == counted, "the refused requests are in a step that is over", 30)
+    page = console().sign_in(path=f"/endpoints/{worked.id}/metrics").page
+    expect(page.get_by_role("img", name=re.compile("^Refused, by operation, latest: purge-queue "))).to_be_visible()
+    row = page.get_by_role("row").filter(has_text="Refused, purge-queue")
+    expect(row).to_contain_text("2")
+
+
+def test_endpoints_are_grouped_by_state_and_by_the_machine_of_their_workers(console, api, worked):
+    elsewhere = api.external(name="Lent by others")
+    FakeWorker(elsewhere).ping()
+    api.external(name="Without any")
+    tab = console().sign_in(path="/endpoints?q=")
+    page = tab.page
+    groups = page.get_by_role("combobox", name="Groups")
+    groups.focus()
+    page.keyboard.type("By s")
+    heads = page.locator(".group button")
+    expect(heads.filter(has_text="Ready")).to_be_visible()
+    assert "group=state" in page.url
+    groups.select_option("By machine")
+    [machine] = api.ok("GET", "/v1/machines")
+    assert worked.id in machine["endpoints"] and elsewhere.id not in machine["endpoints"]
+    order = page.locator("tbody tr")
+    texts = lambda: [text.split("\n")[0] for text in order.all_inner_texts()]
+    expect(heads).to_have_count(3)
+    shown = " ".join(texts())
+    names = [machine["name"], "Worked", "Elsewhere", "Lent by others", "No worker runs", "Without any"]
+    assert [shown.index(name) for name in names] == sorted(shown.index(name) for name in names), shown
+    assert tab.axe() == [] and tab.sideways() <= 0
+    workers = tab.go("/workers").get_by_role("region", name="Running")
+    expect(workers.get_by_role("row").filter(has_text="Worked")).to_contain_text(machine["name"])
+    expect(workers.get_by_role("row").filter(has_text="Lent by others")).to_contain_text("elsewhere")
+    tab.go("/endpoints?group=machine")
+    heads.filter(has_text="Elsewhere").press("Enter")
+    expect(page.get_by_role("link", name="Lent by others", exact=True)).to_have_count(0)
+    expect(heads.filter(has_text="Elsewhere")).to_have_attribute("aria-expanded", "false")
+    expect(page.get_by_role("link", name="Worked", exact=True)).to_be_visible()
 
 
 def test_usage_has_the_cost_and_a_file_of_it(console, api, worked):
@@ -170,4 +228,36 @@ def test_what_a_key_may_not_see_is_not_asked_for(console, api, server, worked):
     listed = limited.ok("GET", "/v1/webhooks")
     assert {call["endpoint"] for call in listed["webhooks"]} <= {worked.id} and listed["pausedReceivers"] == []
     assert limited.call("GET", "/v1/machines").status_code == 401
+    tab.go("/workers")
+    expect(tab.page.get_by_role("row").filter(has_text="Worked").first).to_be_visible()
+    expect(tab.page.get_by_role("columnheader", name="Machine")).to_have_count(0)
+    tab.go("/endpoints?group=machine")
+    expect(tab.page.get_by_role("link", name="Worked", exact=True)).to_be_visible()
+    expect(tab.page.get_by_role("combobox", name="Groups").get_by_role("option")).to_have_text(["Not grouped", "By state"])
     assert other.id != worked.id
+
+
+def test_many_machines_are_folded(console, api, server, worked):
+    (machine,) = api.ok("GET", "/v1/machines")
+    many = json.dumps([{**machine, "id": f"m{number}", "name": f"berth-{number}"} for number in range(5)]).encode()
+
+    def intercept(method: str, path: str) -> Answer | None:
+        return Answer(200, many, [("Content-Type", "application/json")]) if path == "/v1/machines" else None
+
+    with ReverseProxy(server.port, intercept=intercept) as proxy:
+        tab = console(proxy).sign_in(path="/machines")
+        page = tab.page
+        folded = page.get_by_role("group").filter(has_text="berth-3")
+        expect(folded).to_contain_text(re.compile(r"of 2 GPUs taken"))
+        expect(page.get_by_role("region", name="GPUs")).to_have_count(0)
+        folded.locator("summary").press("Enter")
+        expect(page.get_by_role("region", name="GPUs")).to_have_count(1)
+        assert tab.axe() == [] and tab.sideways() <= 0
+
+
+def test_figures_of_the_overview_are_of_the_chosen_range(console, worked):
+    page = console().sign_in().page
+    failed = page.locator(".gauge").filter(has_text="Failed")
+    expect(failed).to_contain_text("1in 15 min")
+    page.get_by_label("Time range").select_option("1 h")
+    expect(failed).to_contain_text("in 1 h")

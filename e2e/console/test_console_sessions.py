@@ -49,7 +49,7 @@ def walk(tab, api, endpoint) -> None:
     expect(page.get_by_role("region", name="Output")).to_contain_text("goodbye")
     # All reads have a response: one after the sign-out is refused.
     expect(page.get_by_role("region", name="Input")).to_contain_text('"n"')
-    page.get_by_role("button", name="Sign out").click()
+    tab.sign_out()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     assert tab.context.cookies() == []
     # The server may end before the browser does.
@@ -235,7 +235,7 @@ def test_a_page_of_another_origin_does_and_reads_nothing(console, server, api, h
         assert page.evaluate("window.read") == []
         assert page.locator("iframe").count() == 1
         for frame in page.frames[1:]:
-            assert "Sign out" not in frame.content() and "Sign in" not in frame.content()
+            assert "Signed in as" not in frame.content() and "Sign in" not in frame.content()
         for click in ("Coffee", "Milk"):
             with page.expect_response(lambda answer: "/v2/" in answer.url) as answered:
                 page.get_by_role("button", name=click).click()
@@ -254,7 +254,7 @@ def test_a_page_of_another_origin_does_and_reads_nothing(console, server, api, h
     worker.done(streaming, {"output": 1})
     # The session itself goes on.
     tab.page.reload()
-    expect(tab.page.get_by_role("button", name="Sign out")).to_be_visible()
+    expect(tab.page.get_by_role("button", name="Signed in as")).to_be_visible()
 
 
 @pytest.mark.parametrize("path", ["/v1/events", "a job", "a log"])

@@ -5,9 +5,10 @@ import re
 from playwright.sync_api import expect
 
 from harness.client import Api
-from harness.browser import PHONE
+from harness.browser import PHONE, key_for
 from harness.console_pages import GPUS, failed_calls
 from harness.fake_worker import FakeWorker
+from harness.keyboard import press
 from harness.receiver import Receiver
 from harness.server import QUICK
 from harness.wait import until
@@ -35,6 +36,39 @@ def test_failed_calls_since_a_time_are_delivered_again(fresh_server, console):
         expect(page.get_by_role("menuitem", name="Of the last 15 min")).to_be_focused()
         assert tab.axe() == []
         page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog", name="Deliver 2 failed calls of Calling again?")
+        expect(dialog).to_contain_text("They are to 1 receiver.")
+        assert tab.axe() == []
+        press(page, "Deliver again")
+        expect(page.get_by_text("2 calls are delivered again.")).to_be_visible()
+        receiver.wait_for(6)
+        until(lambda: not failed_calls(api), "both calls are delivered", 30)
+
+
+def test_failed_calls_of_all_endpoints_are_delivered_again(fresh_server, console):
+    server = fresh_server(config=GPUS)
+    api = Api(server)
+    with Receiver(500, 500, 500, 500, 200) as receiver:
+        endpoints = [api.external(name=name) for name in ("Calling", "Calling, too")]
+        for endpoint in endpoints:
+            endpoint.cancel(endpoint.run(webhook=receiver.url))
+        until(lambda: len(failed_calls(api)) == 2, "both calls are given up", 30)
+        # Another key has no button for what it may not do, and only its own endpoints in the numbers.
+        reader = console(server).sign_in(key_for(api, {"scope": "read"})["key"], path="/webhooks")
+        expect(reader.page.get_by_role("row").filter(has_text="Failed")).to_have_count(2)
+        expect(reader.page.get_by_role("button", name="Deliver failed ones again")).to_have_count(0)
+        key = key_for(api, {"scope": "read"}, {"scope": "jobs", "endpointIds": [endpoints[0].id]})["key"]
+        some = console(server).sign_in(key, path="/webhooks").page
+        some.get_by_role("button", name="Deliver failed ones again").click()
+        some.get_by_role("menuitem", name="All").click()
+        expect(some.get_by_role("dialog", name="Deliver 1 failed call of all endpoints again?")).to_be_visible()
+        tab = console(server).sign_in(path="/webhooks")
+        page = tab.page
+        page.get_by_role("button", name="Deliver failed ones again").click()
+        page.get_by_role("menuitem", name="Of the last hour").click()
+        dialog = page.get_by_role("dialog", name="Deliver 2 failed calls of all endpoints again?")
+        expect(dialog).to_contain_text("They are to 1 receiver, of 2 endpoints.")
+        dialog.get_by_role("button", name="Deliver again").click()
         expect(page.get_by_text("2 calls are delivered again.")).to_be_visible()
         receiver.wait_for(6)
         until(lambda: not failed_calls(api), "both calls are delivered", 30)
@@ -51,3 +85,27 @@ def test_a_call_that_is_tried_again_says_when(fresh_server, console):
         expect(row).to_contain_text(re.compile(r"Pending.*HTTP 500.*in (9 min|10 min)"))
         page.goto(page.url.replace("/webhooks", f"/requests/{job}"))
         expect(page.get_by_role("region", name="Webhook")).to_contain_text(re.compile(r"HTTP 500 after .*Next attemptin (9|10) min"))
+
+
+def test_more_calls_than_a_page_has_are_listed_and_new_ones_are_told(fresh_server, console):
+    server = fresh_server(config=QUICK, flags=("--rate-limits", "off", "--allow-private-webhooks"))
+    endpoint = Api(server).external(name="Many calls")
+    with Receiver() as receiver:
+        for _ in range(205):
+            endpoint.run(webhook=receiver.url)
+        endpoint.ok("POST", "/purge-queue")
+        receiver.wait_for(205, 30)
+        tab = console(server).sign_in(path=f"/endpoints/{endpoint.id}/webhooks")
+        page = tab.page
+        calls = page.get_by_role("region", name="Calls")
+        expect(calls.get_by_role("row")).to_have_count(201)
+        calls.get_by_role("button", name="Older calls").press("Enter")
+        expect(calls.get_by_role("row")).to_have_count(206)
+        expect(calls.get_by_role("button", name="Older calls")).to_have_count(0)
+        assert "limit=400" in page.url
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
+        job = endpoint.run(webhook=receiver.url)
+        endpoint.cancel(job)
+        # It comes as soon as it is told, and not with the next of several reads.
+        expect(calls.get_by_role("row").filter(has_text=job[-12:])).to_be_visible(timeout=15_000)
+        assert tab.axe() == []

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from playwright.sync_api import expect
 
+from harness.browser import PHONE
 from harness.wait import until
 
 
@@ -95,3 +96,39 @@ def test_a_worker_is_looked_at_and_stopped_by_a_second_press(console, api, print
     assert tab.axe() == []
     tab.go(f"/endpoints/{printed.id}/workers/none")
     expect(page.get_by_role("heading", name="This worker is not here")).to_be_visible()
+
+
+def test_all_workers_of_an_endpoint_are_drained_with_the_effect_in_numbers(console, api):
+    endpoint = api.endpoint("generator.py", name="Drained", workersMin=1, workersMax=1, idleTimeout=600)
+    job = endpoint.run({"count": 40, "pause": 0.1})
+    endpoint.wait_for(job, "IN_PROGRESS", timeout_s=60)
+    (worker,) = [one["id"] for one in api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers")]
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/settings")
+    page = tab.page
+    expect(page.get_by_role("button", name="Drain all")).to_be_enabled()
+    tab.go(f"/endpoints/{endpoint.id}/workers")
+    page.get_by_role("button", name="Drain all").click()
+    dialog = page.get_by_role("dialog", name="Drain 1 worker of Drained?")
+    expect(dialog).to_contain_text("It ends after 1 running job and gets no further one. Others start in their place: `workersMin` is 1.")
+    assert tab.axe() == []
+    dialog.get_by_role("button", name="Drain", exact=True).click()
+    expect(page.get_by_text("1 worker of Drained ends after its jobs.").first).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text=worker[-12:])).to_contain_text("Ends after its jobs")
+    assert endpoint.wait_for(job, timeout_s=60)["status"] == "COMPLETED"
+    ended = page.get_by_role("region", name="Ended").get_by_role("row").filter(has_text=worker[-12:])
+    expect(ended).to_contain_text("by an operator")
+
+
+def test_workers_of_all_endpoints_have_rows_of_two_lines_on_a_phone(console, api):
+    name = "An endpoint whose name is longer than a telephone is wide by far"
+    endpoint = api.endpoint("echo.py", name=name, workersMin=1, workersMax=1)
+    endpoint.wait_health("workers", "idle", 1)
+    tab = console(width=PHONE, has_touch=True).sign_in(path="/workers")
+    page = tab.page
+    row = page.get_by_role("region", name="Running").get_by_role("row").filter(has_text=name)
+    expect(row.get_by_role("link", name=name).locator("visible=true")).to_have_count(1)
+    assert tab.sideways() <= 0
+    boxes = page.evaluate("[...document.querySelectorAll('.table-box')].map((box) => box.scrollWidth - box.clientWidth)")
+    assert boxes and max(boxes) <= 0, boxes
+    assert row.bounding_box()["height"] <= 64
+    assert tab.axe() == []

@@ -53,6 +53,8 @@ def serve(connection):
         print(target.decode(), flush=True)
         if target == b"/ping":
             connection.sendall(ping())
+        elif target == b"/lost":
+            connection.sendall(answer(b"404 Not Found"))
         elif target == b"/close":
             return
         elif target == b"/half":
@@ -88,6 +90,20 @@ def serve(connection):
             connection.sendall(b"HTTP/1.1 200 OK\r\n" + b"X-Bomb: " + b"b" * 4_000_000 + b"\r\n\r\n")
         elif target == b"/many-headers":
             connection.sendall(b"HTTP/1.1 200 OK\r\n" + b"X-A: 1\r\n" * 100_000 + b"\r\n")
+        elif target == b"/two-framings":
+            framings = b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n"
+            connection.sendall(b"HTTP/1.1 200 OK\r\n" + framings + b"\r\n6\r\nabcdef\r\n0\r\n\r\n")
+        elif target == b"/coded":
+            connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n")
+        elif target == b"/head-only":
+            connection.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 10\r\n\r\n")
+            return
+        elif target == b"/own-trailers":
+            connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Longshore-A, X-T\r\n\r\n")
+            connection.sendall(b"0\r\nX-Longshore-A: 1\r\nX-T: 2\r\n\r\n")
+        elif target.startswith(b"/lines?"):
+            lines = [b"X-A: %d" % number for number in range(int(target.split(b"?")[1]) - 1)]
+            connection.sendall(answer(b"200 OK", b"", *lines))
         elif target == b"/upgrade-unasked":
             connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nboo")
         elif target == b"/silent":

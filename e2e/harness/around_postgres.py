@@ -55,7 +55,10 @@ def standby(database: Postgres, name: str):
     copy = [programs() / "pg_basebackup", "-D", folder, "-d", source, "-R", "-X", "stream", "-c", "fast", "--no-sync"]
     subprocess.run([*database.as_user, *map(str, copy)], check=True, capture_output=True, cwd=database.folder)
     command = [programs() / "postgres", "-D", folder, "-k", database.folder, "-p", port, "-c", "listen_addresses=127.0.0.1"]
+    psql = [programs() / "psql", "-X", "-q", "-A", "-t", "-h", database.folder, "-p", port, "-U", "postgres", "-d", "postgres", "-c"]
     with _running(database, command, database.folder / f"{name}.log", port) as running:
+        running.port = port
+        running.sql = lambda text: subprocess.run([*map(str, psql), text], check=True, capture_output=True, text=True).stdout.strip()
         yield running
 
 

@@ -98,6 +98,11 @@ class Console:
             self.go(path)
         return self
 
+    def sign_out(self) -> None:
+        """Signs out by the menu of the signed-in key."""
+        self.page.get_by_role("button", name="Signed in as").click()
+        self.page.get_by_role("button", name="Sign out").click()
+
     def buttons(self) -> list[str]:
         """The names of the buttons that are shown."""
         return [text.strip() for text in self.page.get_by_role("button").all_inner_texts()]

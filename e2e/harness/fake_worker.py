@@ -65,6 +65,10 @@ class FakeWorker:
         }
         return self.session.post(f"{self.base}/{kind}/{self.id}/{job}?{params}", data=raw, headers=headers, timeout=90)
 
+    def post_in_background(self, kind: str, job: str, body) -> Future:
+        """A post that waits in the background; its result is the raw answer."""
+        return _threads.submit(self.post, kind, job, body)
+
     def done(self, job: str, body, params: str = "gpu=none&isStream=false") -> None:
         """Reports a result; the server must take it."""
         answer = self.post("job-done", job, body, params)

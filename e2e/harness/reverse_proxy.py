@@ -4,10 +4,12 @@ import http.client
 import ssl
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Iterable
 
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 
@@ -21,6 +23,8 @@ class Answer:
     headers: list[tuple[str, str]] = field(default_factory=list)
     is_open: bool = False
     """More would follow: the response does not end until the proxy is closed."""
+    pieces: Iterable[bytes] = ()
+    """What follows `body` in an open response, each piece when it comes."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -52,7 +56,10 @@ class ReverseProxy:
         self.intercept, self.record = intercept, record
         self.closed = threading.Event()
         self.asked_at = time.monotonic()
-        """When the last request came."""
+        """When the last request came, or the last one that ends was answered."""
+        self.unanswered = 0
+        """The requests without an answer, streams aside."""
+        self._counting = threading.Lock()
         proxy = self
 
         class Handler(_Handler):
@@ -79,6 +86,19 @@ class ReverseProxy:
     def __exit__(self, *_) -> None:
         self.close()
 
+    @contextmanager
+    def in_flight(self, accepted: str):
+        """Counts a request until it is answered, unless a stream is asked for."""
+        number = 0 if "event-stream" in accepted else 1
+        with self._counting:
+            self.unanswered += number
+        try:
+            yield
+        finally:
+            with self._counting:
+                self.unanswered -= number
+                self.asked_at = time.monotonic() if number else self.asked_at
+
 
 class _Handler(BaseHTTPRequestHandler):
     """One connection of a browser."""
@@ -94,7 +114,8 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.removeprefix(proxy.prefix)
         if answer := proxy.intercept(self.command, path):
             return self._send(answer)
-        self._forward(proxy, path, body)
+        with proxy.in_flight(self.headers.get("Accept", "")):
+            self._forward(proxy, path, body)
 
     do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = do_HEAD = do_OPTIONS = _handle
 
@@ -121,7 +142,9 @@ class _Handler(BaseHTTPRequestHandler):
         length = ("Transfer-Encoding", "chunked") if answer.is_open else ("Content-Length", str(len(answer.body)))
         self._send_head(answer, [length] if has_body else [])
         if answer.is_open:
-            self._send_part(answer.body)
+            # A piece without bytes would end the response.
+            for piece in filter(None, chain([answer.body], answer.pieces)):
+                self._send_part(piece)
             self.forwarding().closed.wait()
         elif has_body and self.command != "HEAD":
             self.wfile.write(answer.body)

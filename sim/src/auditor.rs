@@ -53,7 +53,7 @@ use std::collections::BTreeSet;
 
 use self::damage::{Damage, is_damaged};
 use self::exchange::{Exchange, Exchanges};
-use self::job::{EndpointNo, JobNo};
+use self::job::EndpointNo;
 use self::ledger::Ledger;
 use self::limits::{Counted, Window};
 use self::model::{Map, Model};
@@ -65,6 +65,7 @@ use self::submit::Keyed;
 use self::time_bounds::{EventTime, WallClock};
 pub use self::transitions::Transition;
 use self::unread::Unread;
+use self::webhooks::Call;
 use crate::observation::{HttpRequest, Moment, Observation};
 
 /// A promise that observations show to be broken.
@@ -90,8 +91,8 @@ pub struct Auditor {
     unread: Unread,
     damage: Damage,
     windows: Map<Counted, Window>,
-    /// Webhook calls in flight: the job, and the number of its retries before.
-    calls: Map<u64, (JobNo, u32)>,
+    /// Webhook calls in flight.
+    calls: Map<u64, Call>,
     /// Times of later checks.
     due: BTreeSet<(u64, Due)>,
     /// Start and end of each server process.

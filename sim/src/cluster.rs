@@ -22,7 +22,8 @@ use self::partitions::{Partitions, Place};
 use self::peers::Peers;
 pub use self::rates::rates;
 use self::serving::Serving;
-use crate::database::Database;
+use crate::auditor::Rules;
+use crate::database::{Database, UNFLUSHED_MS_MAX};
 use crate::disk::Disk;
 use crate::faults::Fault;
 use crate::rng::Rng;
@@ -51,11 +52,16 @@ pub struct SharedParts {
     pub settings: ServerSettings,
 }
 
+/// What the auditor is told of a cluster.
+pub fn rules(of_server: &Rules) -> Rules {
+    Rules { requests_wait_for_owner: true, buffered_loss_ms: UNFLUSHED_MS_MAX, ..of_server.clone() }
+}
+
 /// Starts 2 to 5 nodes, their database and the faults between them.
 pub fn start(world: &World, rng: &mut Rng, parts: SharedParts) {
     let partitions = Partitions::default();
     let database = Database::new(world, rng, partitions.clone());
-    let peers = Peers::new(world.network.clone(), rng, partitions.clone());
+    let peers = Peers::new(world, rng, partitions.clone());
     let serving = Serving::new(world.record.clone());
     let parts = Arc::new(parts);
     let nodes = rng.range(2..=5) as usize;

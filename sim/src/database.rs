@@ -34,6 +34,8 @@ use crate::world::World;
 
 /// Longest time of a sync without a fault, in ms.
 const SYNC_MS_MAX: u64 = 20;
+/// How long a change that is done may not be on the disk, in ms: three times `wal_writer_delay`, and longer while the disk is slow.
+pub const UNFLUSHED_MS_MAX: u64 = 600 + SLOW_MS_MAX;
 /// Longest time of a statement or a sync with a fault, in ms.
 const SLOW_MS_MAX: u64 = 6_000;
 /// Longest time for which the database is down, in ms.
@@ -68,8 +70,8 @@ struct DatabaseState {
     done: Tables,
     /// What a crash does not lose.
     flushed: Tables,
-    /// The changes in `done` that are not in `flushed`.
-    tail: Vec<TableChange>,
+    /// The changes in `done` that are not in `flushed`, with their times.
+    tail: Vec<(Instant, TableChange)>,
     /// The number of changes that were flushed.
     flushed_count: u64,
     /// The session that holds the lock of the owner.
@@ -118,8 +120,7 @@ impl Database {
         state.last_node += 1;
         let (id, epoch) = (state.last_node, state.done.owners + 1);
         let change = TableChange::Owner(id, epoch);
-        state.done.apply(&change);
-        state.tail.push(change);
+        state.make(change);
         (id, epoch)
     }
 
@@ -175,8 +176,11 @@ impl Database {
         state.sessions.clear();
         let written = state.tail.len() as u64;
         let kept = if keeps_tail { written } else { self.below(written + 1) };
-        let lost = state.tail.split_off(kept as usize);
-        let lost_buffered = lost.iter().any(TableChange::is_buffered);
+        let is_old =
+            |(at, _): &(Instant, TableChange)| at.elapsed() >= Duration::from_millis(UNFLUSHED_MS_MAX);
+        let kept = state.tail.partition_point(is_old).max(kept as usize);
+        let lost = state.tail.split_off(kept);
+        let lost_buffered = lost.iter().any(|(_, change)| change.is_buffered());
         state.flush_all();
         if !lost.is_empty() {
             state.done = state.flushed.clone();
@@ -226,8 +230,7 @@ impl Database {
         if state.read_only_until.is_some_and(|until| Instant::now() < until) {
             return Err(StoreError::Io("the database is read-only now".to_owned()));
         }
-        state.done.apply(&change);
-        state.tail.push(change);
+        state.make(change);
         Ok(())
     }
 
@@ -237,13 +240,18 @@ impl Database {
 }
 
 impl DatabaseState {
+    fn make(&mut self, change: TableChange) {
+        self.done.apply(&change);
+        self.tail.push((Instant::now(), change));
+    }
+
     fn done_count(&self) -> u64 {
         self.flushed_count + self.tail.len() as u64
     }
 
     fn flush_to(&mut self, end: u64) {
         let count = end.saturating_sub(self.flushed_count).min(self.tail.len() as u64);
-        for change in self.tail.drain(..count as usize) {
+        for (_, change) in self.tail.drain(..count as usize) {
             self.flushed.apply(&change);
         }
         self.flushed_count += count;

@@ -113,6 +113,8 @@ faults! {
     DatabaseSlow = 0.0,
     /// The database ends any of its sessions, as an administrator does; its node notices up to 5 s later.
     DatabaseSessionKilled = 0.0,
+    /// The connection between two nodes breaks after the owner has answered, and before the other node has the response.
+    PeerAnswerLost = 0.0,
 }
 
 /// Most permanent faults of one kind in a world, so that most jobs can still be checked.

@@ -38,8 +38,9 @@ const BUDGETS: &[(Bug, u64)] = &[
     (Bug::UntakenResultAccepted, 500),
     (Bug::NoFence, 40),
     (Bug::LeaseNotChecked, 60),
-    (Bug::AnswerBeforeFlush, 60),
+    (Bug::AnswerBeforeFlush, 120),
     (Bug::NewIdOnRepeat, 60),
+    (Bug::ChunkPostRepeated, 60),
     (Bug::TimeoutIsDeath, 150),
     (Bug::EpochReused, 150),
     (Bug::CatalogAnsweredEarly, 150),
@@ -72,11 +73,12 @@ const DAMAGE: &[(Fault, f64)] = &[(Fault::OutputDamaged, 0.05), (Fault::ChunkDam
 const PAUSES: &[(Fault, f64)] = &[(Fault::NodePaused, 0.8), (Fault::ServerKilled, 0.000_1)];
 /// Owners of a cluster are killed.
 const LOSSES: &[(Fault, f64)] = &[(Fault::ServerKilled, 0.000_3)];
-/// The database of a cluster crashes.
-const CRASHES: &[(Fault, f64)] = &[(Fault::DatabaseKilled, 0.5), (Fault::DatabaseTailLost, 0.9)];
-/// Owners of a cluster are killed while the database is slow to have on its disk what they changed.
-const SLOW_LOSSES: &[(Fault, f64)] =
-    &[(Fault::ServerKilled, 0.001), (Fault::DatabaseSlow, 0.3), (Fault::NodePaused, 0.0)];
+/// The database of a cluster crashes, and is slow to have on its disk what it did.
+const CRASHES: &[(Fault, f64)] =
+    &[(Fault::DatabaseKilled, 0.5), (Fault::DatabaseTailLost, 0.9), (Fault::DatabaseSlow, 0.1)];
+/// Connections between the nodes of a cluster break with responses on their way.
+const PEER_LOSSES: &[(Fault, f64)] =
+    &[(Fault::PeerAnswerLost, 0.05), (Fault::ServerKilled, 0.0), (Fault::NodePaused, 0.0)];
 /// Connections to the database of a cluster break with statements on their way.
 const CUTS: &[(Fault, f64)] =
     &[(Fault::DatabaseCut, 0.05), (Fault::ServerKilled, 0.0), (Fault::NodePaused, 0.0)];
@@ -107,7 +109,7 @@ const RATES: &[(Bug, &[(Fault, f64)])] = &[
     (Bug::LeaseNotChecked, PAUSES),
     (Bug::AnswerBeforeFlush, CRASHES),
     (Bug::NewIdOnRepeat, LOSSES),
-    (Bug::ChunkPostRepeated, SLOW_LOSSES),
+    (Bug::ChunkPostRepeated, PEER_LOSSES),
     (Bug::TimeoutIsDeath, APART),
     (Bug::EpochReused, CUTS),
     (Bug::CatalogAnsweredEarly, CUTS_AND_LOSSES),
@@ -187,6 +189,7 @@ const BREAKS: &[(Bug, &[Promise])] = &[
     (Bug::LeaseNotChecked, LOST),
     (Bug::AnswerBeforeFlush, LOST),
     (Bug::NewIdOnRepeat, &[Promise::DeliveredQueued, Promise::OneJobPerKey]),
+    (Bug::ChunkPostRepeated, &[Promise::FromHolder, Promise::Followed, Promise::ConsumedOnce]),
     (Bug::TimeoutIsDeath, LOST),
     (Bug::EpochReused, LOST),
     (

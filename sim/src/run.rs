@@ -110,7 +110,7 @@ pub fn run_world_of(
 async fn run(kind: WorldKind, rates: &[(Fault, f64)], seed: u64, steps: u64, traced: bool) -> WorldResult {
     let mut rng = Rng::new(seed);
     let settings = ServerSettings::draw(&mut rng);
-    let world = create(&mut rng, &settings, traced);
+    let world = create(kind, &mut rng, &settings, traced);
     if kind == WorldKind::Cluster {
         world.faults.set(&cluster::rates(&mut rng));
     }
@@ -146,11 +146,18 @@ async fn run_steps(world: &World, steps: u64) -> bool {
     true
 }
 
-fn create(rng: &mut Rng, settings: &ServerSettings, traced: bool) -> World {
+fn create(kind: WorldKind, rng: &mut Rng, settings: &ServerSettings, traced: bool) -> World {
     let clock = Clock::default();
     let faults = Faults::draw(rng);
-    let tasks = Scheduler::new(rng);
-    let record = Recorder::new(clock.clone(), Auditor::new(settings.into()), traced);
+    let tasks = match kind {
+        WorldKind::Server => Scheduler::new(rng),
+        WorldKind::Cluster => Scheduler::in_rounds(rng),
+    };
+    let rules = match kind {
+        WorldKind::Server => settings.into(),
+        WorldKind::Cluster => cluster::rules(&settings.into()),
+    };
+    let record = Recorder::new(clock.clone(), Auditor::new(rules), traced);
     let network = Network::new(rng, faults.clone(), record.clone());
     World { clock, faults, tasks, record, network }
 }

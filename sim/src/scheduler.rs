@@ -4,6 +4,8 @@
 //! jumps to the next timer. A step is one poll of one task. Random runnable tasks are delayed, so that every seed
 //! has its own order.
 
+mod rounds;
+
 use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,6 +15,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
 
+use self::rounds::{Rounds, TaskFuture};
 use crate::rng::Rng;
 
 /// Counts steps and shuffles their order. Cheap to clone.
@@ -31,11 +34,23 @@ struct SchedulerState {
     /// Probability that a runnable task is delayed.
     delay_share: f64,
     rng: Mutex<Rng>,
+    /// Decides the order in which tasks run; `None` for the order in which they were woken.
+    rounds: Option<Arc<Rounds>>,
 }
 
 impl Scheduler {
-    /// Creates a scheduler with a random probability of delays.
+    /// Creates a scheduler with a random probability of delays. Tasks run in the order in which they were woken.
     pub fn new(rng: &mut Rng) -> Self {
+        Self::of(rng, None)
+    }
+
+    /// As [`Scheduler::new`], but tasks that are woken together run in the order of their starts. Must be called inside of the
+    /// runtime of the world.
+    pub fn in_rounds(rng: &mut Rng) -> Self {
+        Self::of(rng, Some(Rounds::begin()))
+    }
+
+    fn of(rng: &mut Rng, rounds: Option<Arc<Rounds>>) -> Self {
         let delay_share = if rng.chance(0.2) { 0.0 } else { rng.range(1..=500) as f64 / 1_000.0 };
         let shared = SchedulerState {
             steps: AtomicU64::new(0),
@@ -44,6 +59,7 @@ impl Scheduler {
             panics_before: count_panics(),
             delay_share,
             rng: Mutex::new(rng.fork()),
+            rounds,
         };
         Self { shared: Arc::new(shared) }
     }
@@ -115,7 +131,8 @@ struct ProcessState {
 impl Process {
     /// Starts a task in this process; in a dead one it never runs.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        let step = CountedTask { state: Arc::clone(&self.state), task: Box::pin(task) };
+        let number = self.state.rounds().map_or(0, Rounds::number);
+        let step = CountedTask { state: Arc::clone(&self.state), number, task: Some(Box::pin(task)) };
         let handle = tokio::spawn(step);
         if self.is_dead() {
             handle.abort();
@@ -170,18 +187,28 @@ impl ProcessState {
         living.iter().for_each(AbortHandle::abort);
         self.died.notify_waiters();
     }
+
+    fn rounds(&self) -> Option<&Rounds> {
+        self.tasks.shared.rounds.as_deref()
+    }
 }
 
 /// A task whose polls count as steps of the world.
 struct CountedTask {
     state: Arc<ProcessState>,
-    task: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// The number of the task in its world; 0 without rounds.
+    number: u64,
+    /// `None` once it has ended.
+    task: Option<TaskFuture>,
 }
 
 impl Future for CountedTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.state.rounds().is_some_and(|rounds| !rounds.admits(self.number, context.waker())) {
+            return Poll::Pending;
+        }
         if let Some(waiting) = &mut *lock(&self.state.paused) {
             waiting.push(context.waker().clone());
             return Poll::Pending;
@@ -197,7 +224,20 @@ impl Future for CountedTask {
             return Poll::Pending;
         }
         self.state.tasks.count_step();
-        self.task.as_mut().poll(context)
+        let Some(task) = &mut self.task else { return Poll::Ready(()) };
+        let polled = task.as_mut().poll(context);
+        if polled.is_ready() {
+            self.task = None;
+        }
+        polled
+    }
+}
+
+impl Drop for CountedTask {
+    fn drop(&mut self) {
+        if let (Some(rounds), Some(task)) = (self.state.rounds(), self.task.take()) {
+            rounds.bury(self.number, task);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::{Scenario, ScenarioContext};
 use crate::load::{ClosedLoop, EventLoop, OpenLoop, Span};
 use crate::process::ProcessUsage;
-use crate::readings::{Readings, Spread};
+use crate::readings::{Readings, spreads};
 use proxies::{NginxWork, Proxy};
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -24,14 +24,13 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const CONNECTIONS: usize = 32;
 /// Connections of a schedule; more are never busy concurrently.
 const OPEN_CONNECTIONS: usize = 64;
-/// Rounds in which the processor time is measured.
-const ROUNDS: usize = 7;
 /// Rolling replacements of all workers.
 const REPLACEMENTS: u32 = 3;
 
 /// How much is measured.
 struct Sizes {
-    span: Span,
+    /// Rounds in which processor time and latency are measured.
+    rounds: usize,
     /// A round of one proxy.
     round: Span,
     stream_bytes: u64,
@@ -43,15 +42,13 @@ struct Sizes {
 
 impl Sizes {
     fn of(context: &ScenarioContext) -> Self {
-        let span = context.span();
         if context.quick {
-            return Self { span, round: span, stream_bytes: 16 << 20, sockets: 50, requests: 200 };
+            let round = context.span();
+            return Self { rounds: 3, round, stream_bytes: 16 << 20, sockets: 50, requests: 200 };
         }
-        let round = Span { counted: Duration::from_secs(1), ..span };
-        let span = Span { counted: Duration::from_secs(5), ..span };
         Self {
-            span,
-            round,
+            rounds: 15,
+            round: Span { warm_up: Duration::from_millis(100), counted: Duration::from_millis(500) },
             stream_bytes: 1 << 30,
             sockets: 9_000,
             requests: 100_000 / u64::from(REPLACEMENTS),
@@ -72,9 +69,10 @@ fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String>
     let all: Vec<&Proxy> = proxies.iter().chain([&direct, &bare]).collect();
     let slowest_per_s = requests(&sizes, &all, readings)?;
     drop(bare);
-    for proxy in std::iter::once(&direct).chain(&proxies) {
-        // Half of what the slowest of the proxies manages is the load at which latencies are compared.
-        latency(&sizes, proxy, slowest_per_s / 2.0, readings)?;
+    let all: Vec<&Proxy> = std::iter::once(&direct).chain(&proxies).collect();
+    // Half of what the slowest of the proxies manages is the load at which latencies are compared.
+    latency(&sizes, &all, slowest_per_s / 2.0, readings)?;
+    for proxy in all {
         stream(&sizes, proxy, readings)?;
         if proxy.name != "direct" {
             sockets(&sizes, proxy, readings)?;
@@ -83,46 +81,55 @@ fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String>
     replacements(context, &worker, &sizes, readings)
 }
 
-/// The processor time of each proxy per request, as fast as the clients can: the medians of rounds in which one proxy follows
-/// the other, so that a moment in which the computer is slow is one of all of them. Returns the least rate per second.
+/// The processor time of each proxy per request, as fast as the clients can. Returns the least rate per second.
 fn requests(sizes: &Sizes, proxies: &[&Proxy], readings: &mut Readings) -> Result<f64, String> {
-    let mut rounds = vec![Vec::new(); proxies.len()];
-    for _ in 0..ROUNDS {
-        for (proxy, rounds) in proxies.iter().zip(&mut rounds) {
-            rounds.push(round(sizes, proxy)?);
-        }
-    }
-    let mut slowest_per_s = f64::INFINITY;
-    for (proxy, rounds) in proxies.iter().zip(rounds) {
-        let (per_s, cpu_us): (Vec<_>, Vec<_>) = rounds.into_iter().unzip();
-        let spreads = Spread::of(per_s).zip(Spread::of(cpu_us));
-        let (Spread { median: per_s, .. }, cpu_us) = spreads.ok_or("no rounds")?;
-        readings.put(format!("lb.{}.per_s", proxy.name), per_s);
-        readings.put(format!("lb.{}.cpu_us", proxy.name), cpu_us.median);
-        slowest_per_s = slowest_per_s.min(per_s);
-    }
-    Ok(slowest_per_s)
-}
-
-/// The rate per second, and the processor time of the proxy per request in us.
-fn round(sizes: &Sizes, proxy: &Proxy) -> Result<(f64, f64), String> {
-    let mut clients = ClosedLoop::new(proxy.address, proxy.get("/small"), CONNECTIONS, sizes.round);
-    let before = ProcessUsage::by(proxy.pid)?;
-    let began = Instant::now();
-    EventLoop::run(&mut [&mut clients])?;
-    let used = ProcessUsage::by(proxy.pid)?.since(before);
-    // The warm-up costs as much as the counted time does.
-    let all = clients.per_s() * began.elapsed().as_secs_f64();
-    Ok((clients.per_s(), used.cpu_s * 1e6 / all))
+    in_turn(sizes.rounds, proxies, readings, |proxy, round| {
+        let mut clients = ClosedLoop::new(proxy.address, proxy.get("/small"), CONNECTIONS, sizes.round);
+        let before = ProcessUsage::by(proxy.pid)?;
+        let began = Instant::now();
+        EventLoop::run(&mut [&mut clients])?;
+        let used = ProcessUsage::by(proxy.pid)?.since(before);
+        // The warm-up costs as much as the counted time does.
+        let all = clients.per_s() * began.elapsed().as_secs_f64();
+        round.put(format!("lb.{}.per_s", proxy.name), clients.per_s());
+        round.put(format!("lb.{}.cpu_us", proxy.name), used.cpu_s * 1e6 / all);
+        Ok(())
+    })?;
+    let rates = proxies.iter().filter_map(|proxy| readings.get(&format!("lb.{}.per_s", proxy.name)));
+    rates.reduce(f64::min).ok_or_else(|| "no proxies".to_owned())
 }
 
 /// The latency on a timetable.
-fn latency(sizes: &Sizes, proxy: &Proxy, per_s: f64, readings: &mut Readings) -> Result<(), String> {
-    let request = proxy.get("/small");
-    let make = move |_| request.clone();
-    let mut clients = OpenLoop::new(proxy.address, make, per_s, OPEN_CONNECTIONS, sizes.span);
-    EventLoop::run(&mut [&mut clients])?;
-    readings.put_times(&format!("lb.{}", proxy.name), clients.times());
+fn latency(sizes: &Sizes, proxies: &[&Proxy], per_s: f64, readings: &mut Readings) -> Result<(), String> {
+    in_turn(sizes.rounds, proxies, readings, |proxy, round| {
+        let request = proxy.get("/small");
+        let make = move |_| request.clone();
+        let mut clients = OpenLoop::new(proxy.address, make, per_s, OPEN_CONNECTIONS, sizes.round);
+        EventLoop::run(&mut [&mut clients])?;
+        round.put_times(&format!("lb.{}", proxy.name), clients.times());
+        Ok(())
+    })
+}
+
+/// Measures the proxies one after the other in each round, so that a moment in which the computer is slow is one of all
+/// of them. Stores the median of each number.
+fn in_turn(
+    rounds: usize,
+    proxies: &[&Proxy],
+    readings: &mut Readings,
+    mut measure: impl FnMut(&Proxy, &mut Readings) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut measured = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        let mut round = Readings::default();
+        for proxy in proxies {
+            measure(proxy, &mut round)?;
+        }
+        measured.push(round);
+    }
+    for (name, spread) in spreads(&measured) {
+        readings.put(name, spread.median);
+    }
     Ok(())
 }
 

@@ -261,9 +261,9 @@ pub enum Command {
         after_help = "Examples:\n  longshore failures hello\n  longshore failures hello --last 30d -o json | jq '.[0].message'"
     )]
     Failures(FailuresArgs),
-    /// List the calls of webhooks, latest attempt first
+    /// List the calls of webhooks, and deliver failed ones again
     #[command(
-        after_help = "Examples:\n  longshore webhooks\n  longshore webhooks hello --state FAILED --last 1h\n  longshore webhooks hello -o json | jq '.[0].attempts'"
+        after_help = "Examples:\n  longshore webhooks\n  longshore webhooks hello --state FAILED --last 1h\n  longshore webhooks hello -o json | jq '.[0].attempts'\n  longshore webhooks redeliver hello --last 1h"
     )]
     Webhooks(WebhooksArgs),
     /// Try other scaling settings on jobs of the past

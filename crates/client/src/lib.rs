@@ -39,7 +39,7 @@ pub use management::{Endpoint, EndpointSpec, Template, TemplateSpec};
 pub use resources::Collection;
 pub use segment::segment;
 pub use versions::{DeploySpec, Deployed, VersionEntry};
-pub use webhooks::WebhookPage;
+pub use webhooks::{RedeliveredWebhooks, WebhookPage};
 
 use std::path::Path;
 

@@ -4,11 +4,13 @@ import * as api from "./api.js";
 import { member, parse } from "./json_text.js";
 import { takeTurn } from "./live.js";
 
-/** @typedef {{offset: number, at: number, text: string, bytes: number}} Chunk `text` is JSON of the output; `at` is when it came */
+/** @typedef {{offset: number, at: number, isSeen: boolean, text: string, bytes: number}} Chunk `text` is JSON of the output; `at` is when this browser got it, `isSeen` whether it saw it come */
 
 const AGAIN_MS = 1500;
 /** Chunks that come earlier than this after the response began were stored before. */
 const STORED_MS = 300;
+/** After this time, a page that is seen draws a frame before more chunks are read, in ms. */
+const PART_MS = 8;
 const SPEED_MS = 5000;
 const SPEED_CHUNKS_MAX = 10000;
 
@@ -25,8 +27,12 @@ export class JobFollow {
     this.version = signal(0);
     /** @type {import("./vendor/signals.js").Signal<api.ApiError | null>} */
     this.error = signal(/** @type {api.ApiError | null} */ (null));
+    /** When this browser saw progress values come. @type {number[]} */
+    this.progressAt = [];
     /** When the response began: chunks of the first moments were stored before. */
     this.openedAt = 0;
+    /** When the present response began: it starts with what was stored meanwhile. */
+    this.beganAt = 0;
     /** Whether other tabs have the turns of long responses: the record is as old as the last event. */
     this.isPaused = signal(false);
     this.stop = new AbortController();
@@ -89,16 +95,25 @@ export class JobFollow {
     /** @type {Record<string, string>} */
     const headers = this.last ? { "Last-Event-ID": this.last } : {};
     const answer = await api.open(this.path, { signal: stop, headers });
-    this.openedAt ||= Date.now();
+    this.beganAt = Date.now();
+    this.openedAt ||= this.beganAt;
     const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     let isEnded = false;
+    let began = performance.now();
     while (reader) {
       const { value, done } = await reader.read();
       if (done) break;
       const events = (rest + value).split("\n\n");
       rest = events.pop() ?? "";
-      for (const event of events) isEnded = this.accept(event) || isEnded;
+      for (const event of events) {
+        if (!document.hidden && performance.now() - began > PART_MS) {
+          await new Promise((resolve) => setTimeout(resolve));
+          began = performance.now();
+        }
+        if (stop.aborted) return false;
+        isEnded = this.accept(event) || isEnded;
+      }
     }
     return isEnded;
   }
@@ -122,14 +137,16 @@ export class JobFollow {
     const job = JSON.parse(text);
     const before = this.record.peek()?.job;
     // The chunks of a lost attempt are no part of the result.
-    if (before && (job.retries ?? 0) > (before.retries ?? 0)) this.chunks = [];
+    if (before && (job.retries ?? 0) > (before.retries ?? 0)) [this.chunks, this.progressAt] = [[], []];
+    if (before?.status === "IN_PROGRESS" && job.status === "IN_PROGRESS") this.progressAt.push(Date.now());
     this.record.value = { text, job };
   }
 
   /** @param {Record<string, string>} fields */
   addChunk(fields) {
     this.last = fields.id;
-    this.chunks.push({ offset: Number(fields.id), at: Date.now(), text: fields.data, bytes: fields.data.length });
+    const at = Date.now();
+    this.chunks.push({ offset: Number(fields.id), at, isSeen: at - this.beganAt > STORED_MS, text: fields.data, bytes: fields.data.length });
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
@@ -149,3 +166,6 @@ export function textOf(chunk) {
 
 /** The JSON text of a chunk's output, as it was written. @param {Chunk} chunk */
 export const outputOf = (chunk) => member(parse(chunk.text), "output");
+
+/** The metrics of a chunk, or null. @param {Chunk} chunk */
+export const metricsOf = (chunk) => (chunk.text.includes('"metrics"') ? member(parse(chunk.text), "metrics") : null);

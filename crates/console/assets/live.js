@@ -64,12 +64,13 @@ let port = null;
 let own = null;
 let hiddenTimer = 0;
 
+/** What `start.js` has begun. @type {{joined: string, hasNoWorker: boolean, eventsWorker: () => SharedWorker | null}} */
+const early = /** @type {any} */ (window).longshore;
+
 /** The shared worker's port; null in a browser without shared workers. */
 function openPort() {
-  if (typeof SharedWorker === "undefined") return null;
-  const address = new URL("./events_worker.js", import.meta.url).href;
-  const policy = /** @type {any} */ (window).trustedTypes?.createPolicy("longshore-worker", { createScriptURL: () => address });
-  const worker = new SharedWorker(policy ? policy.createScriptURL("") : address, { type: "module", name: "longshore" });
+  const worker = early.hasNoWorker ? null : early.eventsWorker();
+  if (!worker) return null;
   worker.onerror = () => useOwn();
   worker.port.onmessage = ({ data }) => {
     if (data.joined) onJoined(data.joined);
@@ -108,9 +109,14 @@ export function begun() {
 /** Begins to listen, for the present session. */
 export function join() {
   port ??= own ? null : openPort();
-  if (port) port.postMessage({ join: { base, token: api.token() } });
-  else if (own) own.start(base, api.token());
-  else useOwn();
+  if (!port) {
+    if (own) own.start(base, api.token());
+    else useOwn();
+    return;
+  }
+  // `start.js` has joined while the modules were loaded.
+  if (early.joined !== api.token()) port.postMessage({ join: { base, token: api.token() } });
+  early.joined = "";
 }
 
 /** Stops listening. */
@@ -123,7 +129,6 @@ export function leave() {
 /** Starts to listen while `isSignedIn`. @param {import("./vendor/signals.js").Signal<any>} session */
 export function start(session) {
   session.subscribe((value) => (value ? join() : leave()));
-  window.addEventListener("pagehide", () => port?.postMessage({ leave: true }));
   window.addEventListener("pageshow", (event) => event.persisted && session.peek() && join());
   document.addEventListener("visibilitychange", () => {
     clearTimeout(hiddenTimer);

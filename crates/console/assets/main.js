@@ -58,6 +58,8 @@ const begun = live.begun();
 live.start(me);
 if (me.peek()) store.waitFor(begun);
 const root = document.getElementById("app");
+// In place of the frame that stood there while the modules were loaded.
+root?.replaceChildren();
 if (root) render(html`<${App} />`, root);
 if (me.peek()) await begun;
 isReady.value = true;

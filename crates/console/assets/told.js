@@ -75,6 +75,7 @@ const RULES = [
   },
   { topics: ["audit"], path: /^\/v1\/(apikeys|sessions|templates|networkvolumes|containerregistryauth)$/, apply: () => AGAIN },
   { topics: ["audit"], path: /^\/v1\/audit\?/, apply: () => AGAIN },
+  { topics: ["webhook"], path: /^\/v(?:1|2\/([^/?]+))\/webhooks\?/, apply: (data, _, told, [, name]) => (!name || told.endpoint === decodeURIComponent(name) ? AGAIN : data) },
   { topics: ["attention"], path: /^\/v1\/attention$/, apply: (data, _, told) => withItem(data, told) },
 ];
 

@@ -16,8 +16,17 @@ const LOADED_BY_SCRIPTS: [&str; 4] =
 /// The paths of these files. `read` returns the text of a file, or nothing if it is no text.
 pub(crate) fn files_of_first_visit(read: impl Fn(&str) -> String) -> BTreeSet<String> {
     let page = read("index.html");
-    let named = page.split(ADDRESS).skip(1).filter_map(|rest| rest.split('"').next());
-    let mut unread: Vec<String> = named.chain(LOADED_BY_SCRIPTS).map(str::to_owned).collect();
+    with_imports(named_in(&page).chain(LOADED_BY_SCRIPTS), read)
+}
+
+/// The paths that the page names.
+fn named_in(page: &str) -> impl Iterator<Item = &str> {
+    page.split(ADDRESS).skip(1).filter_map(|rest| rest.split('"').next())
+}
+
+/// These paths, and those that the modules among them import.
+fn with_imports<'a>(paths: impl Iterator<Item = &'a str>, read: impl Fn(&str) -> String) -> BTreeSet<String> {
+    let mut unread: Vec<String> = paths.map(str::to_owned).collect();
     let mut found = BTreeSet::new();
     while let Some(path) = unread.pop() {
         let is_module = path.rsplit('.').next() == Some("js");
@@ -92,5 +101,22 @@ mod tests {
             assert!(found.contains(path), "{path}");
         }
         assert!(!found.contains("pages/settings.js") && !found.contains("ui/palette.js"), "{found:?}");
+    }
+
+    #[test]
+    fn no_module_of_the_overview_is_found_late_and_none_is_loaded_in_vain() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
+        let read = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap_or_default();
+        let (page, start) = (read("index.html"), read("start.js"));
+        let (_, list) = start.split_once("const OVERVIEW = [").unwrap();
+        let list = list.split(']').next().unwrap().split('"').skip(1).step_by(2);
+        let of_overview: BTreeSet<String> = list.map(|name| format!("{name}.js")).collect();
+        let needed = with_imports(["main.js", "pages/overview.js"].into_iter(), read);
+        let is_named = |path: &&String| named_in(&page).any(|named| named == **path);
+        let late: Vec<_> = needed.difference(&of_overview).filter(|path| !is_named(path)).collect();
+        assert!(late.is_empty(), "name them in index.html, or in start.js: {late:?}");
+        let in_vain: Vec<_> =
+            of_overview.difference(&needed).chain(of_overview.iter().filter(is_named)).collect();
+        assert!(in_vain.is_empty(), "{in_vain:?}");
     }
 }

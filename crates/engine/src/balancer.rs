@@ -40,6 +40,8 @@ pub struct HealthNote {
     pub health: WorkerHealth,
     /// The result of the last check, such as `GET /ping: 200 OK`.
     pub last_check: Arc<str>,
+    /// Since when each check had an answer that says neither "healthy" nor "not yet"; `None` if the last one had not.
+    pub rejecting_since: Option<Millis>,
 }
 
 /// Why a request got no worker. Nothing of it was sent to one.
@@ -146,7 +148,7 @@ impl Balancer {
 
     /// Notes that a request could not reach a worker, which counts as a failed health check.
     pub fn unreachable(self: &Arc<Self>, slot: &RequestSlot, reason: &str) {
-        slot.worker().note_check(reason);
+        slot.worker().note_check(reason, None);
         self.observe(slot.key(), slot.worker(), Check::Failed);
     }
 
@@ -214,7 +216,7 @@ impl Balancer {
     }
 
     /// The endpoint's record; `None` if the endpoint is deleted.
-    fn record(&self) -> Option<Arc<Endpoint>> {
+    pub fn record(&self) -> Option<Arc<Endpoint>> {
         let endpoint = self.endpoint.upgrade()?;
         (!endpoint.is_deleted()).then(|| endpoint.record())
     }
@@ -238,7 +240,7 @@ impl Balancer {
             (state.balance.health(key)?, changed)
         };
         if let Some(health) = changed {
-            let (id, last_check) = (worker.id(), worker.last_check());
+            let (id, last_check) = (worker.id(), worker.last_check().result);
             let endpoint = self.record().map(|record| tracing::field::display(record.id));
             tracing::info!(endpoint, worker = %id, health = health.as_str(), %last_check, "health of worker changed");
             self.metrics.health_changed(health);

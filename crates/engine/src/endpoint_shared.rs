@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use longshore_blobs::BlobError;
-use longshore_model::{Endpoint, EndpointId, EndpointNo, JobEnd, JobId, JobKey, Millis, Submitter, WorkerId};
+use longshore_model::{
+    Endpoint, EndpointId, EndpointNo, JobEnd, JobId, JobKey, JobRow, Millis, Submitter, WorkerId,
+};
 use longshore_planted::{Bug, planted};
 use longshore_store::{BlobRef, Payload, WebhookRow};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -67,6 +69,8 @@ pub(crate) struct EndpointShared {
     /// A [`FleetEvent::Demand`] was sent that the supervisor has not handled.
     load_notified: AtomicBool,
     fleet_status: Mutex<Option<watch::Receiver<FleetStatus>>>,
+    /// When the newest managed worker was started, in ms since 1970; 0 before the first one.
+    newest_start: AtomicU64,
     /// Forwards requests to the workers; `None` for an endpoint with a queue.
     pub(crate) balancer: Option<Arc<Balancer>>,
     /// The managed workers whose tokens are valid.
@@ -106,6 +110,7 @@ impl EndpointShared {
             fleet: Mutex::new(None),
             load_notified: AtomicBool::new(false),
             fleet_status: Mutex::default(),
+            newest_start: AtomicU64::new(0),
             admitted: AdmittedWorkers::default(),
         }
     }
@@ -179,6 +184,23 @@ impl EndpointShared {
         let status = receiver.as_ref()?.borrow();
         let worker = status.workers.iter().find(|one| one.id == *worker)?;
         worker.placement.gpus.first().map(|gpu| gpu.type_id.clone())
+    }
+
+    /// Notes that a managed worker is started.
+    pub(crate) fn note_start(&self, at: Millis) {
+        self.newest_start.fetch_max(at.0, Ordering::Relaxed);
+    }
+
+    /// Whether the worker of a delivered job was started while the job waited.
+    pub(crate) fn met_cold_start(&self, row: &JobRow) -> bool {
+        // Most jobs are queued after the last start of a worker: they cost one comparison.
+        if row.enqueued_at.0 > self.newest_start.load(Ordering::Relaxed) {
+            return false;
+        }
+        let receiver = self.fleet_status.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(status) = receiver.as_ref().map(watch::Receiver::borrow) else { return false };
+        let worker = status.workers.iter().find(|one| Some(&one.id) == row.worker.as_ref());
+        worker.is_some_and(|worker| row.was_waiting_at(worker.placement.started_at))
     }
 
     /// The statuses of the supervisor as it publishes them; `None` if there is no supervisor.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use longshore_fleet::{GpuInventory, GpuNeed, PlacementError, Shortage};
+use longshore_fleet::{GpuInventory, GpuNeed, InLine, PlacementError, Shortage};
 use longshore_launch::{GpuReading, Limits, WorkerExit};
 use longshore_model::{Endpoint, EndpointId, Gpu, Millis, WorkerId};
 use tokio::sync::Notify;
@@ -26,7 +26,11 @@ pub struct GpuStatus {
     /// Every GPU of the computer.
     pub gpus: Vec<PooledGpu>,
     /// The endpoints that wait for GPUs, in the order of their turns.
-    pub line: Vec<EndpointId>,
+    pub waiting: Vec<EndpointId>,
+    /// What the waiting endpoints wait for, of which the computer still has enough GPUs.
+    pub line: Vec<InLine>,
+    /// The endpoint of each worker that holds GPUs.
+    pub owners: BTreeMap<WorkerId, EndpointId>,
 }
 
 /// A GPU that workers can get.
@@ -160,7 +164,12 @@ impl GpuPool {
             fault: state.inventory.fault(&gpu.device).map(str::to_owned),
             reading: state.readings.get(&gpu.device).cloned(),
         });
-        GpuStatus { gpus: gpus.collect(), line: state.inventory.waiters().copied().collect() }
+        GpuStatus {
+            gpus: gpus.collect(),
+            waiting: state.inventory.waiters().copied().collect(),
+            line: state.inventory.line(),
+            owners: state.owners.clone(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, PoolState> {

@@ -23,6 +23,7 @@ mod balancer;
 mod bulk;
 mod capacity;
 mod catalog;
+mod change_note;
 mod chunk;
 mod code_paths;
 mod committer;
@@ -73,6 +74,7 @@ pub use capacity::Capacity;
 pub use catalog::Catalog;
 pub use catalog::versions::{EndpointVersion, FieldChange, VERSIONS_MAX, VersionContent, VersionEntry};
 pub use catalog::webhook_secrets::NewWebhookSecret;
+pub use change_note::{ChangeNote, noted, noted_as_here};
 pub use chunk::{Chunk, Seam, StreamChunk};
 pub use drain::DrainProgress;
 pub use engine::deployments::{Deployed, NewVersion};
@@ -89,11 +91,12 @@ pub use jobs::search::JobSearch;
 pub use jobs::webhooks::DeliveryFilter;
 pub use keys::Keys;
 pub use longshore_fleet::{
-    CauseCode, CauseDetail, Explanation, Severity, WaitAction, WaitCause, WaitEstimate, may_send_again,
-    problem,
+    CauseCode, CauseDetail, Explanation, InLine, Severity, WaitAction, WaitCause, WaitEstimate,
+    may_send_again, problem,
 };
 pub use longshore_launch::WorkerUsage;
 pub use longshore_queue::{JobConditions, Refusal, StateCounts};
+pub use longshore_store::LogLine;
 pub use metering::{JobUsage, Usage, UsageKind, UsageSheet};
 pub use metrics::{
     EXPONENTIAL_SCHEMA, EndpointMetrics, EngineMetrics, EventCounts, Exemplar, ExitKind, ExponentialSnapshot,
@@ -109,8 +112,8 @@ pub use supervisor::{FleetStatus, WorkerSettings, WorkerStatus};
 pub use traces::{ForwardedSpan, RequestPlace, RequestSpan, Sampling, TraceExport, TraceSettings};
 pub use tracked_key::{ClientAddress, TrackedKey};
 pub use webhooks::log::{
-    Delivery, DeliveryAttempt, DeliveryState, DirWebhookLog, LogFuture, MemoryWebhookLog, WebhookLog,
-    parse_webhook_id, webhook_id,
+    Delivery, DeliveryAttempt, DeliveryState, LogFuture, MemoryWebhookLog, QueuedWebhookLog, WebhookLog,
+    WebhookLogRequest, open_webhook_log, parse_webhook_id, webhook_id,
 };
 pub use webhooks::signing::WebhookSecret;
 pub use webhooks::{

@@ -211,6 +211,19 @@ impl WaitAction {
     }
 }
 
+/// The detail of a start that failed because it took too long, and of one that may.
+const START_PATIENCE_MS: &str = "startPatienceMs";
+
+impl WaitCause {
+    /// Whether this is a start that may hang: it lasts unusually long.
+    fn is_late_start(&self) -> bool {
+        let is_late = |(name, value): &(_, CauseDetail)| {
+            *name == START_PATIENCE_MS && !matches!(value, CauseDetail::Absent)
+        };
+        self.code == CauseCode::WorkerStarting && self.details.iter().any(is_late)
+    }
+}
+
 /// Decides why a job or an endpoint waits.
 pub fn explain(facts: &WaitFacts<'_>) -> Explanation {
     let mut causes = decide::causes(facts);
@@ -218,8 +231,9 @@ pub fn explain(facts: &WaitFacts<'_>) -> Explanation {
     let estimate = if is_blocked { None } else { estimate::estimate(facts) };
     let cause = causes.remove(0);
     if cause.code == CauseCode::NotWaiting {
-        // Of an endpoint without queued jobs it is still worth knowing what would block the next one.
-        causes.retain(|other| facts.job().is_none() && other.code.is_blocking());
+        // Of an endpoint without queued jobs it is still worth knowing what would block or delay the next one.
+        let matters = |other: &WaitCause| other.code.is_blocking() || other.is_late_start();
+        causes.retain(|other| facts.job().is_none() && matters(other));
     } else {
         causes.extend(decide::remarks(facts, estimate));
     }

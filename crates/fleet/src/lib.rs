@@ -21,7 +21,7 @@ mod plan;
 mod scaling;
 
 pub use backoff::{BACKOFF_MS_MAX, BACKOFF_MS_MIN, Backoff, STABLE_UPTIME_MS};
-pub use balance::health::{Check, HealthState, WorkerHealth};
+pub use balance::health::{Check, HealthState, NO_CHECK, WorkerHealth};
 pub use balance::resend::may_send_again;
 pub use balance::waiting::Ticket;
 pub use balance::{Admission, Balance, BalanceLimits, BalancedWorker, WorkerKey};
@@ -33,6 +33,6 @@ pub use explain::{
     WorkerContact, explain, finish_ms, problem,
 };
 pub use idle_gaps::IdleGaps;
-pub use placement::{GpuInventory, GpuNeed, PlacementError, RESERVATION_MS, Shortage};
+pub use placement::{GpuInventory, GpuNeed, InLine, PlacementError, RESERVATION_MS, Shortage};
 pub use plan::{Plan, PlannedWorker, Step, plan};
 pub use scaling::{Scaler, ScalingRules};

@@ -6,12 +6,16 @@
 //! reservation ends after [`RESERVATION_MS`], because the first waiter may wait for workers that never exit. Then that
 //! waiter goes to the end, and gets no reservation for the same time.
 
+mod line;
+
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use longshore_model::{ComputeType, Endpoint, EndpointId, Gpu, Millis, WorkerId};
+
+pub use line::InLine;
 
 /// How long free GPUs are reserved for the first waiter, in ms: the default execution timeout, so a running job can end.
 pub const RESERVATION_MS: u64 = 600_000;

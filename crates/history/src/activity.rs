@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use longshore_model::{JobState, Millis};
 
-use crate::{CELLS, Field, Histogram, Record, cell_of};
+use crate::{CELLS, FailureKind, Field, Histogram, LimitedOperation, Record, cell_of};
 
 /// The fields that are counted, in the order of [`Activity::counts`].
-const COUNTED: [Field; 13] = [
+const COUNTED: [Field; 28] = [
     Field::Submitted,
     Field::Completed,
     Field::Failed,
@@ -21,6 +21,21 @@ const COUNTED: [Field; 13] = [
     Field::CallsDelivered,
     Field::CallsRetried,
     Field::CallsFailed,
+    Field::FailedByHandler,
+    Field::FailedByLoss,
+    Field::FailedBySize,
+    Field::FailedByDamage,
+    Field::MetColdStart,
+    Field::LimitedRunsync,
+    Field::LimitedRun,
+    Field::LimitedStatus,
+    Field::LimitedStream,
+    Field::LimitedCancel,
+    Field::LimitedPurgeQueue,
+    Field::LimitedOpenai,
+    Field::LimitedRequests,
+    Field::LimitedWebhooks,
+    Field::LimitedLb,
 ];
 
 const SUBMITTED: usize = 0;
@@ -36,9 +51,17 @@ const CHUNKS: usize = 9;
 const CALLS_DELIVERED: usize = 10;
 const CALLS_RETRIED: usize = 11;
 const CALLS_FAILED: usize = 12;
+const FAILED_BY_HANDLER: usize = 13;
+const FAILED_BY_LOSS: usize = 14;
+const FAILED_BY_SIZE: usize = 15;
+const FAILED_BY_DAMAGE: usize = 16;
+const MET_COLD_START: usize = 17;
+/// The place of the first operation; the others follow in the order of [`LimitedOperation`].
+const LIMITED: usize = 18;
 
 /// The counts of one endpoint since the start of the server. Only the endpoint's actor counts jobs: an addition is a load and
-/// a store, without a lock and an allocation. Any task may count calls of webhooks, and read.
+/// a store, without a lock and an allocation. Any task may count calls of webhooks and requests
+/// over a limit, and read.
 #[derive(Debug)]
 pub struct Activity {
     counts: [AtomicU64; COUNTED.len()],
@@ -140,6 +163,26 @@ impl Activity {
         }
     }
 
+    /// Counts what made a job fail, which [`ended`](Self::ended) has counted.
+    pub fn failed_by(&self, kind: FailureKind) {
+        self.add(
+            match kind {
+                FailureKind::Handler => FAILED_BY_HANDLER,
+                FailureKind::WorkerLost => FAILED_BY_LOSS,
+                FailureKind::Size => FAILED_BY_SIZE,
+                FailureKind::Damaged => FAILED_BY_DAMAGE,
+                // It is not counted as failed, but as timed out.
+                FailureKind::TimedOut => return,
+            },
+            1,
+        );
+    }
+
+    /// Counts a delivery to a worker that was started while the job waited.
+    pub fn met_cold_start(&self) {
+        self.add(MET_COLD_START, 1);
+    }
+
     /// Counts an output of this many bytes.
     pub fn put_out(&self, bytes: u64) {
         self.add(BYTES_OUT, bytes);
@@ -169,6 +212,11 @@ impl Activity {
     /// Counts a call of a webhook that failed and was given up.
     pub fn call_failed(&self) {
         self.add_from_any_task(CALLS_FAILED);
+    }
+
+    /// Counts a request that was over a limit of its operation.
+    pub fn limited(&self, operation: LimitedOperation) {
+        self.add_from_any_task(LIMITED + operation as usize);
     }
 
     /// Publishes how many jobs wait and run, and since when the first of those that wait does.
@@ -272,6 +320,25 @@ impl Default for Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kinds_cold_starts_and_limits_have_their_own_fields() {
+        let (activity, mut totals) = (Activity::default(), Totals::default());
+        for kind in FailureKind::ALL {
+            activity.failed_by(kind);
+        }
+        activity.met_cold_start();
+        for (at, operation) in LimitedOperation::ALL.into_iter().enumerate() {
+            (0..=at).for_each(|_| activity.limited(operation));
+        }
+        let record = activity.since(&mut totals, Millis(2_000));
+        let kinds = [Field::FailedByHandler, Field::FailedByLoss, Field::FailedBySize, Field::FailedByDamage];
+        assert_eq!(kinds.map(|field| record.get(field)), [1; 4]);
+        assert_eq!((record.get(Field::MetColdStart), record.get(Field::Failed)), (1, 0));
+        for (at, operation) in LimitedOperation::ALL.into_iter().enumerate() {
+            assert_eq!(record.get(operation.field()), at as u64 + 1, "{operation:?}");
+        }
+    }
 
     #[test]
     fn each_reading_has_what_happened_since_the_one_before() {

@@ -61,10 +61,40 @@ pub enum Field {
     CallsRetried = 27,
     /// Calls of webhooks that failed and were given up.
     CallsFailed = 28,
+    /// Jobs that failed because their handler reported an error.
+    FailedByHandler = 29,
+    /// Jobs that failed because workers were lost or did not confirm them, and no retry was left.
+    FailedByLoss = 30,
+    /// Jobs that failed because an output, a report or a stream was larger than its limit.
+    FailedBySize = 31,
+    /// Jobs that failed because what the server stored of them was damaged.
+    FailedByDamage = 32,
+    /// Deliveries to workers that were started while the job waited.
+    MetColdStart = 33,
+    /// Requests to `/runsync` that were over a limit.
+    LimitedRunsync = 34,
+    /// Requests to `/run` that were over a limit.
+    LimitedRun = 35,
+    /// Requests to `/status` and `/status-sync` that were over a limit.
+    LimitedStatus = 36,
+    /// Requests to `/stream` that were over a limit.
+    LimitedStream = 37,
+    /// Requests to `/cancel` and `/retry` that were over a limit.
+    LimitedCancel = 38,
+    /// Requests to `/purge-queue` that were over a limit.
+    LimitedPurgeQueue = 39,
+    /// Requests to `/openai` that were over a limit.
+    LimitedOpenai = 40,
+    /// Requests to `/requests` that were over a limit.
+    LimitedRequests = 41,
+    /// Requests to `/webhooks` that were over a limit.
+    LimitedWebhooks = 42,
+    /// Forwarded requests that were over a limit.
+    LimitedLb = 43,
 }
 
 /// The number of fields.
-pub(crate) const FIELDS: usize = 29;
+pub(crate) const FIELDS: usize = 44;
 
 impl Field {
     /// Every field, in the order of their numbers.
@@ -98,6 +128,21 @@ impl Field {
         Self::CallsDelivered,
         Self::CallsRetried,
         Self::CallsFailed,
+        Self::FailedByHandler,
+        Self::FailedByLoss,
+        Self::FailedBySize,
+        Self::FailedByDamage,
+        Self::MetColdStart,
+        Self::LimitedRunsync,
+        Self::LimitedRun,
+        Self::LimitedStatus,
+        Self::LimitedStream,
+        Self::LimitedCancel,
+        Self::LimitedPurgeQueue,
+        Self::LimitedOpenai,
+        Self::LimitedRequests,
+        Self::LimitedWebhooks,
+        Self::LimitedLb,
     ];
 
     /// The number after both spans, of which `later` is the second.

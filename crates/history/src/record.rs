@@ -4,7 +4,7 @@ use crate::fields::FIELDS;
 use crate::{Field, Histogram, varint};
 
 /// What happened at an endpoint in a span of time. The default is a span in which nothing happened.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     values: [u64; FIELDS],
     /// How long jobs were queued before their delivery, in ms, counted per delivery.
@@ -13,6 +13,17 @@ pub struct Record {
     pub run: Histogram,
     /// How long workers took from their start to their first take, in ms.
     pub start: Histogram,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            values: [0; FIELDS],
+            delay: Histogram::default(),
+            run: Histogram::default(),
+            start: Histogram::default(),
+        }
+    }
 }
 
 impl Record {

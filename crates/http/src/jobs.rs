@@ -22,20 +22,20 @@ pub(crate) mod webhooks;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use http::Method;
+use longshore_history::LimitedOperation;
 use longshore_model::Permission::{ReadJobs, WriteJobs};
 
 use self::stream::StreamFormat;
 use crate::HttpState;
 use crate::gate::call::{Call, Gate};
-use crate::gate::rate_limits::LimitedRoute;
 use crate::openapi::{Group, Operation};
 use crate::wire::BoxResponse;
 use crate::wire::api_error::ApiError;
 use crate::wire::route_path::{RoutePath, RoutedPath};
 
-const RUN: Gate = Gate::limited(WriteJobs, LimitedRoute::Run);
-const RUNSYNC: Gate = Gate::limited(WriteJobs, LimitedRoute::Runsync);
-const STATUS: Gate = Gate::limited(ReadJobs, LimitedRoute::Status);
+const RUN: Gate = Gate::limited(WriteJobs, LimitedOperation::Run);
+const RUNSYNC: Gate = Gate::limited(WriteJobs, LimitedOperation::Runsync);
+const STATUS: Gate = Gate::limited(ReadJobs, LimitedOperation::Status);
 
 /// `POST /run`.
 pub(crate) fn run(state: &HttpState, path: RoutePath<'_>, request: Request) -> BoxResponse {
@@ -109,7 +109,7 @@ fn reads(prefix: &str, mount: StreamFormat) -> Vec<Operation> {
         operation.gives("StreamAnswer").or_events().about(openapi::EVENTS).with(openapi::STREAM).rated()
     };
     let again = "the same as GET";
-    let stream_gate = Gate::limited(ReadJobs, LimitedRoute::Stream);
+    let stream_gate = Gate::limited(ReadJobs, LimitedOperation::Stream);
     vec![
         status(Operation::fast("Status", &Method::GET, &fast_routes::STATUS, prefix))
             .summary("a job as it is"),
@@ -142,7 +142,7 @@ fn reads(prefix: &str, mount: StreamFormat) -> Vec<Operation> {
         Operation::get(
             "ListRequests",
             at("/requests"),
-            gated(Gate::limited(ReadJobs, LimitedRoute::Requests), requests::requests),
+            gated(Gate::limited(ReadJobs, LimitedOperation::Requests), requests::requests),
         )
         .summary("the endpoint's jobs, newest first")
         .about(openapi::ABOUT_REQUESTS)
@@ -178,8 +178,10 @@ fn details(prefix: &str) -> Vec<Operation> {
 
 fn controls(prefix: &str) -> Vec<Operation> {
     let at = |path: &str| format!("{prefix}{path}");
-    let (cancel, purge) =
-        (Gate::limited(WriteJobs, LimitedRoute::Cancel), Gate::limited(WriteJobs, LimitedRoute::PurgeQueue));
+    let (cancel, purge) = (
+        Gate::limited(WriteJobs, LimitedOperation::Cancel),
+        Gate::limited(WriteJobs, LimitedOperation::PurgeQueue),
+    );
     vec![
         Operation::post("Cancel", at("/cancel/{job}"), gated(cancel, control::cancel))
             .summary("ends a job")
@@ -199,8 +201,10 @@ fn controls(prefix: &str) -> Vec<Operation> {
 
 fn webhook_operations(prefix: &str) -> Vec<Operation> {
     let at = |path: &str| format!("{prefix}/webhooks{path}");
-    let (read, redeliver) =
-        (Gate::limited(ReadJobs, LimitedRoute::Webhooks), Gate::limited(WriteJobs, LimitedRoute::Webhooks));
+    let (read, redeliver) = (
+        Gate::limited(ReadJobs, LimitedOperation::Webhooks),
+        Gate::limited(WriteJobs, LimitedOperation::Webhooks),
+    );
     vec![
         Operation::get("ListWebhooks", at(""), gated(read, webhooks::list))
             .summary("what became of the endpoint's webhooks, the latest first")

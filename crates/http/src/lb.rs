@@ -29,6 +29,7 @@ use std::future::ready;
 use axum::extract::Request;
 use axum::response::Response;
 use http::uri::PathAndQuery;
+use http::{Method, StatusCode};
 use longshore_engine::{Balancer, BalancerOutcome, EndpointHandle};
 use tokio::time::Instant;
 
@@ -59,6 +60,9 @@ pub(crate) fn answer(
     id: &RequestId,
     has_console: bool,
 ) -> BoxResponse {
+    if request.method() == Method::CONNECT {
+        return Box::pin(ready(LbError::NoProxy.into_response()));
+    }
     let admitted = match access::check(state, &target, &request) {
         Ok(admitted) => admitted,
         Err(refused) => return Box::pin(ready(refused.into_response())),
@@ -100,12 +104,18 @@ fn forward(
     let prefix = target.full_prefix(state);
     let context = request_head::Context::of(state, prefix.as_deref(), &request, id);
     let trace = RequestTrace::begin(state.engine(), &record, &request);
-    let forwarding = Forwarding { balancer, rules, permit, place, prefix, trace };
+    let forwarding = Forwarding { balancer, rules, permit, place, prefix, trace, id: id.clone() };
     Box::pin(forwarding.run(context, target.path, request))
 }
 
-/// Counts a response that the server makes in place of a worker.
-fn refused(balancer: &Balancer, error: LbError) -> Response {
+/// Counts a response that the server makes in place of a worker, and logs it if a worker is the reason.
+fn refused(balancer: &Balancer, id: &RequestId, error: LbError) -> Response {
     balancer.metrics().count(BalancerOutcome::Refused, Instant::now());
-    error.into_response()
+    let error = error.into_api_error();
+    if matches!(error.status(), StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT) {
+        let endpoint = balancer.record().map(|record| tracing::field::display(record.id));
+        let (code, reason) = (error.code(), error.text());
+        tracing::warn!(request = %id, endpoint, code, reason, "request not forwarded");
+    }
+    error::response(error)
 }

@@ -45,7 +45,9 @@ pub use gate::auth::{MintedKey, admin_key, mint_key};
 pub use gate::rate_limits::{Limit, RateLimits, RateTable};
 pub use management::forget_unused_code;
 pub use services::certificate_end::CertificateEnd;
-pub use services::files::{CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
+pub use services::files::{
+    CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, VolumeUse, WorkerLog,
+};
 pub use services::node_status::{Membership, NodeStatus};
 pub use services::prices::Prices;
 pub use services::scrub::ScrubReport;

@@ -61,6 +61,7 @@ mod volumes;
 mod webhook_secrets;
 mod webhooks;
 mod worker_control;
+mod worker_gpus;
 mod workers;
 
 use std::convert::Infallible;
@@ -213,7 +214,7 @@ where
     C: Future<Output = Result<T, ApiError>> + Send + 'static,
 {
     let (reply, outcome) = oneshot::channel();
-    let change = change(state.clone());
+    let change = crate::audit::continued(change(state.clone()));
     state.engine().spawn(async move {
         // A closed channel is no error: the client disconnected.
         let _ = reply.send(change.await);

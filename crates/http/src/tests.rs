@@ -28,6 +28,7 @@ mod metrics;
 mod openai;
 mod parked_waits;
 mod rate_limits;
+mod repeated_post;
 mod repeated_submit;
 mod rows;
 mod secrets;

@@ -1,6 +1,7 @@
 //! A job's state and its durable row.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::fmt;
 
 use serde::{Serialize, Serializer};
@@ -143,6 +144,11 @@ pub struct JobRow {
     pub input_bytes: u32,
     /// The present or last worker; `None` before the first delivery.
     pub worker: Option<WorkerId>,
+    /// The type of that worker's first GPU when it took the job; `None` if it had none, or an older version stored the row.
+    pub gpu: Option<Arc<str>>,
+    /// When progress values of the present or last attempt arrived, each in ms from `started_at` on: the first
+    /// [`PROGRESS_TIMES_MAX`](crate::limits::PROGRESS_TIMES_MAX). Stored with the end of the job; `None` without one.
+    pub progress: Option<Box<[u32]>>,
     /// The `Idempotency-Key` of the submit; `None` without one.
     pub idempotency: Option<Box<Idempotency>>,
     /// The key that submitted the job, and its owner.
@@ -184,6 +190,8 @@ impl JobRow {
             execution_timeout_ms: 600_000,
             input_bytes: 0,
             worker: None,
+            gpu: None,
+            progress: None,
             idempotency: None,
             submitter: Submitter::default(),
             trace: None,
@@ -199,6 +207,11 @@ impl JobRow {
     /// Time in the queue before the present or last attempt, in ms; 0 if the job did not run.
     pub fn delay_ms(&self) -> u64 {
         self.started_at.since(self.enqueued_at)
+    }
+
+    /// Whether the job waited for its present or last attempt at this time.
+    pub fn was_waiting_at(&self, at: Millis) -> bool {
+        (self.enqueued_at..=self.started_at).contains(&at)
     }
 
     /// Execution time in ms: until `now` while running, in total when terminal, 0 if the job did not run.

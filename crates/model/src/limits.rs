@@ -23,6 +23,8 @@ pub const ATTEMPTS_MAX: u32 = 8;
 pub const ATTEMPT_REASON_BYTES_MAX: usize = 400;
 /// The longest progress value of a job, in bytes; a longer value is dropped.
 pub const PROGRESS_BYTES_MAX: usize = 1_000_000;
+/// How many progress values of an attempt are stored with their times.
+pub const PROGRESS_TIMES_MAX: usize = 32;
 /// The longest `Idempotency-Key`, in bytes.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 /// The deepest nesting of JSON: recursive parsers of clients and workers overflow their stack on deeper documents.

@@ -160,7 +160,7 @@ bugs! {
     AnswerBeforeFlush,
     /// A submit that is repeated after the loss of the owner gets another job id.
     NewIdOnRepeat,
-    /// A worker's chunks are posted again after the loss of the owner.
+    /// Chunks that a node posts again after the loss of the owner are appended twice: their number is ignored.
     ChunkPostRepeated,
     /// An owner that does not answer in time counts as ended.
     TimeoutIsDeath,

@@ -1,10 +1,11 @@
-//! The arguments of the statement that writes a batch: columns of what a reduced batch leaves.
+//! The arguments of the statements that write batches: columns of what a reduced batch leaves.
 
 use longshore_model::Counters;
-use longshore_store::{encode_attempt, encode_job_row};
+use longshore_store::{LogLine, encode_attempt, encode_job_row};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 
+use crate::job_columns::{self, JobColumns};
 use crate::payload::{BytesColumn, OutcomeColumn, PayloadColumn};
 use crate::reduced::{JobChange, Part, Reduced};
 use crate::sessions::{BatchPlace, BatchResult};
@@ -14,9 +15,20 @@ const ROW: i16 = 1;
 const INPUT: i16 = 2;
 const OUTCOME: i16 = 4;
 
-/// A batch as the arguments of the statement, in the order of its parameters.
+/// A batch as the arguments of the statement that writes it.
+#[derive(Debug)]
+pub struct Columns(Form);
+
+#[derive(Debug)]
+enum Form {
+    /// Only what the usual life of a job changes: a statement with few arguments, because the database decodes each one.
+    Jobs(Box<JobColumns>),
+    Any(Box<AnyColumns>),
+}
+
+/// Any batch as the arguments of the statement, in the order of its parameters.
 #[derive(Debug, Default)]
-pub struct Columns {
+struct AnyColumns {
     deleted: Vec<i64>,
     submitted: Vec<i64>,
     submitted_rows: Vec<Vec<u8>>,
@@ -50,9 +62,44 @@ pub struct Columns {
     value_bytes: Vec<BytesColumn>,
     attempted: Vec<i64>,
     attempt_bytes: Vec<Vec<u8>>,
+    line_logs: Vec<&'static str>,
+    line_numbers: Vec<i64>,
+    lines: Vec<BytesColumn>,
+    posted: Vec<i64>,
+    posted_nexts: Vec<i64>,
+    posted_consumed: Vec<i64>,
+    post_numbers: Vec<Vec<u8>>,
 }
 
-impl From<Reduced> for Columns {
+impl Columns {
+    /// The arguments of a batch, which also appends `line` to a log.
+    pub(crate) fn new(reduced: Reduced, line: Option<LogLine>) -> Self {
+        if line.is_none() && job_columns::has_room_for(&reduced) {
+            return Self(Form::Jobs(Box::new(JobColumns::from(reduced))));
+        }
+        let mut columns = AnyColumns::from(reduced);
+        if let Some(line) = line {
+            columns.add_line(line);
+        }
+        Self(Form::Any(Box::new(columns)))
+    }
+
+    /// Sends the batch. The first poll of the future sends the statement, so that batches arrive in the order of
+    /// their first polls.
+    pub(crate) async fn write(
+        &self,
+        client: &Client,
+        statements: &CommitStatements,
+        place: BatchPlace,
+    ) -> Result<BatchResult, Error> {
+        match &self.0 {
+            Form::Jobs(columns) => columns.write(client, &statements.jobs, place).await,
+            Form::Any(columns) => columns.write(client, statements, place).await,
+        }
+    }
+}
+
+impl From<Reduced> for AnyColumns {
     fn from(reduced: Reduced) -> Self {
         let mut columns = Self { last_endpoint_no: i64::from(reduced.last_endpoint_no), ..Self::default() };
         for (key, change) in reduced.jobs {
@@ -81,12 +128,19 @@ impl From<Reduced> for Columns {
     }
 }
 
-fn counts(counters: &Counters) -> [i64; 6] {
+/// The six counts of an endpoint, as the statements take them.
+pub(crate) fn counts(counters: &Counters) -> [i64; 6] {
     let Counters { completed, failed, retried, cancelled, reserved_seq, purged_until } = *counters;
     [completed, failed, retried, cancelled, reserved_seq, purged_until.0].map(u64::cast_signed)
 }
 
-impl Columns {
+impl AnyColumns {
+    fn add_line(&mut self, line: LogLine) {
+        self.line_logs.push(line.log);
+        self.line_numbers.push(line.no.cast_signed());
+        self.lines.push(BytesColumn(line.line));
+    }
+
     fn add_job(&mut self, key: i64, change: JobChange) {
         if change.is_deleted {
             self.deleted.push(key);
@@ -103,6 +157,12 @@ impl Columns {
             self.chunk_bytes.push(BytesColumn(chunk.bytes));
         }
         match change.stream {
+            Some(Part::Put(stream)) if !stream.posts.is_empty() => {
+                self.posted.push(key);
+                self.posted_nexts.push(stream.next.cast_signed());
+                self.posted_consumed.push(stream.consumed.cast_signed());
+                self.post_numbers.push(stream.posts.to_stored());
+            }
             Some(Part::Put(stream)) => {
                 self.streams.push(key);
                 self.stream_nexts.push(stream.next.cast_signed());
@@ -155,16 +215,15 @@ impl Columns {
         self.submitted_outcomes.push(outcome);
     }
 
-    /// Sends the batch. The first poll of the future sends the statement, so that batches arrive in the order of
-    /// their first polls.
-    pub(crate) async fn write(
+    /// As [`Columns::write`].
+    async fn write(
         &self,
         client: &Client,
         statements: &CommitStatements,
         place: BatchPlace,
     ) -> Result<BatchResult, Error> {
         let shard = i16::from(place.shard.0);
-        let arguments: [&(dyn ToSql + Sync); WITH_ATTEMPTS] = [
+        let arguments: [&(dyn ToSql + Sync); WITH_POSTS] = [
             &shard,
             &place.epoch,
             &place.batches_before,
@@ -202,11 +261,22 @@ impl Columns {
             &self.value_bytes,
             &self.attempted,
             &self.attempt_bytes,
+            &self.line_logs,
+            &self.line_numbers,
+            &self.lines,
+            &self.posted,
+            &self.posted_nexts,
+            &self.posted_consumed,
+            &self.post_numbers,
         ];
-        let (statement, count) = if self.attempted.is_empty() {
-            (&statements.plain, PLAIN)
-        } else {
+        let (statement, count) = if !self.posted.is_empty() {
+            (&statements.with_posts, WITH_POSTS)
+        } else if !self.lines.is_empty() {
+            (&statements.with_lines, WITH_LINES)
+        } else if !self.attempted.is_empty() {
             (&statements.with_attempts, WITH_ATTEMPTS)
+        } else {
+            (&statements.plain, PLAIN)
         };
         let rows = client.query(statement, &arguments[..count]).await?;
         let Some(row) = rows.first() else { return Ok(BatchResult::Written) };
@@ -217,16 +287,23 @@ impl Columns {
     }
 }
 
-/// The number of arguments of a batch without ended attempts.
+/// The number of arguments of a batch without ended attempts and lines.
 const PLAIN: usize = 35;
 /// The number of arguments of a batch with ended attempts.
 const WITH_ATTEMPTS: usize = PLAIN + 2;
+/// The number of arguments of a batch with lines of logs.
+const WITH_LINES: usize = WITH_ATTEMPTS + 3;
+/// The number of arguments of a batch with streams to which numbered posts were made.
+const WITH_POSTS: usize = WITH_LINES + 4;
 
 /// The statements that write a batch, prepared on one connection.
 #[derive(Clone)]
 pub(crate) struct CommitStatements {
+    jobs: Statement,
     plain: Statement,
     with_attempts: Statement,
+    with_lines: Statement,
+    with_posts: Statement,
 }
 
 impl CommitStatements {
@@ -235,8 +312,13 @@ impl CommitStatements {
     /// # Errors
     /// That of the database, or of the connection to it.
     pub(crate) async fn prepare(client: &Client) -> Result<Self, Error> {
-        let plain = client.prepare(&text(PLAIN)).await?;
-        Ok(Self { plain, with_attempts: client.prepare(&text(WITH_ATTEMPTS)).await? })
+        Ok(Self {
+            jobs: client.prepare(job_columns::STATEMENT).await?,
+            plain: client.prepare(&text(PLAIN)).await?,
+            with_attempts: client.prepare(&text(WITH_ATTEMPTS)).await?,
+            with_lines: client.prepare(&text(WITH_LINES)).await?,
+            with_posts: client.prepare(&text(WITH_POSTS)).await?,
+        })
     }
 }
 

@@ -75,7 +75,10 @@ pub(crate) async fn run<D: LaneDatabase>(database: D, flushes: Arc<Flushes>, sha
         for request in requests {
             let result =
                 durable.as_ref().map_err(Clone::clone).and_then(|durable| verdict(&request, durable));
-            let FlushRequest { shard, chain, reply, .. } = request;
+            let FlushRequest { shard, batches, chain, reply, .. } = request;
+            if result.is_ok() {
+                shards.durable(shard, batches);
+            }
             let result = match result {
                 // An earlier batch of the chain may have failed in another flusher.
                 Ok(()) => shards.check_chain(shard, chain),

@@ -186,6 +186,9 @@ impl<D: LaneDatabase> Lane<D> {
         let (shards, place) = (&self.parts.shards, sent.place);
         match result {
             Ok(BatchResult::Written) => {
+                if place.is_synced {
+                    self.parts.shards.durable(place.shard, place.batches_before + 1);
+                }
                 let LaneCommit { shard, chain, is_synced, reply, .. } = sent.commit;
                 if is_synced && !place.is_synced && !planted(Bug::AnswerBeforeFlush) {
                     let (epoch, batches) = (place.epoch, place.batches_before + 1);

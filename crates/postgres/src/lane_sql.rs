@@ -10,11 +10,13 @@ use crate::commit_statement::{Columns, CommitStatements};
 use crate::connect::{Database, Role};
 use crate::error::{breaks_connection, store_error};
 use crate::sessions::{
-    BatchPlace, BatchResult, FlushSession, LaneDatabase, LaneSession, ShardPlace, ShardPlaces, StatementError,
+    BatchPlace, BatchResult, FlushSession, LaneDatabase, LaneSession, RAISED_BY, ShardPlace, ShardPlaces,
+    StatementError,
 };
 
-const RAISE: &str = "UPDATE shard SET epoch = shard.epoch + 1 FROM unnest($1::int2[], $2::int8[]) u(no, epoch) \
+const RAISE: &str = "UPDATE shard SET epoch = shard.epoch + $3 FROM unnest($1::int2[], $2::int8[]) u(no, epoch) \
     WHERE shard.no = u.no AND shard.epoch = u.epoch RETURNING shard.no, shard.epoch, shard.batches";
+const PLACES: &str = "SELECT no, epoch, batches FROM shard WHERE no = ANY($1::int2[])";
 const FLUSH: &str = "WITH flush AS MATERIALIZED (SELECT pg_logical_emit_message(true, 'longshore', '') AS at) \
     SELECT shard.no, shard.epoch, shard.batches FROM flush, shard WHERE shard.no = ANY($1::int2[]) AND flush.at IS NOT NULL";
 
@@ -67,9 +69,13 @@ impl LaneSession<Columns> for SqlLane {
         let epochs: Vec<i64> = shards.iter().map(|(_, epoch)| *epoch).collect();
         let raised = async {
             self.client.batch_execute("SET synchronous_commit = on").await?;
-            let raised = self.client.query(RAISE, &[&numbers, &epochs]).await?;
+            let raised = self.client.query(RAISE, &[&numbers, &epochs, &RAISED_BY]).await?;
             self.client.batch_execute("SET synchronous_commit = off").await?;
-            places(&raised)
+            if raised.len() == numbers.len() {
+                return places(&raised);
+            }
+            // Other shards have another owner, or the database has forgotten their epochs.
+            places(&self.client.query(PLACES, &[&numbers]).await?)
         };
         raised.await.map_err(|error| store_error(&error))
     }

@@ -71,7 +71,7 @@ impl<D: LaneDatabase> LaneWriter<D> {
     pub fn claimed(&self, shard: ShardId, place: ShardPlace) -> Epoch {
         let ShardPlace { epoch, batches } = place;
         let given = Epoch(epoch.cast_unsigned());
-        self.shards.claimed(shard, Claim { given, stored: epoch, batches });
+        self.shards.claimed(shard, Claim { given, stored: epoch, batches, durable: batches });
         given
     }
 
@@ -110,6 +110,11 @@ impl<D: LaneDatabase> LaneWriter<D> {
         async move { result.await.unwrap_or_else(|_| Err(StoreError::Io("the store has been closed".to_owned()))) }
     }
 
+    /// Waits until the database turns out to have forgotten batches that it made durable: from then on, every commit fails.
+    pub fn forgotten(&self) -> impl Future<Output = StoreError> + Send + use<D> {
+        first_error(self.shards.forgotten())
+    }
+
     /// Says when the lanes have settled what broken connections left.
     pub fn settling(&self) -> Settling {
         Settling(self.are_settled.clone())
@@ -121,6 +126,15 @@ impl<D: LaneDatabase> Drop for LaneWriter<D> {
         for task in &self.flushers {
             task.abort();
         }
+    }
+}
+
+/// Waits for an error; for ever if its sender is dropped.
+pub(crate) async fn first_error(mut errors: watch::Receiver<Option<StoreError>>) -> StoreError {
+    let error = errors.wait_for(Option::is_some).await.ok().and_then(|error| error.clone());
+    match error {
+        Some(error) => error,
+        None => std::future::pending().await,
     }
 }
 

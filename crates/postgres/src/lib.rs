@@ -8,9 +8,9 @@
 //! reads  ──► reader connections
 //! ```
 //!
-//! The tables are described in `schema/0001_rows.sql`, and the statement that writes a batch in `schema/0002_commit.sql`. The
-//! database compares the epoch of the shard and the number of its batches before each batch, so that neither an earlier owner
-//! nor a batch whose predecessor failed can write.
+//! The tables are described in `schema/0001_rows.sql`, the statement that writes a batch in `schema/0002_commit.sql`, and the one for
+//! batches of what the usual lives of jobs change in `schema/0008_jobs.sql`. The database compares the epoch of the shard and the number
+//! of its batches before each batch, so that neither an earlier owner nor a batch whose predecessor failed can write.
 //!
 //! Several servers may share a database: [`Membership`] says which of them may use the store.
 
@@ -20,11 +20,13 @@ mod copy;
 mod error;
 mod exclusive;
 mod flusher;
+mod job_columns;
 mod lane;
 mod lane_sql;
 mod lanes;
 mod log_lines;
 mod nodes;
+mod old_transactions;
 mod payload;
 mod reader;
 mod reduced;
@@ -44,10 +46,11 @@ pub use log_lines::{LogTable, NumberedLine};
 pub use nodes::{
     DatabaseClock, Identity, IdentityTexts, IsGone, Membership, NewNode, Owned, ServingRight, SqlSession,
 };
+pub use old_transactions::OldTransaction;
 pub use schema::{SchemaVersions, migrate_database, versions};
 pub use server_check::examine::{DatabaseFinding, FindingLevel, examine};
 pub use sessions::{
     BatchPlace, BatchResult, BoxTask, FlushSession, LaneDatabase, LaneSession, LockAttempt, NodeDatabase,
-    NodeSession, Renewal, SeenOwner, ShardPlace, ShardPlaces, Spawn, StatementError,
+    NodeSession, RAISED_BY, Renewal, SeenOwner, ShardPlace, ShardPlaces, Spawn, StatementError,
 };
 pub use store::PostgresStore;

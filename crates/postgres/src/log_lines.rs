@@ -16,6 +16,7 @@ const APPEND: &str = "INSERT INTO log_line (log, line) SELECT u.log, u.line \
 const APPEND_NUMBERED: &str = "INSERT INTO log_line (log, no, line) SELECT $1, u.no, u.line \
     FROM unnest($2::int8[], $3::bytea[]) u(no, line) \
     WHERE NOT EXISTS (SELECT FROM log_line WHERE log = $1 AND no >= $4)";
+const REPLACE: &str = "UPDATE log_line SET line = $3 WHERE log = $1 AND no = $2";
 const LINES: &str = "SELECT line FROM log_line WHERE log = $1 ORDER BY no";
 const NEWEST: &str = "SELECT no, line FROM log_line WHERE log = $1 AND no < $2 ORDER BY no DESC LIMIT $3";
 const NAMES: &str = "SELECT DISTINCT log FROM log_line ORDER BY 1";
@@ -73,6 +74,14 @@ impl LogTable {
         let returning = format!("{APPEND_NUMBERED} RETURNING no");
         let appended = self.query(&returning, &[&log, &numbers, &texts, &first.no]).await?;
         Ok(!appended.is_empty())
+    }
+
+    /// Replaces the line of a log with the same number. Without such a line nothing happens.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the database cannot be reached.
+    pub async fn replace(&self, log: &str, line: &NumberedLine) -> Result<(), StoreError> {
+        self.query(REPLACE, &[&log, &line.no, &line.line]).await.map(drop)
     }
 
     /// The lines of a log, oldest first.

@@ -50,7 +50,7 @@ impl Read {
             Self::Input => "SELECT input FROM job WHERE endpoint = $1 AND seq = $2",
             Self::Outcome => "SELECT outcome FROM job WHERE endpoint = $1 AND seq = $2",
             Self::Attempts => "SELECT attempts FROM job WHERE endpoint = $1 AND seq = $2",
-            Self::Stream => "SELECT next, consumed FROM stream WHERE endpoint = $1 AND seq = $2",
+            Self::Stream => "SELECT next, consumed, posts FROM stream WHERE endpoint = $1 AND seq = $2",
             Self::Chunks => {
                 "SELECT \"offset\", bytes FROM chunk WHERE endpoint = $1 AND seq = $2 AND \"offset\" >= $3 \
                  ORDER BY \"offset\" LIMIT $4"

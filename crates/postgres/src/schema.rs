@@ -8,12 +8,15 @@ use crate::error::store_error;
 use crate::server_check;
 
 /// Every migration, in order. A number that was released never changes; a change is a further migration.
-const MIGRATIONS: [(&str, &str); 5] = [
+const MIGRATIONS: [(&str, &str); 8] = [
     ("rows", include_str!("schema/0001_rows.sql")),
     ("commit", include_str!("schema/0002_commit.sql")),
     ("nodes", include_str!("schema/0003_nodes.sql")),
     ("attempts", include_str!("schema/0004_attempts.sql")),
     ("logs", include_str!("schema/0005_logs.sql")),
+    ("lines", include_str!("schema/0006_lines.sql")),
+    ("posts", include_str!("schema/0007_posts.sql")),
+    ("jobs", include_str!("schema/0008_jobs.sql")),
 ];
 
 /// The version of the schema after all migrations.

@@ -66,6 +66,12 @@ pub struct ShardPlace {
     pub batches: i64,
 }
 
+/// By how much a lane raises the epoch of a shard after a broken connection.
+///
+/// Claims and releases add 1. Because a raise adds another number, a lane that got no answer to its raise can tell its own raise
+/// from another owner's claim.
+pub const RAISED_BY: i64 = 1 << 32;
+
 /// Shards with their places.
 pub type ShardPlaces = BTreeMap<ShardId, ShardPlace>;
 
@@ -94,8 +100,9 @@ pub trait LaneSession<C>: Send + Sync + 'static {
         changes: Arc<C>,
         place: BatchPlace,
     ) -> impl Future<Output = Result<BatchResult, StatementError>> + Send + 'static;
-    /// Raises the epochs of those shards that have these epochs, durably. Waits for a batch of another connection that is being
-    /// written. Returns the places of the raised shards.
+    /// Raises the epochs of those shards that have these epochs by [`RAISED_BY`], durably. Waits for a batch of another connection
+    /// that is being written. Returns the places of the raised shards, and those of shards that have other epochs if the database
+    /// has them at hand.
     fn raise(
         &self,
         shards: Vec<(ShardId, i64)>,

@@ -5,11 +5,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longshore_model::{Epoch, ShardId};
 use longshore_store::{CommitChains, StoreError};
+use tokio::sync::watch;
+
+use crate::sessions::{ShardPlace, ShardPlaces};
+
+const FORGOTTEN: &str = "the database does not have what it had made durable: a standby that was behind has become the primary, \
+    or an earlier state was restored; the next start goes on with what the database has";
 
 /// The claimed shards and their failed chains. Shared by the store, its lanes and its flushers.
 #[derive(Debug, Default)]
 pub(crate) struct Shards {
     state: Mutex<State>,
+    /// Set when the database does not have what it made durable. Nothing is written from then on.
+    forgotten: watch::Sender<Option<StoreError>>,
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +36,16 @@ pub(crate) struct Claim {
     pub stored: i64,
     /// The number of batches that the shard has when every batch in flight has taken effect.
     pub batches: i64,
+    /// The number of batches that the database has made durable, as far as this is known.
+    pub durable: i64,
+}
+
+impl Claim {
+    /// Whether a database with this place has forgotten batches that it made durable: a standby that was behind has become the
+    /// primary, or an earlier state was restored.
+    fn is_ahead_of(&self, place: ShardPlace) -> bool {
+        place.epoch < self.stored || place.batches < self.durable
+    }
 }
 
 impl Shards {
@@ -99,6 +117,32 @@ impl Shards {
         {
             (claim.stored, claim.batches) = (stored, batches);
         }
+    }
+
+    /// Notes that the first `batches` of a shard are durable. The number does not depend on the epoch.
+    pub(crate) fn durable(&self, shard: ShardId, batches: i64) {
+        if let Some(claim) = self.state().claims.get_mut(&shard) {
+            claim.durable = claim.durable.max(batches);
+        }
+    }
+
+    /// Compares the places of shards in the database with what it made durable.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`] if the database has forgotten batches, now or at an earlier call.
+    pub(crate) fn check_places(&self, places: &ShardPlaces) -> Result<(), StoreError> {
+        let is_ahead = |(shard, place): (&ShardId, &ShardPlace)| {
+            self.claim(*shard).is_some_and(|claim| claim.is_ahead_of(*place))
+        };
+        if places.iter().any(is_ahead) {
+            self.forgotten.send_replace(Some(StoreError::Unusable(FORGOTTEN.to_owned())));
+        }
+        self.forgotten.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// The error of [`Shards::check_places`], once there is one.
+    pub(crate) fn forgotten(&self) -> watch::Receiver<Option<StoreError>> {
+        self.forgotten.subscribe()
     }
 
     /// Fails with the error of the chain if it has failed.

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use longshore_model::{
-    Attempt, Counters, Durability, EndedAttempt, EndpointNo, Epoch, JobKey, JobRow, Millis, ShardId,
+    Attempt, Counters, Durability, EndedAttempt, EndpointNo, Epoch, JobKey, JobRow, LastPosts, Millis,
+    ShardId,
 };
 use longshore_store::{
-    Batch, Catalog, ChunkRow, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow, WebhookRow,
-    decode_attempt, decode_job_row,
+    Batch, Catalog, ChunkRow, CommitWithLine, LogLine, OutcomeRow, Payload, Store, StoreError, StoreFuture,
+    StreamRow, WebhookRow, decode_attempt, decode_job_row,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -20,13 +21,14 @@ use tokio_postgres::types::FromSql;
 use crate::commit_statement::Columns;
 use crate::connect::{Database, Role};
 use crate::error::store_error;
-use crate::lanes::{FLUSHERS, LANES, LaneWriter};
+use crate::lanes::{FLUSHERS, LANES, LaneWriter, first_error};
 use crate::nodes::Owned;
+use crate::old_transactions::OldTransaction;
 use crate::payload;
 use crate::reader::{Read, Readers};
 use crate::reduced::Reduced;
 use crate::sessions::{ShardPlace, on_tokio};
-use crate::{exclusive, schema, server_check, values};
+use crate::{exclusive, old_transactions, schema, server_check, values};
 
 /// The number of connections that only read.
 const READERS: usize = 2;
@@ -49,7 +51,7 @@ const RELEASE: &str = "UPDATE shard SET epoch = shard.epoch + 1 FROM unnest($1::
 /// A store in a PostgreSQL database. One server at a time uses it. Must be used inside a Tokio runtime.
 pub struct PostgresStore {
     lanes: LaneWriter<Database>,
-    readers: Readers,
+    readers: Arc<Readers>,
     /// The right to claim shards; `None` for the one server of a database.
     owned: Option<Owned>,
     /// Set when another server has the database.
@@ -81,7 +83,7 @@ impl PostgresStore {
         Ok(Self::start(database, None, lost, vec![keep]))
     }
 
-    /// The store of the node that owns the shards. It does not notice when another node takes over, but its commits fail then:
+    /// The store of the node that owns the shards. [`PostgresStore::lost`] does not tell when another node takes over, but commits fail then:
     /// [`Membership::lost`](crate::Membership::lost) tells.
     pub fn of_owner(owned: Owned) -> Self {
         let (_, lost) = watch::channel(None);
@@ -101,20 +103,19 @@ impl PostgresStore {
         tasks: Vec<JoinHandle<()>>,
     ) -> Self {
         let lanes = LaneWriter::start(&database, &on_tokio);
-        let readers = Readers::new(database, READERS, lanes.settling());
+        let readers = Arc::new(Readers::new(database, READERS, lanes.settling()));
         Self { lanes, readers, owned, lost, tasks }
     }
 
-    /// Waits until another server has taken the database, which happens only after the connections were broken. Commits fail
-    /// from then on, and what was read may be out of date: the caller should end. Returns which server has it.
+    /// Waits until the rows are no longer those of this store: another server has taken the database, which happens only after the
+    /// connections were broken, or the database has forgotten what it had made durable. Commits fail from then on, and what was read may
+    /// be out of date: the caller should end. Returns the cause.
     pub fn lost(&self) -> impl Future<Output = StoreError> + Send + use<> {
-        let mut lost = self.lost.clone();
+        let (taken, forgotten) = (first_error(self.lost.clone()), self.lanes.forgotten());
         async move {
-            let error = lost.wait_for(Option::is_some).await.ok().and_then(|error| error.clone());
-            // Without one, the store was dropped.
-            match error {
-                Some(error) => error,
-                None => std::future::pending().await,
+            tokio::select! {
+                error = taken => error,
+                error = forgotten => error,
             }
         }
     }
@@ -123,6 +124,16 @@ impl PostgresStore {
     /// that waits for the disk alone is no flush.
     pub fn watch_flushes(&self, watch: impl Fn(Duration) + Send + Sync + 'static) {
         self.lanes.watch_flushes(watch);
+    }
+
+    /// Calls `tell` once for each transaction of another program that was the oldest one of the database for `age`, as long as the
+    /// store lives: the tables grow until it ends.
+    pub fn watch_transactions(
+        &mut self,
+        age: Duration,
+        tell: impl Fn(OldTransaction) + Send + Sync + 'static,
+    ) {
+        self.tasks.push(tokio::spawn(old_transactions::watch(Arc::clone(&self.readers), age, tell)));
     }
 
     async fn claim(&self, wanted: Vec<ShardId>) -> Result<Vec<Epoch>, StoreError> {
@@ -160,6 +171,24 @@ impl PostgresStore {
             self.lanes.released(shard);
         }
         Ok(())
+    }
+
+    fn write(
+        &self,
+        shard: ShardId,
+        epoch: Epoch,
+        batch: Batch,
+        line: Option<LogLine>,
+    ) -> StoreFuture<'_, ()> {
+        let columns = match Reduced::new(batch.writes) {
+            Ok(reduced) => Columns::new(reduced, line),
+            Err(error) => {
+                self.lanes.fail_chain(shard, batch.chain, &error);
+                return Box::pin(std::future::ready(Err(error)));
+            }
+        };
+        let is_synced = batch.durability == Durability::Synced;
+        Box::pin(self.lanes.commit(shard, epoch, batch.chain, is_synced, Arc::new(columns)))
     }
 
     async fn read_one(&self, read: Read, job: JobKey) -> Result<Option<Row>, StoreError> {
@@ -239,6 +268,18 @@ fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreError>
     row.try_get(column).map_err(|error| store_error(&error))
 }
 
+impl CommitWithLine for PostgresStore {
+    fn commit_with_line(
+        &self,
+        shard: ShardId,
+        epoch: Epoch,
+        batch: Batch,
+        line: LogLine,
+    ) -> StoreFuture<'_, ()> {
+        self.write(shard, epoch, batch, Some(line))
+    }
+}
+
 impl Store for PostgresStore {
     fn claim_shards(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>> {
         Box::pin(self.claim(shards))
@@ -249,15 +290,11 @@ impl Store for PostgresStore {
     }
 
     fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()> {
-        let columns = match Reduced::new(batch.writes) {
-            Ok(reduced) => Arc::new(Columns::from(reduced)),
-            Err(error) => {
-                self.lanes.fail_chain(shard, batch.chain, &error);
-                return Box::pin(std::future::ready(Err(error)));
-            }
-        };
-        let is_synced = batch.durability == Durability::Synced;
-        Box::pin(self.lanes.commit(shard, epoch, batch.chain, is_synced, columns))
+        self.write(shard, epoch, batch, None)
+    }
+
+    fn with_log_lines(&self) -> Option<&dyn CommitWithLine> {
+        Some(self)
     }
 
     fn catalog(&self) -> StoreFuture<'_, Catalog> {
@@ -323,7 +360,13 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let Some(row) = self.read_one(Read::Stream, job).await? else { return Ok(None) };
             let number = |column| get::<i64>(&row, column).map(i64::cast_unsigned);
-            Ok(Some(StreamRow { next: number(0)?, consumed: number(1)? }))
+            let posts = match get::<Option<&[u8]>>(&row, 2)? {
+                Some(stored) => LastPosts::from_stored(stored).ok_or_else(|| {
+                    StoreError::Corrupt("the database has a stream whose posts have no numbers".to_owned())
+                })?,
+                None => LastPosts::default(),
+            };
+            Ok(Some(StreamRow { next: number(0)?, consumed: number(1)?, posts }))
         })
     }
 

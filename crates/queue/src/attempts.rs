@@ -22,7 +22,7 @@ impl Queue {
         let attempt = EndedAttempt {
             n: row.attempt(),
             worker: row.worker().cloned(),
-            gpu: None,
+            gpu: self.jobs.gpu(slot).map(|gpu| Box::from(&**gpu)),
             taken_at: row.started_at(),
             ended_at: now,
             end,

@@ -2,10 +2,11 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops;
 
-use longshore_model::{JobId, JobRow, Millis, Submitter, TraceContext};
+use longshore_model::{JobId, JobRow, Millis, Submitter, TraceContext, limits};
 
 use crate::idempotency::IdempotencyKey;
 use crate::index::Index;
@@ -44,6 +45,12 @@ pub(crate) struct Jobs {
     pub(crate) submitters: Submitters,
     /// When the first chunks arrived ([`JobRow::first_chunk_at`]), of jobs that stream.
     first_chunks: BTreeMap<Slot, Millis>,
+    /// The GPU types of workers ([`JobRow::gpu`]), of jobs that ran on one. Jobs share the texts in `gpu_types`.
+    gpus: BTreeMap<Slot, Arc<str>>,
+    /// Every type in `gpus` so far: an endpoint's workers have few.
+    gpu_types: Vec<Arc<str>>,
+    /// When progress values arrived ([`JobRow::progress`]), of jobs with any. Volatile until the end of the job.
+    progress: BTreeMap<Slot, Vec<u32>>,
     /// The clients' traces ([`JobRow::trace`]). Few jobs have one.
     traces: BTreeMap<Slot, TraceContext>,
     /// Encoded fields of rows that this version does not know ([`JobRow::carried`]). Few jobs have any.
@@ -57,6 +64,10 @@ pub(crate) struct UnpackedFields<'a> {
     pub(crate) submitter: Submitter,
     /// When the first chunk arrived; 0 without one.
     pub(crate) first_chunk_at: Millis,
+    /// The type of the worker's first GPU; `None` without one.
+    pub(crate) gpu: Option<&'a Arc<str>>,
+    /// When progress values arrived; `None` without one.
+    pub(crate) progress: Option<&'a [u32]>,
     /// The client's trace; `None` without one.
     pub(crate) trace: Option<&'a TraceContext>,
     /// Encoded fields that this version does not know; `None` if the row has none.
@@ -102,6 +113,55 @@ impl Jobs {
         }
     }
 
+    /// The type of the GPU on which the job's present or last attempt runs or ran; `None` without one.
+    pub(crate) fn gpu(&self, slot: Slot) -> Option<&Arc<str>> {
+        if self.gpus.is_empty() { None } else { self.gpus.get(&slot) }
+    }
+
+    /// Sets the type of the GPU on which the job's present attempt runs; `None` without one.
+    pub(crate) fn set_gpu(&mut self, slot: Slot, gpu: Option<&Arc<str>>) {
+        let Some(gpu) = gpu else {
+            if !self.gpus.is_empty() {
+                self.gpus.remove(&slot);
+            }
+            return;
+        };
+        let known = self.gpu_types.iter().find(|known| *known == gpu).cloned();
+        let shared = known.unwrap_or_else(|| {
+            self.gpu_types.push(Arc::clone(gpu));
+            Arc::clone(gpu)
+        });
+        self.gpus.insert(slot, shared);
+    }
+
+    /// When progress values of the job's present or last attempt arrived; `None` without one.
+    pub(crate) fn progress(&self, slot: Slot) -> Option<&[u32]> {
+        if self.progress.is_empty() { None } else { self.progress.get(&slot).map(Vec::as_slice) }
+    }
+
+    /// Notes a progress value of the job's present attempt, `ms` after its start; those after the first 32 do not count.
+    pub(crate) fn add_progress(&mut self, slot: Slot, ms: u64) {
+        let times = self.progress.entry(slot).or_default();
+        if times.len() < limits::PROGRESS_TIMES_MAX {
+            times.push(u32::try_from(ms).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Sets what [`progress`](Self::progress) returns.
+    pub(crate) fn set_progress(&mut self, slot: Slot, times: Option<Box<[u32]>>) {
+        match times {
+            Some(times) => _ = self.progress.insert(slot, times.into()),
+            None if self.progress.is_empty() => {}
+            None => _ = self.progress.remove(&slot),
+        }
+    }
+
+    /// Forgets when the first chunk and the progress values of the last attempt arrived.
+    pub(crate) fn forget_attempt(&mut self, slot: Slot) {
+        self.set_first_chunk_at(slot, None);
+        self.set_progress(slot, None);
+    }
+
     /// Sets the client's trace of the job.
     pub(crate) fn set_trace(&mut self, slot: Slot, trace: TraceContext) {
         self.traces.insert(slot, trace);
@@ -130,7 +190,8 @@ impl Jobs {
         let row = self.slot_mut(slot).take().expect("a slot in an index holds a job");
         assert!(self.by_id.remove(row.id, slot), "a job is found by its id");
         self.submitters.remove_job(row.submitter);
-        self.set_first_chunk_at(slot, None);
+        self.forget_attempt(slot);
+        self.set_gpu(slot, None);
         if !self.traces.is_empty() {
             self.traces.remove(&slot);
         }
@@ -141,14 +202,16 @@ impl Jobs {
         row
     }
 
-    /// The row of a job, with all fields.
+    /// The row of a job, as it is stored.
     pub(crate) fn row(&self, slot: Slot) -> JobRow {
         let row = &self[slot];
         let submitter = self.submitters.get(row.submitter);
         let trace = if self.traces.is_empty() { None } else { self.traces.get(&slot) };
         let carried = if self.carried.is_empty() { None } else { self.carried.get(&slot) };
         let first_chunk_at = self.first_chunk_at(slot).unwrap_or_default();
-        row.unpacked(UnpackedFields { submitter, first_chunk_at, trace, carried: carried.map(AsRef::as_ref) })
+        let progress = if row.state().is_terminal() { self.progress(slot) } else { None };
+        let (gpu, carried) = (self.gpu(slot), carried.map(AsRef::as_ref));
+        row.unpacked(UnpackedFields { submitter, first_chunk_at, gpu, progress, trace, carried })
     }
 
     /// The job's idempotency key; `None` if its submit had no `Idempotency-Key`.

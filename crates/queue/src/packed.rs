@@ -122,7 +122,7 @@ impl RowExtras {
 
 impl PackedRow {
     /// Packs a stored row. `submitter` is the number of the row's submitter. The caller stores the row's first
-    /// chunk, trace and carried fields.
+    /// chunk, GPU, progress, trace and carried fields.
     pub(crate) fn new(row: JobRow, submitter: SubmitterNo) -> Self {
         // Without `..`, so that a new field of `JobRow` does not compile until it is packed.
         let JobRow {
@@ -149,6 +149,8 @@ impl PackedRow {
             execution_timeout_ms,
             input_bytes,
             worker,
+            gpu: _,
+            progress: _,
             idempotency,
             submitter: _,
             trace: _,
@@ -245,6 +247,8 @@ impl PackedRow {
             execution_timeout_ms: self.execution_timeout_ms,
             input_bytes: self.input_bytes,
             worker: extras.worker.clone(),
+            gpu: fields.gpu.cloned(),
+            progress: fields.progress.map(Into::into),
             idempotency: extras.idempotency.clone(),
             submitter: fields.submitter,
             trace: fields.trace.map(|trace| Box::new(*trace)),

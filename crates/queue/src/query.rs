@@ -182,6 +182,9 @@ impl Queue {
             row.state = JobState::Cancelled;
             row.finished_at = self.counters.purged_until;
         }
+        if row.state == JobState::InProgress {
+            row.progress = self.jobs.progress(slot).map(Into::into);
+        }
         row
     }
 

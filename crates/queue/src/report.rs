@@ -99,6 +99,7 @@ impl Queue {
     ) -> Option<JobKey> {
         let slot = self.confirm(now, worker, job)?;
         let key = self.jobs[slot].key();
+        self.jobs.add_progress(slot, now.since(self.jobs[slot].started_at()));
         out.changes.push(Change::PutOutcome(key));
         Some(key)
     }

@@ -24,8 +24,11 @@ impl Queue {
         let by = self.jobs.submitters.add_job(row.submitter);
         let (trace, carried) = (row.trace.take(), row.carried.take());
         let first_chunk_at = Some(row.first_chunk_at).filter(|at| *at != Millis(0));
+        let (gpu, progress) = (row.gpu.take(), row.progress.take());
         let slot = self.jobs.insert(PackedRow::new(row, by));
         self.jobs.set_first_chunk_at(slot, first_chunk_at);
+        self.jobs.set_gpu(slot, gpu.as_ref());
+        self.jobs.set_progress(slot, progress);
         if let Some(trace) = trace {
             self.jobs.set_trace(slot, *trace);
         }

@@ -46,7 +46,8 @@ impl Queue {
         if !planted(Bug::StreamNotReset) {
             out.changes.push(Change::ResetStream(key));
         }
-        self.jobs.set_first_chunk_at(slot, None);
+        self.jobs.forget_attempt(slot);
+        self.jobs.set_gpu(slot, None);
         self.enqueue(slot, QueueEnd::Back, now, out);
         self.schedule(slot);
         self.put(slot, out);

@@ -1,5 +1,6 @@
 //! The verb take: a worker requests jobs.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use longshore_model::{JobRow, Millis, WorkerId, limits};
@@ -21,6 +22,8 @@ pub struct Take {
     pub says_busy: Option<bool>,
     /// Another take of the same worker is open. `Some(false)` in `says_busy` may then cross a delivery in flight.
     pub overlapping: bool,
+    /// The type of the worker's first GPU, for the rows of the jobs; `None` if it has none.
+    pub gpu: Option<Arc<str>>,
     /// Limit of the sum of the inputs of the delivered jobs, in bytes.
     pub input_bytes_max: u64,
 }
@@ -70,7 +73,7 @@ impl Queue {
                 if bytes > take.input_bytes_max || (alone && !taken.is_empty()) {
                     break;
                 }
-                self.start(slot, &take.worker, now, out);
+                self.start(slot, &take.worker, take.gpu.as_ref(), now, out);
                 taken.push(self.jobs.row(slot));
                 if alone {
                     break;

@@ -3,6 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 
 use longshore_model::{Attempt, AttemptEnd, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
@@ -29,7 +30,7 @@ pub(crate) enum RequeueCause<'a> {
     AttemptEnded(AttemptEnd, &'a str),
     /// The worker did not confirm the delivery and does not have the job.
     Unconfirmed,
-    /// The job's input could not be read, so it was not sent to the worker.
+    /// The job was not sent to the worker: its input could not be read, or the worker had disconnected.
     Unreadable,
 }
 
@@ -39,7 +40,10 @@ impl RequeueCause<'_> {
         match self {
             Self::AttemptEnded(end, reason) => (*end, reason),
             Self::Unconfirmed => (AttemptEnd::Undelivered, "its worker did not confirm the delivery"),
-            Self::Unreadable => (AttemptEnd::Undelivered, "its input could not be read from the disk"),
+            Self::Unreadable => (
+                AttemptEnd::Undelivered,
+                "its input could not be read from the disk, or its worker had disconnected",
+            ),
         }
     }
 }
@@ -70,12 +74,19 @@ impl Queue {
         out.signals.push(Signal::LoadChanged);
     }
 
-    /// Delivers a ready job to a known worker, in a new attempt.
+    /// Delivers a ready job to a known worker, in a new attempt. `gpu` is the type of the worker's first GPU.
     ///
     /// # Panics
     ///
     /// If the job is not ready.
-    pub(crate) fn start(&mut self, slot: Slot, worker: &WorkerId, now: Millis, out: &mut Effects) {
+    pub(crate) fn start(
+        &mut self,
+        slot: Slot,
+        worker: &WorkerId,
+        gpu: Option<&Arc<str>>,
+        now: Millis,
+        out: &mut Effects,
+    ) {
         self.unschedule(slot);
         let row = &mut self.jobs[slot];
         assert_eq!(row.state(), JobState::InQueue, "only a queued job is delivered");
@@ -88,6 +99,7 @@ impl Queue {
         row.started_at = now.max(Millis(1));
         row.attempt = Attempt(row.attempt.0.saturating_add(1));
         row.worker = Some(worker.clone());
+        self.jobs.set_gpu(slot, gpu);
         self.running += 1;
         self.workers.hold(worker, slot, job);
         self.schedule(slot);
@@ -194,7 +206,7 @@ impl Queue {
             RequeueCause::Unreadable => QueueEnd::Same,
             RequeueCause::AttemptEnded(..) | RequeueCause::Unconfirmed => QueueEnd::Front,
         };
-        self.jobs.set_first_chunk_at(slot, None);
+        self.jobs.forget_attempt(slot);
         self.enqueue(slot, place, now, out);
         self.schedule(slot);
         self.put(slot, out);

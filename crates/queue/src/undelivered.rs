@@ -1,4 +1,4 @@
-//! The verb undelivered: the input of a delivered job could not be read, so the job was not sent to the worker.
+//! The verb undelivered: the job was not sent to the worker, because its input could not be read or the worker had disconnected.
 
 use alloc::string::String;
 

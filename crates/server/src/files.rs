@@ -17,27 +17,32 @@ mod free_space;
 mod hostile;
 mod shared_code;
 mod stored;
+mod volume_use;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use longshore_http::{CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
+use longshore_http::{
+    CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, VolumeUse, WorkerLog,
+};
 use longshore_launch::{CodeFolders, Launchers};
-use longshore_model::{CodeHash, EndedWorker, EndpointId, WorkerId};
+use longshore_model::{CodeHash, EndedWorker, EndpointId, VolumeId, WorkerId};
 
 use self::forget::Unused;
 use self::free_space::FreeSpace;
 pub(crate) use self::free_space::SAMPLE_INTERVAL;
 pub(crate) use self::shared_code::SharedCode;
 use self::stored::StoredBytes;
+use self::volume_use::VolumeUses;
 use crate::parts;
 
 /// Files of workers and deployed code in one data directory.
 pub(crate) struct DataFiles {
     data_dir: PathBuf,
     stored: StoredBytes,
+    volumes: VolumeUses,
     free: FreeSpace,
     launchers: Launchers,
     code: CodeFolders,
@@ -54,6 +59,7 @@ impl DataFiles {
         Self {
             data_dir: data_dir.to_owned(),
             stored: StoredBytes::of(data_dir),
+            volumes: VolumeUses::of(parts::volumes_dir(data_dir)),
             free: FreeSpace::default(),
             launchers,
             code,
@@ -79,9 +85,7 @@ impl DataFiles {
 impl DataFiles {
     /// The name under which the code in an archive is stored.
     fn name_of(&self, archive: &[u8]) -> Result<Option<String>, CodeError> {
-        let folder = self.code.find(&code::hash_of(archive)?);
-        let name = folder.as_deref().and_then(Path::parent).and_then(Path::file_name);
-        Ok(name.and_then(|name| name.to_str()).map(str::to_owned))
+        Ok(self.code_name(&code::hash_of(archive)?))
     }
 }
 
@@ -105,6 +109,10 @@ impl FileService for DataFiles {
 
     fn store_bytes(&self) -> Option<u64> {
         Some(self.stored.get())
+    }
+
+    fn volume_use(&self, volume: &VolumeId) -> Option<VolumeUse> {
+        self.volumes.get(volume)
     }
 
     fn ended_workers(&self, endpoint: &EndpointId) -> Vec<EndedWorker> {
@@ -137,6 +145,11 @@ impl FileService for DataFiles {
     fn was_sent_by(&self, code: &CodeHash, key: &str) -> bool {
         self.code.find(code).is_some_and(|folder| code::was_sent_by(&folder, key))
             || self.shared.as_ref().is_some_and(|shared| shared.was_sent_by(code, key))
+    }
+
+    fn code_name(&self, code: &CodeHash) -> Option<String> {
+        let folder = self.code.find(code)?;
+        folder.parent()?.file_name()?.to_str().map(str::to_owned)
     }
 
     fn code_versions(&self, name: &str) -> Vec<CodeVersion> {

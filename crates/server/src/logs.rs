@@ -6,14 +6,13 @@ mod delivery_lines;
 
 use std::sync::Arc;
 
-use longshore_engine::{DirWebhookLog, WebhookLog};
+use longshore_engine::{WebhookLog, open_webhook_log};
 use longshore_http::AuditLog;
 use longshore_postgres::LogTable;
 use longshore_store::StoreError;
 use tokio::runtime::Handle;
 
 use self::audit_lines::AuditLines;
-use self::delivery_lines::DeliveryLines;
 use crate::parts::{blocking, with_authorities};
 use crate::settings::Settings;
 use crate::startup_error::StartupError;
@@ -52,7 +51,7 @@ impl Logs {
         let audit = AuditLog::open(&audit_dir, settings.audit_file_bytes_max, settings.audit_files_max)
             .map_err(|cause| StartupError::Audit { path: audit_dir, cause })?;
         let deliveries_dir = settings.data_dir.join("webhooks");
-        let deliveries = DirWebhookLog::open(&deliveries_dir, settings.webhook_log_bytes_max())
+        let deliveries = open_webhook_log(&deliveries_dir, settings.webhook_log_bytes_max())
             .map_err(|cause| StartupError::WebhookLog { path: deliveries_dir, cause })?;
         Ok(Self { audit, deliveries: Arc::new(deliveries), table: None })
     }
@@ -64,7 +63,7 @@ impl Logs {
         let audit =
             blocking(move || AuditLog::over(lines).map_err(|error| StoreError::Io(error.to_string())))
                 .await?;
-        let deliveries = DeliveryLines::start(Arc::clone(&table), settings.webhook_log_bytes_max());
+        let deliveries = delivery_lines::open(Arc::clone(&table), settings.webhook_log_bytes_max());
         Ok(Self { audit, deliveries: Arc::new(deliveries), table: Some(table) })
     }
 }

@@ -37,9 +37,11 @@ struct RunningNode {
 /// The certificate for the other nodes, and which certificates of theirs are trusted; nothing of both without the settings.
 fn peer_tls(settings: &Settings) -> Result<(Option<Tls>, PeerTls), StartupError> {
     let Some(files) = settings.cluster_tls() else { return Ok((None, PeerTls::default())) };
-    let own = Tls::from_files(files.certificate, files.key)?;
     let roots = Roots::only(files.authorities).map_err(StartupError::PeerAuthorities)?;
-    Ok((Some(own), PeerTls::new(Some(roots.client_config()))))
+    let own = Tls::of_nodes(files.certificate, files.key, roots.store())?;
+    let mut client = roots.client_config();
+    client.client_auth_cert_resolver = own.of_client();
+    Ok((Some(own), PeerTls::new(Some(client))))
 }
 
 /// Why a node stops to be what it is.
@@ -47,6 +49,7 @@ enum Turn {
     Owner(Owned),
     Stop,
     Lost(StartupError),
+    Forgotten(StartupError),
 }
 
 /// Serves until `stop` ends, first as a standby. `announced` is called when the node answers.
@@ -74,10 +77,11 @@ pub(crate) async fn serve(
     };
     let (service, turn) = match turn {
         Turn::Owner(owned) => {
-            let service = node.take_over(settings, place, owned).await?;
+            let mut service = node.take_over(settings, place, owned).await?;
             let turn = tokio::select! {
                 () = &mut stop => Turn::Stop,
                 error = node.membership.lost() => Turn::Lost(error.into()),
+                error = service.lost() => Turn::Forgotten(error.into()),
             };
             (Some(service), turn)
         }
@@ -180,6 +184,10 @@ impl RunningNode {
                 tracing::error!(%error, "stopping, because this node was declared dead");
                 Err(error)
             }
+            Turn::Forgotten(error) => {
+                tracing::error!(%error, "stopping, because the rows of the database are no longer those of this server");
+                Err(error)
+            }
             Turn::Owner(_) | Turn::Stop => {
                 tracing::info!("stopping, workers continue");
                 Ok(())
@@ -190,7 +198,7 @@ impl RunningNode {
             self.cluster.release_polls();
             match service {
                 Some(service) if result.is_ok() => service.stop().await,
-                // Another node decides now. What this one knows is out of date, so that nothing of it is written.
+                // What this node knows is out of date, so that nothing of it is written.
                 Some(_) => {}
                 None => self.end_requests().await,
             }

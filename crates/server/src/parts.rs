@@ -4,6 +4,7 @@ use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use longshore_blobs::{Blobs, DirBlobs};
 use longshore_docker::DockerLauncher;
@@ -14,7 +15,9 @@ use longshore_launch::{
 };
 use longshore_model::{Millis, Provider};
 use longshore_objects::{ObjectBlobs, Storage};
-use longshore_postgres::{Database, DatabaseClock, LogTable, Owned, PostgresStore, ServingRight};
+use longshore_postgres::{
+    Database, DatabaseClock, LogTable, OldTransaction, Owned, PostgresStore, ServingRight,
+};
 use longshore_store::{EmbeddedStore, HeldDataDir, Scrub, Store, StoreError};
 use longshore_trust::Roots;
 use longshore_vault::Keyring;
@@ -37,6 +40,9 @@ const CODE_SUBCOMMAND: &str = "code-worker";
 const FLUSH_US_BOUNDS: [u64; 12] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000];
 
+/// Age from which a transaction in the database is old.
+const OLD_TRANSACTION: Duration = Duration::from_mins(5);
+
 /// An engine, and what lives as long as it does.
 pub(crate) struct Started {
     pub(crate) engine: Engine,
@@ -52,7 +58,7 @@ pub(crate) struct Background {
     pub(crate) scrub: Option<Scrub>,
     /// The times of the database's flushes, in us; `None` without a database.
     pub(crate) flush_us: Option<Arc<Histogram>>,
-    /// Ends when the store has lost its rows to another server.
+    /// Ends when the rows in memory are no longer those of the store.
     pub(crate) lost: Pin<Box<dyn Future<Output = StoreError> + Send + Sync>>,
     /// The data directory, which the embedded store holds itself.
     _data_dir: Option<HeldDataDir>,
@@ -146,11 +152,11 @@ async fn open_rows(
 ) -> Result<OpenData, StartupError> {
     let (store, background) = match (rows, settings.database()?) {
         (Rows::OfOwner(owned), _) => {
-            let store = PostgresStore::of_owner(owned);
-            let flush_us = Some(watched(&store));
+            let mut store = PostgresStore::of_owner(owned);
+            // The node is told by others when one of them takes over.
+            let (flush_us, lost) = (Some(watched(&mut store)), Box::pin(store.lost()));
             let store: Arc<dyn Store> = Arc::new(store);
-            // The node is told when another one takes over.
-            (store, Background { scrub: None, flush_us, lost: Box::pin(pending()), _data_dir: None })
+            (store, Background { scrub: None, flush_us, lost, _data_dir: None })
         }
         (Rows::OfSettings, None) => open_log(settings).await?,
         (Rows::OfSettings, Some(database)) => open_database(settings, database).await?,
@@ -187,17 +193,24 @@ async fn open_database(
     let data_dir = hold_data_dir(settings).await?;
     let address = database.address();
     let database = with_authorities(settings, database)?;
-    let store = PostgresStore::open(database).await?;
+    let mut store = PostgresStore::open(database).await?;
     tracing::info!(database = %address, "rows and payloads are in a PostgreSQL database");
-    let (flush_us, lost) = (Some(watched(&store)), Box::pin(store.lost()));
+    let (flush_us, lost) = (Some(watched(&mut store)), Box::pin(store.lost()));
     Ok((Arc::new(store), Background { scrub: None, flush_us, lost, _data_dir: Some(data_dir) }))
 }
 
-/// Counts the times of the store's flushes from now on.
-fn watched(store: &PostgresStore) -> Arc<Histogram> {
+/// Counts the times of the store's flushes from now on, and warns of what keeps the database from removing rows.
+fn watched(store: &mut PostgresStore) -> Arc<Histogram> {
     let flush_us = Arc::new(Histogram::new(&FLUSH_US_BOUNDS));
     let counted = Arc::clone(&flush_us);
     store.watch_flushes(move |took| counted.record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX)));
+    store.watch_transactions(OLD_TRANSACTION, |OldTransaction { pid, application, .. }| {
+        tracing::warn!(
+            pid,
+            application,
+            "a transaction in the database is open for more than 5 min: old rows stay, and commits become slower; end it"
+        );
+    });
     flush_us
 }
 
@@ -240,7 +253,7 @@ pub(crate) fn launchers(
     if let Some(docker) = settings.docker() {
         let dir = settings.data_dir.join("containers");
         let code = code_folders(&settings.data_dir, shared);
-        let docker = DockerLauncher::new(&dir, &volumes_dir(settings), docker)
+        let docker = DockerLauncher::new(&dir, &volumes_dir(&settings.data_dir), docker)
             .with_code(code, Arc::new(longshore_cli::code_command));
         let docker = match worker_runtime_folder(settings) {
             Some(folder) => docker.with_worker_runtime(folder),
@@ -252,8 +265,8 @@ pub(crate) fn launchers(
 }
 
 /// Directory of the network volumes.
-fn volumes_dir(settings: &Settings) -> PathBuf {
-    settings.data_dir.join("volumes")
+pub(crate) fn volumes_dir(data_dir: &Path) -> PathBuf {
+    data_dir.join("volumes")
 }
 
 fn process_launcher(
@@ -265,7 +278,7 @@ fn process_launcher(
     // the worker.
     let runner = vec!["/proc/self/exe".to_owned(), CODE_SUBCOMMAND.to_owned()];
     let launcher = ProcessLauncher::new(settings.data_dir.join("workers"), shim)
-        .with_volumes(volumes_dir(settings))
+        .with_volumes(volumes_dir(&settings.data_dir))
         .with_code(code_folders(&settings.data_dir, shared), runner)
         .with_orphans_ended_after(settings.orphans_ended_after());
     let launcher = match worker_runtime_folder(settings) {

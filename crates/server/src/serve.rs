@@ -54,7 +54,7 @@ pub(crate) async fn serve(args: &ServeArgs) -> Result<(), StartupError> {
     match &lost {
         Ok(()) => tracing::info!("stopping, workers continue"),
         Err(error) => {
-            tracing::error!(%error, "stopping, because the connection to the database was lost meanwhile");
+            tracing::error!(%error, "stopping, because the rows of the database are no longer those of this server");
         }
     }
     if tokio::time::timeout(STOP_TIME_MAX, service.stop()).await.is_err() {

@@ -150,7 +150,7 @@ impl Service {
         &self.launchers
     }
 
-    /// Waits until another server has taken the rows: then this one must stop. Returns why.
+    /// Waits until another server has taken the rows, or the database has forgotten some: then this one must stop. Returns why.
     pub(crate) async fn lost(&mut self) -> StoreError {
         self.background.lost.as_mut().await
     }

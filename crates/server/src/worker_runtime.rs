@@ -1,7 +1,8 @@
 //! The worker runtime: Python files that are part of this program, written into the data directory for workers.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use ring::digest::{Context, SHA256};
@@ -39,7 +40,8 @@ pub(crate) fn prepare(cache: &Path) -> io::Result<PathBuf> {
     if is_complete(&folder) {
         return Ok(folder);
     }
-    fs::create_dir_all(&cache)?;
+    // It is in the data directory, which this may create, and which is for this user alone.
+    DirBuilder::new().recursive(true).mode(0o700).create(&cache)?;
     let new = tempfile::Builder::new().prefix("worker-runtime.").tempdir_in(&cache)?;
     let root = new.path().join("files");
     for (path, text) in FILES {
@@ -71,6 +73,8 @@ fn hash() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -87,6 +91,14 @@ mod tests {
         let mut embedded: Vec<&str> = FILES.iter().map(|(path, _)| *path).collect();
         embedded.sort_unstable();
         assert_eq!(found, embedded);
+    }
+
+    #[test]
+    fn a_data_directory_that_it_creates_is_for_this_user_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        prepare(&parent.path().join("data/cache")).unwrap();
+        let mode = |path: &str| fs::metadata(parent.path().join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("data"), mode("data/cache")), (0o700, 0o700));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::fmt;
 
 use bytes::Bytes;
 use longshore_model::{
-    ApiKey, Counters, Durability, EndedAttempt, Endpoint, EndpointNo, JobKey, JobRow, JsonRowKind, Millis,
-    Template,
+    ApiKey, Counters, Durability, EndedAttempt, Endpoint, EndpointNo, JobKey, JobRow, JsonRowKind, LastPosts,
+    Millis, Template,
 };
 
 use crate::BlobRef;
@@ -73,6 +73,17 @@ pub enum Write {
     DeleteJsonRow(JsonRowKind, String),
 }
 
+/// A line of a log that is in the same database as the rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// The name of the log.
+    pub log: &'static str,
+    /// The place of the line in its log; larger numbers are later lines.
+    pub no: u64,
+    /// The bytes of the line, without a newline.
+    pub line: Bytes,
+}
+
 /// The bytes of a job's input or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
@@ -91,13 +102,15 @@ pub struct OutcomeRow {
     pub error: Option<Box<str>>,
 }
 
-/// The offsets of a job's stream.
+/// The offsets of a job's stream, and the posts by which a repeated one is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamRow {
     /// The offset that the next chunk gets.
     pub next: u64,
     /// The consumed offset: chunks below it were read by a destructive `/stream` poll.
     pub consumed: u64,
+    /// The last posts that had a number. A row that follows one with numbers has some, too, unless the stream was deleted.
+    pub posts: LastPosts,
 }
 
 /// One chunk of a stream.

@@ -14,7 +14,9 @@ use std::pin::Pin;
 
 use longshore_model::{Counters, EndedAttempt, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
-pub use batch::{Batch, Catalog, ChunkRow, JsonRow, OutcomeRow, Payload, StreamRow, WebhookRow, Write};
+pub use batch::{
+    Batch, Catalog, ChunkRow, JsonRow, LogLine, OutcomeRow, Payload, StreamRow, WebhookRow, Write,
+};
 pub use blob::{BlobCheck, BlobRef};
 pub use chains::CommitChains;
 pub use embedded::{
@@ -58,6 +60,18 @@ pub enum StoreError {
     Unusable(String),
 }
 
+/// A store that keeps lines of logs beside the rows.
+pub trait CommitWithLine: Send + Sync {
+    /// As [`Store::commit`], with a line of a log: both are stored, or neither is. Fails if the log has a line with this number.
+    fn commit_with_line(
+        &self,
+        shard: ShardId,
+        epoch: Epoch,
+        batch: Batch,
+        line: LogLine,
+    ) -> StoreFuture<'_, ()>;
+}
+
 /// A database of rows. One value serves the whole process; every method may be called from many tasks concurrently.
 ///
 /// Every method fails with [`StoreError::Io`] or [`StoreError::Corrupt`] if a file cannot be read or written.
@@ -77,6 +91,11 @@ pub trait Store: Send + Sync + 'static {
     /// earlier batches of its chain: when one fails, all later ones of that chain fail with the same error. A sender
     /// that has received the failure, and has no batch in flight, starts a larger chain. See [`CommitChains`].
     fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()>;
+
+    /// The same store, if it keeps lines of logs beside the rows. `None`: logs are files.
+    fn with_log_lines(&self) -> Option<&dyn CommitWithLine> {
+        None
+    }
 
     /// Returns every endpoint, template, key, JSON row and setting, each kind in the order of creation.
     fn catalog(&self) -> StoreFuture<'_, Catalog>;

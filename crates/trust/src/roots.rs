@@ -67,6 +67,11 @@ impl Roots {
         ClientConfig::builder().with_root_certificates(Arc::clone(&self.store)).with_no_client_auth()
     }
 
+    /// Returns the authorities, for a server that checks the certificates of its clients.
+    pub fn store(&self) -> Arc<RootCertStore> {
+        Arc::clone(&self.store)
+    }
+
     fn load_with(
         ca_file: Option<&Path>,
         variable: impl Fn(&str) -> Option<OsString>,

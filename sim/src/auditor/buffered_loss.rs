@@ -3,13 +3,11 @@
 use super::Auditor;
 use super::exchange::Exchange;
 
-/// How long before a power cut a change can be lost, in ms.
-const LOST_MS: u64 = 100;
-
 impl Auditor {
     /// The server was killed, perhaps by a power cut. The last changes of buffered endpoints are uncertain.
     pub(super) fn forget_buffered(&mut self) {
         let now = self.ledger.now;
+        let lost_ms = self.rules.buffered_loss_ms;
         for exchange in self.exchanges.values_mut() {
             let Some(endpoint) = exchange.endpoint.filter(|_| exchange.arrived.is_some()) else { continue };
             exchange.is_void |= self.model.endpoints[endpoint.0].settings.is_buffered;
@@ -21,11 +19,11 @@ impl Auditor {
             entry.health = None;
             entry.is_count_void = true;
             for purge in &mut entry.purges {
-                purge.answered = purge.answered.filter(|answered| answered.ms + LOST_MS < now.ms);
+                purge.answered = purge.answered.filter(|answered| answered.ms + lost_ms < now.ms);
             }
             for no in entry.jobs.clone() {
                 let Some(job) = self.model.get_mut(no) else { continue };
-                job.is_void |= job.touched.ms + LOST_MS >= now.ms;
+                job.is_void |= job.touched.ms + lost_ms >= now.ms;
             }
         }
         let open: Vec<_> = self

@@ -29,16 +29,26 @@ pub(super) enum Row {
 /// Requests of one row, key and endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    /// Arrivals of requests that may have passed, and whether they certainly did.
-    arrived: VecDeque<(u64, EventTime, Pass)>,
+    /// Requests that may have passed, in the order of their arrivals.
+    arrived: VecDeque<CountedRequest>,
     /// Number of unanswered requests.
     open: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pass {
-    Unknown,
-    Passed,
+/// A request that may have been counted.
+#[derive(Clone, Copy, Debug)]
+struct CountedRequest {
+    exchange: u64,
+    arrived: EventTime,
+    /// The latest time at which it was counted, if it certainly passed, in ms.
+    passed_by_ms: Option<u64>,
+}
+
+impl CountedRequest {
+    /// The latest time at which it may have been counted, in ms.
+    fn counted_by_ms(&self, waits: bool) -> u64 {
+        if waits { self.passed_by_ms.unwrap_or(u64::MAX) } else { self.arrived.ms }
+    }
 }
 
 impl Row {
@@ -82,10 +92,10 @@ impl Auditor {
         let Some((counted, _)) = self.counted(exchange) else { return };
         let now = self.ledger.now;
         let window = self.windows.entry(counted).or_default();
-        while window.arrived.front().is_some_and(|(_, when, _)| when.ms + 12 * WINDOW_MS <= now.ms) {
+        while window.arrived.front().is_some_and(|first| first.arrived.ms + 12 * WINDOW_MS <= now.ms) {
             window.arrived.pop_front();
         }
-        window.arrived.push_back((id, now, Pass::Unknown));
+        window.arrived.push_back(CountedRequest { exchange: id, arrived: now, passed_by_ms: None });
         window.open += 1;
     }
 
@@ -99,19 +109,25 @@ impl Auditor {
         }
         let rate = counted.2.rate(&rates);
         let missed_since_ms = self.missed_since_ms(arrived.ms);
+        let waits = self.rules.requests_wait_for_owner;
+        // A request that is not held up is counted when it arrives.
+        let counted_by_ms = if waits { self.ledger.now.ms } else { arrived.ms };
         let endpoint = &self.model.endpoints[counted.1.0];
         let Some(window) = self.windows.get_mut(&counted) else { return };
         let open_before = window.open;
         window.open = window.open.saturating_sub(1);
-        let Some(at) = window.arrived.iter().rposition(|(other, _, _)| *other == id) else { return };
+        let Some(at) = window.arrived.iter().rposition(|other| other.exchange == id) else { return };
         match status {
             // Whether the request was counted is unknown.
             None | Some(401 | 503) => return,
             // Requests for a missing endpoint are not counted.
             Some(404) if endpoint.deleted.is_some() || !endpoint.is_created => return,
             Some(429) => {
-                let before = |when: &EventTime| when.seq <= arrived.seq && when.ms + WINDOW_MS >= arrived.ms;
-                let counted_before = window.arrived.iter().filter(|(_, when, _)| before(when)).count() as u64;
+                let before = |other: &&CountedRequest| {
+                    (waits || other.arrived.seq <= arrived.seq)
+                        && other.counted_by_ms(waits).saturating_add(WINDOW_MS) >= arrived.ms
+                };
+                let counted_before = window.arrived.iter().filter(before).count() as u64;
                 let is_over =
                     counted_before > rate.per_10_s || rate.concurrent > 0 && open_before > rate.concurrent;
                 let may_be_full = endpoint.settings.queue_length_max < u64::MAX && counted.2 <= Row::RunSync;
@@ -128,14 +144,17 @@ impl Auditor {
                 window.arrived.remove(at);
                 return;
             }
-            Some(_) => window.arrived[at].2 = Pass::Passed,
+            Some(_) => window.arrived[at].passed_by_ms = Some(counted_by_ms),
         }
         // Counts of an ended server process are lost.
         let since = self.process_began.map_or(0, |began| began.seq);
-        let in_window =
-            |when: &EventTime| when.seq >= since && when.ms + WINDOW_MS > arrived.ms && when.ms <= arrived.ms;
-        let passed =
-            window.arrived.iter().filter(|(_, when, pass)| *pass == Pass::Passed && in_window(when)).count();
+        // A window that ends with this request holds each of those that were certainly counted in it.
+        let in_window = |other: &&CountedRequest| {
+            other.passed_by_ms.is_some_and(|by_ms| by_ms <= counted_by_ms)
+                && other.arrived.seq >= since
+                && other.arrived.ms + WINDOW_MS > counted_by_ms
+        };
+        let passed = window.arrived.iter().filter(in_window).count();
         let workers = endpoint.workers_most(missed_since_ms) as u64 * rates.requests_per_worker;
         let most = rate.per_10_s.max(workers);
         let text = || format!("{}: {passed} requests within 10 s, at most {most} may pass", exchange.path);

@@ -53,8 +53,12 @@ impl Default for Rates {
 pub struct Rules {
     /// Rate limits; `None` if they are disabled.
     pub rates: Option<Rates>,
+    /// Whether a request may wait for the node that decides, which counts it when it gets it.
+    pub requests_wait_for_owner: bool,
     /// Whether queues may be full.
     pub may_be_full: bool,
+    /// How long before a power cut a change of an endpoint with buffered durability can be lost, in ms.
+    pub buffered_loss_ms: u64,
     /// How long a take is held, in ms.
     pub worker_hold_ms: u64,
     /// Interval of workers' pings, in ms.
@@ -110,7 +114,9 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             rates: Some(Rates::default()),
+            requests_wait_for_owner: false,
             may_be_full: false,
+            buffered_loss_ms: 100,
             worker_hold_ms: 20_000,
             ping_interval_ms: 5_000,
             stop_grace_ms: 10_000,

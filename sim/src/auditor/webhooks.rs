@@ -11,6 +11,16 @@ use super::time_bounds::EventTime;
 use super::webhook_size::may_report;
 use super::wire::{JobRecord, ShownState, brief, plain};
 
+/// A webhook call in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    job: JobNo,
+    /// The number of the job's retries before the call.
+    retries_done: u32,
+    /// The number of server processes before the end of the one that made the call.
+    processes: usize,
+}
+
 /// The end of a job that a call reports.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reported {
@@ -52,7 +62,8 @@ impl Auditor {
         self.check_pace(no, url);
         let now = self.ledger.now;
         let Some(job) = self.model.get_mut(no) else { return };
-        self.calls.insert(call, (no, job.retries_done));
+        let processes = self.processes.len();
+        self.calls.insert(call, Call { job: no, retries_done: job.retries_done, processes });
         job.webhook.calls += 1;
         job.webhook.first_call.get_or_insert(now);
     }
@@ -180,7 +191,11 @@ impl Auditor {
 
     /// A call was answered, or failed.
     pub(super) fn call_ended(&mut self, call: u64, status: Option<u16>) {
-        let Some((no, retries_done)) = self.calls.remove(&call) else { return };
+        let Some(Call { job: no, retries_done, processes }) = self.calls.remove(&call) else { return };
+        if processes != self.processes.len() {
+            // The server that made the call is not the present one, and cannot store how the call ended.
+            return;
+        }
         let now = self.ledger.now;
         let Some(job) = self.model.get_mut(no).filter(|job| job.retries_done == retries_done) else { return };
         job.webhook.last_end = Some(now);

@@ -22,9 +22,11 @@ use tokio::time::{sleep, timeout};
 
 use super::lost_take::LostTake;
 use super::partitions::{Partitions, Place};
+use crate::faults::{Fault, Faults};
 use crate::network::Network;
 use crate::rng::Rng;
 use crate::scheduler::Process;
+use crate::world::World;
 
 /// Longest time between two nodes, in ms.
 const LATENCY_MS_MAX: u64 = 2;
@@ -41,6 +43,7 @@ pub(super) struct Peers {
 
 struct PeersShared {
     network: Network,
+    faults: Faults,
     partitions: Partitions,
     rng: Mutex<Rng>,
     nodes: Mutex<BTreeMap<usize, Listening>>,
@@ -55,9 +58,14 @@ struct Listening {
 }
 
 impl Peers {
-    pub(super) fn new(network: Network, rng: &mut Rng, partitions: Partitions) -> Self {
-        let shared =
-            PeersShared { network, partitions, rng: Mutex::new(rng.fork()), nodes: Mutex::default() };
+    pub(super) fn new(world: &World, rng: &mut Rng, partitions: Partitions) -> Self {
+        let shared = PeersShared {
+            network: world.network.clone(),
+            faults: world.faults.clone(),
+            partitions,
+            rng: Mutex::new(rng.fork()),
+            nodes: Mutex::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -168,6 +176,9 @@ impl PeerLink for Link {
                 return PeerReply::Lost("the node ended".to_owned());
             };
             peers.pass(to, number).await;
+            if peers.shared.faults.inject(Fault::PeerAnswerLost) {
+                return PeerReply::Lost("the connection to the node broke".to_owned());
+            }
             if let Some(take) = lost_take {
                 take.is_answered();
             }

@@ -41,10 +41,13 @@ pub fn rates(rng: &mut Rng) -> Vec<(Fault, f64)> {
     });
     let never = NEVER.iter().map(|fault| (*fault, 0.0));
     let mut rates: Vec<_> = drawn.chain(never).collect();
-    // Drawn from a copy, so that worlds without this later kind repeat unchanged.
+    // Drawn from a copy, so that worlds without these later kinds repeat unchanged.
     let mut late = rng.clone();
     if late.chance(0.3) {
         rates.push((Fault::DatabaseSessionKilled, late.skewed(10..=500) as f64 / 1_000.0));
+    }
+    if late.chance(0.3) {
+        rates.push((Fault::PeerAnswerLost, late.skewed(1..=50) as f64 / 1_000.0));
     }
     rates
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use longshore_model::ShardId;
 use longshore_planted::{Bug, planted};
 use longshore_postgres::{
-    BatchPlace, BatchResult, FlushSession, LaneDatabase, LaneSession, ShardPlace, ShardPlaces, StatementError,
+    BatchPlace, BatchResult, FlushSession, LaneDatabase, LaneSession, RAISED_BY, ShardPlace, ShardPlaces,
+    StatementError,
 };
 use longshore_store::{StoreError, Write};
 
@@ -52,12 +53,12 @@ impl LaneSession<BatchChanges> for Session {
             let places = backend.places(shards.iter().map(|(shard, _)| *shard));
             let still = shards.iter().filter_map(|(shard, epoch)| {
                 let place = places.get(shard).filter(|place| place.epoch == *epoch)?;
-                Some((*shard, ShardPlace { epoch: epoch + 1, ..*place }))
+                Some((*shard, ShardPlace { epoch: epoch + RAISED_BY, ..*place }))
             });
             let raised: Vec<_> = still.collect();
             backend.database.change(TableChange::Places(raised.clone())).map_err(not_done)?;
             backend.database.flush().await;
-            Ok(raised.into_iter().collect())
+            Ok(places.into_iter().chain(raised).collect())
         });
         raised.await.map_err(|failed| failed.error)
     }

@@ -34,6 +34,8 @@ const VARIABLES: &[(&str, &str)] = &[
 
 /// The worlds of a long run of the simulator: together more than 10⁸ steps.
 const WORLDS: &[&str] = &["--worlds", "1020", "--seed", "100000"];
+/// The worlds of several nodes of a long run.
+const CLUSTER_WORLDS: &[&str] = &["--cluster", "--worlds", "400", "--seed", "200000"];
 
 /// Sets the variables of a long run for `command`.
 pub fn lengthen(command: &mut Command) {
@@ -44,11 +46,13 @@ pub fn lengthen(command: &mut Command) {
     }
 }
 
-/// The arguments with which cargo runs the simulator through the worlds of a long run, every check included.
-pub fn worlds() -> Vec<&'static str> {
-    let mut args = vec!["run", "--profile", "sim", "--package", "longshore-sim", "--"];
-    args.extend(WORLDS);
-    args
+/// The arguments with which cargo runs the simulator through the worlds of a long run, every check included: first those of one
+/// server, then those of several nodes.
+pub fn worlds() -> [Vec<&'static str>; 2] {
+    [WORLDS, CLUSTER_WORLDS].map(|worlds| {
+        let run = ["run", "--profile", "sim", "--package", "longshore-sim", "--"];
+        [&run, worlds].concat()
+    })
 }
 
 #[cfg(test)]

@@ -288,12 +288,17 @@ fn existing_handler(dir: &Path, named: Option<String>) -> Result<String, DevErro
         return Ok(HANDLER.to_owned());
     }
     Err(DevError::new(format!(
-        "there is no {HANDLER} in {}; name a folder that has one, or say in its {MANIFEST} which file it is:",
+        "there is no {HANDLER} in {}; name a folder that has one, or say in its {MANIFEST} what is started:",
         dir.display()
     ))
     .with_lines(
-        ["handler = \"src/main.py\"", "", "`longshore init hello` makes a folder with one"]
-            .map(str::to_owned),
+        [
+            "handler = \"src/main.py\"            # a file that calls runpod.serverless.start(…)",
+            "command = [\"python\", \"app.py\"]    # any program, such as an HTTP server (`type = \"LB\"` under [endpoint])",
+            "",
+            "`longshore init hello` makes a folder with a handler, `longshore init fastapi` one with an HTTP server",
+        ]
+        .map(str::to_owned),
     ))
 }
 

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::Stdio;
 
-use longshore_model::StartStage;
+use longshore_model::{EndpointType, StartStage};
 use tokio::process::Command;
 
 use super::dev_dir::DevDir;
@@ -36,11 +36,16 @@ pub(crate) async fn prepare(
         | (Program::Image(_, command) | Program::Dockerfile(command), _) => return Ok(command.clone()),
         (_, Some(path)) => std::fs::read_to_string(&path)
             .map_err(|error| DevError::new(format!("cannot read {}: {error}", path.display())))?,
+        (Program::Handler(_), None) if project.endpoint_type() == EndpointType::Lb => {
+            screen.note("no requirements.txt here: the environment gets no packages");
+            String::new()
+        }
         (Program::Handler(_), None) => {
             screen.note("no requirements.txt here: the environment gets the `runpod` SDK and nothing else");
             format!("{DEFAULT_REQUIREMENTS}\n")
         }
     };
+    let has_packages = !wanted.is_empty();
     let venv = home.venv();
     let interpreter = format!("# python: {}\n", project.python.as_deref().unwrap_or("python3"));
     let wanted = format!("{interpreter}{wanted}");
@@ -55,8 +60,10 @@ pub(crate) async fn prepare(
             say(StartStage::Environment);
             make(tool, project, &venv, screen).await?;
         }
-        say(StartStage::Packages);
-        install(tool, project, home, screen).await?;
+        if has_packages {
+            say(StartStage::Packages);
+            install(tool, project, home, screen).await?;
+        }
         std::fs::write(venv.join(STAMP), &wanted)
             .map_err(|error| DevError::new(format!("cannot write to {}: {error}", venv.display())))?;
     }

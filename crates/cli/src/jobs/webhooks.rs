@@ -1,15 +1,17 @@
-//! `longshore webhooks`: what became of the calls of webhooks.
+//! `longshore webhooks`: what became of the calls of webhooks, and delivering failed ones again.
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
+use longshore_client::RedeliveredWebhooks;
 use longshore_model::JobId;
 use serde_json::Value;
+use serde_json::value::to_raw_value;
 
 use super::{endpoint_name, job_id, span};
 use crate::exit::{CommandExit, CommandResult, cannot};
-use crate::human::time_cell;
+use crate::human::{count, time_cell};
 use crate::output::{OutputFormat, cell};
 use crate::remote::ServerArgs;
 use crate::table::Column;
@@ -37,7 +39,10 @@ enum CallState {
 
 /// Arguments of `longshore webhooks`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct WebhooksArgs {
+    #[command(subcommand)]
+    command: Option<WebhooksCommand>,
     /// The endpoint's id or slug [default: all endpoints]
     #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
     endpoint: Option<String>,
@@ -57,8 +62,79 @@ pub struct WebhooksArgs {
     remote: ServerArgs,
 }
 
-/// Lists calls, the one with the latest attempt first.
+/// Subcommands of `longshore webhooks`.
+#[derive(Debug, Subcommand)]
+enum WebhooksCommand {
+    /// Deliver failed calls again
+    #[command(
+        after_help = "Examples:\n  longshore webhooks redeliver hello --last 1h\n  longshore webhooks redeliver --all --last 1h"
+    )]
+    Redeliver(RedeliverArgs),
+}
+
+/// Arguments of `longshore webhooks redeliver`.
+#[derive(Debug, Args)]
+struct RedeliverArgs {
+    /// The endpoint's id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name, required_unless_present = "all", conflicts_with = "all")]
+    endpoint: Option<String>,
+    /// The calls of every endpoint whose jobs the key may submit
+    #[arg(long)]
+    all: bool,
+    /// Only calls that were tried in this time up to now
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    last: Option<Duration>,
+    #[command(flatten)]
+    remote: ServerArgs,
+}
+
+/// Lists calls, the one with the latest attempt first, or runs a subcommand.
 pub(crate) async fn webhooks(args: &WebhooksArgs) -> CommandResult {
+    match &args.command {
+        Some(WebhooksCommand::Redeliver(calls)) => redeliver(calls).await,
+        None => list(args).await,
+    }
+}
+
+/// Delivers failed calls again, and says how many.
+async fn redeliver(args: &RedeliverArgs) -> CommandResult {
+    let session = args.remote.connect()?;
+    let query = args.last.map(since).transpose()?.map(|since| format!("since={since}")).unwrap_or_default();
+    let done = session.client.redeliver_webhooks(args.endpoint.as_deref(), &query).await?;
+    if session.output.format == OutputFormat::Table {
+        session.output.line(&in_words(done))?;
+    } else {
+        let text = to_raw_value(&done).map_err(|error| cannot("show the numbers of calls", error))?;
+        session.output.record(&text)?;
+    }
+    Ok(if done.unread > 0 { CommandExit::Failure } else { CommandExit::Success })
+}
+
+/// What became of the calls, in a line.
+fn in_words(done: RedeliveredWebhooks) -> String {
+    let mut parts = vec![match done.redelivered {
+        0 => "no call is delivered again".to_owned(),
+        1 => "1 call is delivered again".to_owned(),
+        number => format!("{} are delivered again", count(number, "call")),
+    }];
+    if done.gone > 0 {
+        let whose = if done.gone == 1 { "its job is" } else { "their jobs are" };
+        parts.push(format!("{} cannot be: {whose} gone", done.gone));
+    }
+    if done.unread > 0 {
+        parts.push(format!("those of {} could not be read: try again", count(done.unread, "endpoint")));
+    }
+    parts.join("; ")
+}
+
+/// The time that is this long before now.
+fn since(last: Duration) -> CommandResult<Timestamp> {
+    let last = SignedDuration::try_from(last).map_err(|error| cannot("count back that far", error))?;
+    let since = Timestamp::now().checked_sub(last).unwrap_or(Timestamp::UNIX_EPOCH);
+    Ok(since.max(Timestamp::UNIX_EPOCH))
+}
+
+async fn list(args: &WebhooksArgs) -> CommandResult {
     let session = args.remote.connect()?;
     let page = session.client.webhooks(args.endpoint.as_deref(), &args.query()?).await?;
     let shown = page.webhooks.len();
@@ -87,10 +163,7 @@ impl WebhooksArgs {
             query = format!("{query}&job={job}");
         }
         if let Some(last) = self.last {
-            let last =
-                SignedDuration::try_from(last).map_err(|error| cannot("count back that far", error))?;
-            let since = Timestamp::now().checked_sub(last).unwrap_or(Timestamp::UNIX_EPOCH);
-            query = format!("{query}&since={}", since.max(Timestamp::UNIX_EPOCH));
+            query = format!("{query}&since={}", since(last)?);
         }
         Ok(query)
     }
@@ -120,6 +193,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn redelivered_calls_are_counted_in_words() {
+        let words = |redelivered, gone, unread| in_words(RedeliveredWebhooks { redelivered, gone, unread });
+        assert_eq!(words(0, 0, 0), "no call is delivered again");
+        assert_eq!(words(1, 0, 0), "1 call is delivered again");
+        assert_eq!(words(12, 1, 0), "12 calls are delivered again; 1 cannot be: its job is gone");
+        assert_eq!(
+            words(2, 3, 1),
+            "2 calls are delivered again; 3 cannot be: their jobs are gone; those of 1 endpoint could not be read: try again"
+        );
+    }
 
     #[test]
     fn a_call_is_shown_by_its_last_attempt() {

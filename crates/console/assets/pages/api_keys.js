@@ -9,9 +9,11 @@ import { Icon } from "../icons.js";
 import { Button, SureButton } from "../ui/button.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { ChangeKey } from "../ui/change_key.js";
+import { useListSearch } from "../ui/list_search.js";
 import { MakeKey, MAY_WORDS } from "../ui/make_key.js";
 import { RevokeKey } from "../ui/revoke_key.js";
 import { browser } from "../ui/session.js";
+import { TableWindow } from "../ui/table_window.js";
 import { Age, Moment } from "../ui/time.js";
 import { attempt, toast } from "../ui/toast.js";
 
@@ -22,6 +24,7 @@ const PREFIX_CHARS = 11;
 export default function ApiKeys() {
   const { data, error } = useRead("/v1/apikeys", READ_MS);
   const endpoints = useRead("/v1/endpoints", READ_MS).data ?? [];
+  const search = useListSearch(data, "keys", "Name, beginning, id or endpoint", (/** @type {any} */ key) => `${key.name} ${key.prefix ?? ""} ${key.id} ${wordsOf(key)} ${onWords(key, endpoints)}`);
   const [isMaking, setMaking] = useState(place.peek().query.get("make") === "1");
   const close = () => {
     setMaking(false);
@@ -30,13 +33,13 @@ export default function ApiKeys() {
   };
   return html`<div class="head"><h1>API keys</h1><p class="dim">A key is shown once, when it is made. Longshore keeps only its hash.</p>
       <div class="acts">${may.everything.value && html`<${Button} kind="primary" icon="plus" onClick=${() => setMaking(true)}>Make a key<//>`}</div></div>
-    ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/apikeys")} />` : !data ? html`<${Loading} rows=${4} />` : html`<${Card} title="Keys" note=${count(data.length)} flush><${Keys} keys=${data} endpoints=${endpoints} /><//>`}
+    ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/apikeys")} />` : !data ? html`<${Loading} rows=${4} />` : html`<${Card} title="Keys" note=${search.note} flush><${Keys} keys=${data} search=${search} endpoints=${endpoints} /><//>`}
     <${Sessions} />
     ${isMaking && html`<${MakeKey} endpoints=${endpoints} onClose=${close} />`}`;
 }
 
-/** @param {{keys: any[], endpoints: any[]}} props */
-function Keys({ keys, endpoints }) {
+/** @param {{keys: any[], search: ReturnType<typeof useListSearch>, endpoints: any[]}} props */
+function Keys({ keys, search, endpoints }) {
   const [asked, ask] = useState(/** @type {{record: any, what: "change" | "revoke"} | null} */ (null));
   if (keys.length === 0) return html`<${Empty}><p>No key is here: you signed in with the operator's key. A program needs one of its own.</p><//>`;
   const full = keys.filter((key) => isFull(key) && !hasEnded(key));
@@ -47,13 +50,17 @@ function Keys({ keys, endpoints }) {
     refresh("/v1/sessions");
     toast(text);
   };
-  return html`<div class="table-box"><table class="table">
+  const row = (/** @type {any} */ key) => html`<${KeyRow} key=${key.id} record=${key} endpoints=${endpoints} isLast=${full.length === 1 && full[0].id === key.id} onAsk=${(/** @type {"change" | "revoke"} */ what) => ask({ record: key, what })} />`;
+  return html`${search.field}${search.shown.length === 0 ? search.none : html`<div class="table-box"><table class="table">
       <thead><tr><th scope="col">Name</th><th scope="col" class="opt">Starts with</th><th scope="col" class="opt2">May</th><th scope="col" class="opt">On</th><th scope="col" class="num opt">Rate</th><th scope="col" class="opt2">Last used</th><th scope="col" class="opt">Made</th><th scope="col" class="opt2">Ends</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
-      <tbody>${keys.map((key) => html`<${KeyRow} key=${key.id} record=${key} endpoints=${endpoints} isLast=${full.length === 1 && full[0].id === key.id} onAsk=${(/** @type {"change" | "revoke"} */ what) => ask({ record: key, what })} />`)}</tbody>
-    </table></div>
+      <tbody><${TableWindow} rows=${search.shown.map(row)} /></tbody>
+    </table></div>`}
     ${asked?.what === "change" && html`<${ChangeKey} record=${asked.record} onClose=${close} onDone=${() => done("The key is changed.")} />`}
     ${asked?.what === "revoke" && html`<${RevokeKey} record=${asked.record} onClose=${close} onDone=${() => done(`${asked.record.name} is revoked.`)} />`}`;
 }
+
+/** What a key may do, in words. @param {any} key */
+const wordsOf = (key) => [...new Set(key.scopes.map((/** @type {any} */ { scope }) => MAY_WORDS[scope] ?? scope))].join(", ");
 
 /** @param {any} key */
 const isFull = (key) => key.scopes.some((/** @type {any} */ { scope, endpointIds }) => scope === "manage" && (!endpointIds || endpointIds.includes("*")));
@@ -70,7 +77,7 @@ function onWords(key, endpoints) {
 
 /** @param {{record: any, endpoints: any[], isLast: boolean, onAsk: (what: "change" | "revoke") => void}} props */
 function KeyRow({ record, endpoints, isLast, onAsk }) {
-  const words = [...new Set(record.scopes.map((/** @type {any} */ { scope }) => MAY_WORDS[scope] ?? scope))].join(", ");
+  const words = wordsOf(record);
   const isOwn = me.value?.key.id === record.id;
   return html`<tr class=${hasEnded(record) ? "dim" : ""}>
     <th scope="row"><span class="row-link">${record.name}</span>${isOwn && html` <span class="dim">yours</span>`}${record.disabled && html` <span class="tone-timedout">disabled</span>`}<span class="audit-who dim">${words}</span></th>

@@ -13,6 +13,7 @@ import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { Forwarded, isForwarded } from "../ui/forwarded.js";
 import { Failures } from "../ui/failures.js";
 import { JobTable } from "../ui/job_table.js";
+import { METRICS_KINDS } from "../ui/metrics_charts.js";
 import { Objectives } from "../ui/objectives.js";
 import Problems from "../ui/problems.js";
 import { WorkerTable, workersPath } from "../ui/worker_table.js";
@@ -27,7 +28,7 @@ const CHARTS = [KINDS.jobs, KINDS.ended, KINDS.delay, KINDS.run, KINDS.workers, 
 export default function Endpoint() {
   const name = place.value.params.endpoint;
   const { endpoint, isReadable, error, health, healthError, rate: speed } = useEndpoint(name);
-  const history = useHistory(endpoint?.id ?? null, [...SERIES.jobs, ...SERIES.endpoint], isReadable);
+  const history = useHistory(endpoint?.id ?? null, [...SERIES.jobs, ...SERIES.endpoint, "chunks"], isReadable);
   const mayList = Boolean(endpoint) && (may.requests(endpoint.id) || !isReadable);
   const newest = useRead(mayList && !isForwarded(endpoint, health) ? newestPath(endpoint.id) : null, NEWEST_MS);
   if (error && !endpoint) return error.status === 404 ? html`<${NoEndpoint} name=${name} error=${error} />` : html`<h1>${name}</h1><${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints/")} />`;
@@ -44,13 +45,16 @@ export default function Endpoint() {
     ${isReadable && html`<${Trouble} id=${endpoint.id} />`}
     <${Figures} endpoint=${endpoint} health=${health} speed=${speed} figures=${figures} jobs=${newest.data?.requests} isReadable=${isReadable} />
     ${isReadable && html`<${Objectives} endpoint=${endpoint} />`}
-    ${isReadable && html`<${HistoryCharts} history=${history} kinds=${CHARTS} />`}
+    ${isReadable && html`<${HistoryCharts} history=${history} kinds=${streams(history.data) ? [...CHARTS, METRICS_KINDS.chunks] : CHARTS} />`}
     ${isReadable && html`<${Failures} endpoint=${endpoint} hasFailures=${(health?.jobs.failed ?? 0) > 0} />`}
     ${mayList && html`<${Card} title="Newest requests" flush actions=${html`<a class="button quiet small" href=${href(`${endpointPath(endpoint)}/requests`)}>All requests</a>`}>
       ${newest.error && !newest.data ? html`<${Failed} error=${newest.error} onRetry=${() => refresh(newestPath(endpoint.id))} />` : !newest.data ? html`<${Loading} rows=${6} />` : html`<${Newest} endpoint=${endpoint} jobs=${newest.data.requests} />`}
     <//>`}
     ${isReadable && html`<${Card} title="Running workers" flush><${WorkerTable} endpoint=${endpoint} health=${health} /><//>`}`;
 }
+
+/** Whether jobs streamed in the range. @param {import("../timeline.js").History | undefined} history */
+const streams = (history) => Boolean(history?.series.chunks?.some(Boolean));
 
 /** @param {{id: string}} props */
 const Trouble = ({ id }) => html`<${Problems} problems=${useAttention(id)} />`;

@@ -8,12 +8,16 @@ import { useFleet } from "../fleet.js";
 import { refresh } from "../store.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { CodeLine } from "../ui/copy.js";
+import { EndpointGroups } from "../ui/endpoint_groups.js";
 import { EndpointTable } from "../ui/endpoint_table.js";
 import { useKeys } from "../ui/keys.js";
 import { Menu } from "../ui/menu.js";
 import { PauseMany } from "../ui/pause_many.js";
 import { TableWindow } from "../ui/table_window.js";
 import { endpointState } from "../ui/state.js";
+
+/** What the list is grouped by. A key for some endpoints may not know the machines. @returns {[string, string][]} */
+const groupings = () => [["", "Not grouped"], ["state", "By state"], ...(may.everyRead.value ? /** @type {[string, string][]} */ ([["machine", "By machine"]]) : [])];
 
 export default function Endpoints() {
   const { rows, error } = useFleet({ withTimes: true });
@@ -29,6 +33,8 @@ function List({ rows }) {
   const { query } = place.value;
   const text = (query.get("q") ?? "").toLowerCase();
   const state = query.get("state");
+  const by = groupings().find(([name]) => name === query.get("group"))?.[0] ?? "";
+  const body = (/** @type {any[]} */ rows) => (by ? html`<${EndpointGroups} key=${by} rows=${rows} by=${by} />` : html`<${TableWindow} rows=${rows} />`);
   const wordOf = (/** @type {import("../fleet.js").Row} */ row) => endpointState(row.endpoint, row.health)?.word ?? "";
   const named = rows.filter(({ endpoint }) => `${endpoint.name} ${endpoint.slug ?? ""} ${endpoint.id}`.toLowerCase().includes(text));
   const words = [...new Set(rows.map(wordOf))].filter(Boolean).sort();
@@ -44,9 +50,10 @@ function List({ rows }) {
         <button type="button" class="chip" aria-pressed=${!state} onClick=${() => setQuery({ state: null })}>All <b>${count(named.length)}</b></button>
         ${words.map((word) => html`<button type="button" key=${word} class="chip" aria-pressed=${state === word} onClick=${() => setQuery({ state: state === word ? null : word })}>${word} <b>${count(named.filter((row) => wordOf(row) === word).length)}</b></button>`)}
       </div>
+      <select aria-label="Groups" value=${by} onChange=${(/** @type {any} */ event) => setQuery({ group: event.target.value || null })}>${groupings().map(([name, title]) => html`<option key=${name} value=${name}>${title}</option>`)}</select>
       ${changed.length > 0 && html`<${Menu} label="More" kind="quiet" items=${[item("Pause", false), item("Resume", true)]} />`}
     </div>
-    ${shown.length === 0 ? html`<${Empty}><p>No endpoint matches.</p><//>` : html`<${EndpointTable} rows=${shown} body=${(/** @type {any[]} */ rows) => html`<${TableWindow} rows=${rows} />`} />`}
+    ${shown.length === 0 ? html`<${Empty}><p>No endpoint matches.</p><//>` : html`<${EndpointTable} rows=${shown} body=${body} />`}
     ${isResume !== null && html`<${PauseMany} rows=${of(isResume)} isResume=${isResume} onClose=${() => ask(null)} />`}
   <//>`;
 }

@@ -1,11 +1,12 @@
 // The computers that run workers: their processors, memory and GPUs, and the line of endpoints that wait for GPUs.
-import { html } from "../dom.js";
+import { html, useState } from "../dom.js";
 import { endpointPath, href } from "../router.js";
 import { count, percent, size } from "../format.js";
 import { useEndpointList } from "../fleet.js";
 import { may } from "../session.js";
 import { refresh, useRead, useReads } from "../store.js";
 import { Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
+import { GpuLine } from "../ui/gpu_line.js";
 import { Age } from "../ui/time.js";
 import { workersPath } from "../ui/worker_table.js";
 
@@ -16,17 +17,32 @@ const WORKERS_MS = 15000;
 export default function Machines() {
   const { data, error } = useRead(may.everyRead.value ? PATH : null, READ_MS);
   const endpoints = useEndpointList(10000).data ?? [];
-  const head = html`<div class="head"><h1>Machines</h1><p class="dim">The computers that run workers, and their GPUs.</p></div>`;
+  const head = html`<div class="head"><h1>Machines and GPUs</h1><p class="dim">The computers that run workers, and their GPUs.</p></div>`;
   if (!may.everyRead.value) return html`${head}<${Empty}><p>Only a key that reads all endpoints may see the machines.</p><//>`;
   if (error && !data) return html`${head}<${Failed} error=${error} onRetry=${() => refresh(PATH)} />`;
   if (!data) return html`${head}<${Loading} rows=${6} />`;
-  return html`${head}${data.map((/** @type {any} */ machine) => html`<${Machine} key=${machine.id} machine=${machine} endpoints=${endpoints} />`)}`;
+  const One = data.length > OPEN_MAX ? Folded : Machine;
+  return html`${head}${data.map((/** @type {any} */ machine) => html`<${One} key=${machine.id} machine=${machine} endpoints=${endpoints} />`)}`;
+}
+
+/** More computers than these are folded, and their names say the most of each. */
+const OPEN_MAX = 3;
+
+/** @param {any[]} gpus */
+const takenOf = (gpus) => gpus.filter((gpu) => gpu.worker).length;
+
+/** A computer of many: its figures are there when it is opened. @param {{machine: any, endpoints: any[]}} props */
+function Folded({ machine, endpoints }) {
+  const [isOpen, setOpen] = useState(false);
+  const { name, workers, gpus, waiting } = machine;
+  const said = [`${count(workers)} ${workers === 1 ? "worker" : "workers"}`, gpus.length > 0 ? `${count(takenOf(gpus))} of ${count(gpus.length)} GPUs taken` : "no GPU", waiting.length > 0 && `${count(waiting.length)} ${waiting.length === 1 ? "endpoint waits" : "endpoints wait"}`].filter(Boolean).join(", ");
+  return html`<details class="stack folded" onToggle=${(/** @type {any} */ event) => setOpen(event.target.open)}><summary><b>${name}</b> <span class="dim">${said}</span></summary>${isOpen && html`<${Machine} machine=${machine} endpoints=${endpoints} />`}</details>`;
 }
 
 /** @param {{machine: any, endpoints: any[]}} props */
 function Machine({ machine, endpoints }) {
-  const { gpus, waiting } = machine;
-  const taken = gpus.filter((/** @type {any} */ gpu) => gpu.worker).length;
+  const { gpus, waiting, line } = machine;
+  const taken = takenOf(gpus);
   const used = machine.memoryBytes === null ? null : machine.memoryBytes - machine.memoryFreeBytes;
   const named = (/** @type {string} */ id) => endpoints.find((endpoint) => endpoint.id === id) ?? { id, name: id };
   return html`<${Card} title=${machine.name} note=${`runs workers as ${machine.providers.join(" and ")}`} flush>
@@ -41,11 +57,8 @@ function Machine({ machine, endpoints }) {
     <${Card} title="GPUs" note=${gpus.length > 0 ? count(gpus.length) : undefined} flush>
       ${gpus.length === 0 ? html`<${Empty}><p>No GPU is known: workers start without regard to GPUs. The server finds those of NVIDIA by itself; others are named in its settings:</p><pre class="mono">${'[[gpus]]\ntype = "NVIDIA L4"\ncount = 2'}</pre><//>` : html`<${Gpus} gpus=${gpus} named=${named} />`}
     <//>
-    ${waiting.length > 0 && html`<${Card} title="Waiting for GPUs" note=${count(waiting.length)}><ol class="plain">${waiting.map((/** @type {string} */ id, /** @type {number} */ at) => html`<li key=${id}>${at + 1}. <a href=${href(endpointPath(named(id)))}>${named(id).name}</a> <span class="dim">${wants(named(id))}</span></li>`)}</ol><//>`}`;
+    ${waiting.length > 0 && html`<${GpuLine} waiting=${waiting} line=${line} named=${named} />`}`;
 }
-
-/** What a worker of an endpoint asks for. @param {any} endpoint */
-const wants = (endpoint) => (endpoint.gpuCount ? `wants ${endpoint.gpuCount} × ${(endpoint.gpuTypeIds ?? []).join(" or ") || "any GPU"} for each worker` : "");
 
 /** Since when each worker with a GPU runs, by its id. @param {any[]} gpus @returns {Map<string, string>} */
 function useStarts(gpus) {

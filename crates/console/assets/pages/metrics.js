@@ -12,13 +12,13 @@ import { Card, Empty, Loading } from "../ui/card.js";
 import { Chart } from "../ui/chart.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
-import { METRICS_KINDS, METRICS_SERIES } from "../ui/metrics_charts.js";
+import { FAILURE_KINDS, LIMITED, METRICS_KINDS, METRICS_SERIES } from "../ui/metrics_charts.js";
 
 /** @typedef {Record<string, number | null>} Totals */
-/** @typedef {{name: string, of: (total: Totals) => number | null, shown: (value: number | null) => string}} Row */
+/** @typedef {{name: string, of: (total: Totals) => number | null, shown: (value: number | null) => string, isRare?: boolean}} Row `isRare`: shown if it happened */
 
-const { submitted, bad, delays, runs, busy, gpus, bytes, chunks, webhooks } = METRICS_KINDS;
-const CHARTS = [KINDS.jobs, submitted, KINDS.ended, bad, delays, runs, KINDS.workers, KINDS.starts, busy, gpus, bytes, chunks, webhooks];
+const { submitted, limited, bad, kinds, delays, runs, ready, cold, busy, gpus, bytes, chunks, webhooks } = METRICS_KINDS;
+const CHARTS = [KINDS.jobs, submitted, KINDS.ended, limited, bad, kinds, delays, runs, KINDS.workers, ready, KINDS.starts, cold, busy, gpus, bytes, chunks, webhooks];
 const HOUR_MS = 3600000;
 /** The hour that goes on costs more each minute. */
 const COSTS_MS = 60000;
@@ -78,10 +78,11 @@ const ENDED = ["completed", "failed", "timedOut"];
 /** @type {Row[]} */
 const ROWS = [
   { name: "Submitted", of: of("submitted"), shown: count },
-  { name: "Refused", of: of("refused"), shown: count },
+  ...LIMITED.map(([name, series]) => ({ name: `Refused, ${name}`, of: of(series), shown: count, isRare: true })),
   { name: "Completed", of: of("completed"), shown: count },
   { name: "Failed", of: of("failed"), shown: count },
   { name: "Failed, of those that ended", of: shareOf("failed", ENDED), shown: share },
+  ...FAILURE_KINDS.filter(([, series]) => series !== "timedOut").map(([name, series]) => ({ name: `Failed, ${name}`, of: of(series), shown: count, isRare: true })),
   { name: "Timed out", of: of("timedOut"), shown: count },
   { name: "Cancelled", of: of("cancelled"), shown: count },
   { name: "Attempts repeated", of: of("retried"), shown: count },
@@ -93,6 +94,7 @@ const ROWS = [
   { name: "Run time, p99", of: of("runP99Ms"), shown: duration },
   { name: "Cold starts", of: of("starts"), shown: count },
   { name: "Cold start, p50", of: of("startP50Ms"), shown: duration },
+  { name: "Jobs that met a cold start", of: shareOf("metColdStart", ["delivered"]), shown: share },
   { name: "Time of workers", of: of("paidMs"), shown: duration },
   { name: "Busy part of it", of: shareOf("busyMs", ["paidMs"]), shown: share },
   { name: "Time of GPUs", of: of("gpuMs"), shown: duration },
@@ -105,9 +107,10 @@ const ROWS = [
 /** @param {{total: Totals, before: Totals | undefined, isCompared: boolean}} props */
 function Figures({ total, before, isCompared }) {
   const action = html`<${Button} kind="small" pressed=${isCompared} onClick=${() => setQuery({ compare: isCompared ? null : "1" })}>Compare with the range before<//>`;
+  const rows = ROWS.filter(({ of: valueOf, isRare }) => !isRare || valueOf(total) || (before && valueOf(before)));
   return html`<${Card} title="Figures of this range" flush actions=${action}><div class="table-box" tabindex="0"><table class="table">
     <thead><tr><th scope="col">Figure</th><th scope="col" class="num">This range</th>${isCompared && html`<th scope="col" class="num">The range before</th><th scope="col" class="num">Change</th>`}</tr></thead>
-    <tbody>${ROWS.map((row) => html`<tr key=${row.name}><th scope="row">${row.name}</th><td class="num">${row.shown(row.of(total))}</td>
+    <tbody>${rows.map((row) => html`<tr key=${row.name}><th scope="row">${row.name}</th><td class="num">${row.shown(row.of(total))}</td>
       ${isCompared && html`<td class="num dim">${before ? row.shown(row.of(before)) : "–"}</td><td class="num">${before ? change(row.of(total), row.of(before)) : "–"}</td>`}</tr>`)}</tbody>
   </table></div><//>`;
 }

@@ -19,13 +19,14 @@ const MACHINES_MS = 60000;
 
 export default function Overview() {
   const { rows, error } = useFleet({ withTimes: true });
+  const history = useHistory(null, [...SERIES.jobs, "workersIdle", "workersRunning", "workersStarting"], may.readsAny.value);
   if (error && !rows) return html`<h1>Overview</h1><${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints")} />`;
   if (!rows) return html`<h1>Overview</h1><${Loading} rows=${6} />`;
   if (rows.length === 0) return html`<h1>Overview</h1><${Later} address="./ui/first_endpoint.js" />`;
   return html`<h1 class="offscreen">Overview</h1>
     <${Attention} />
-    <${Totals} rows=${rows} />
-    <${Charts} />
+    <${Totals} rows=${rows} history=${history} />
+    ${may.readsAny.value && html`<${HistoryCharts} history=${history} kinds=${CHARTS} />`}
     <${Card} title="Endpoints" note=${rows.length > 1 ? count(rows.length) : undefined} flush actions=${html`<a class="button quiet small" href=${href("/endpoints")}>All endpoints</a>`}>
       <${EndpointTable} rows=${rows.slice(0, ROWS_MAX)} />
     <//>
@@ -38,8 +39,8 @@ function Attention() {
   return problems.length > 0 && html`<${Later} address="./ui/problems.js" props=${{ problems }} />`;
 }
 
-/** @param {{rows: import("../fleet.js").Row[]}} props */
-function Totals({ rows }) {
+/** @param {{rows: import("../fleet.js").Row[], history: ReturnType<typeof useHistory>}} props */
+function Totals({ rows, history }) {
   const sum = (/** @type {(row: import("../fleet.js").Row) => number | null | undefined} */ of) => {
     const known = rows.map(of).filter((value) => value !== null && value !== undefined);
     return known.length === 0 ? null : known.reduce((total, value) => total + value, 0);
@@ -47,22 +48,17 @@ function Totals({ rows }) {
   const bill = useBillOfToday();
   const machines = useRead(may.everyRead.value ? "/v1/machines" : null, MACHINES_MS).data;
   const gpus = machines?.flatMap((/** @type {any} */ machine) => machine.gpus) ?? [];
-  const ended = sum(({ times }) => times?.ended);
-  const failed = sum(({ times }) => times?.failed);
+  const total = history.data?.total;
+  const failed = total ? total.failed === null ? null : total.failed + total.timedOut : sum(({ times }) => times?.failed);
+  const of = total ? `in ${history.range.name || "this range"}` : `of the newest ${count(sum(({ times }) => times?.ended))}`;
   const cost = bill?.reduce((total, record) => total + record.amount, 0);
   return html`<${Gauges}>
     <${Gauge} name="Waiting" value=${count(sum(({ health }) => health?.jobs.inQueue))} unit="jobs" />
     <${Gauge} name="Running" value=${count(sum(({ health }) => health?.jobs.inProgress))} unit="jobs" />
     <${Gauge} name="Completed" value=${rate(sum((row) => row.rate?.completed))} unit="a second" />
-    <${Gauge} name="Failed" value=${count(failed)} unit=${`of the newest ${count(ended)}`} bad=${(failed ?? 0) > 0} />
+    <${Gauge} name="Failed" value=${count(failed)} unit=${of} bad=${(failed ?? 0) > 0} />
     <${Gauge} name="Workers" value=${count(sum(({ health }) => workersOf(health)))} unit=${`of ${count(sum(({ endpoint }) => endpoint.workersMax))}`} />
     ${gpus.length > 0 && html`<${Gauge} name="GPUs" value=${count(gpus.filter((/** @type {any} */ gpu) => gpu.worker).length)} unit=${`of ${count(gpus.length)}`} />`}
     ${bill && html`<${Gauge} name="Cost today" value=${money(cost)} note="at the set prices" />`}
   <//>`;
-}
-
-/** What all endpoints did together. */
-function Charts() {
-  const history = useHistory(null, [...SERIES.jobs, "workersIdle", "workersRunning", "workersStarting"], may.readsAny.value);
-  return may.readsAny.value ? html`<${HistoryCharts} history=${history} kinds=${CHARTS} />` : null;
 }

@@ -21,8 +21,14 @@ import { JobView, useFollow, useLife } from "../ui/job_view.js";
 import { JobState } from "../ui/state.js";
 import { Age } from "../ui/time.js";
 import { attempt, toast } from "../ui/toast.js";
+import { Waiting } from "../ui/waiting.js";
 
 /** @typedef {{input: string, timeoutS: string, ttlS: string, isLow: boolean, webhook: string}} Draft what the form holds */
+
+/** How long a run that is waited for may take before its job is shown while it goes on, in ms: the least that the server takes. */
+const SHOWN_AFTER_MS = 1000;
+
+/** @typedef {import("../ui/waiting.js").Waited} Waited */
 
 export default function Playground() {
   const name = place.value.params.endpoint;
@@ -70,6 +76,8 @@ function Bench({ endpoint }) {
   const [runs, setRuns] = useState(() => runsOf(endpoint.id));
   const fields = useMemo(() => fieldsOf(endpoint.inputSchema), [endpoint.inputSchema]);
   const [wrong, setWrong] = useState(/** @type {Record<string, string>} */ ({}));
+  const [route, setRoute] = useState(/** @type {"run" | "runsync"} */ ("run"));
+  const [waited, setWaited] = useState(/** @type {Waited | null} */ (null));
   const isForm = fields.length > 0 && query.get("view") !== "json" && faultOf(draft.input) === "";
   const path = `/v2/${encodeURIComponent(endpoint.id)}`;
   const set = (/** @type {Partial<Draft>} */ change) => {
@@ -91,16 +99,21 @@ function Bench({ endpoint }) {
       .catch((failed) => !stop.signal.aborted && setError(`The input of job ${shortId(wanted)} could not be read. ${failed.message}`));
     return () => stop.abort();
   }, [from]);
-  const run = async () => {
+  const run = async (/** @type {boolean} */ isWaited) => {
     const fault = faultOf(draft.input) || (isForm ? formFault(fields, parse(draft.input), wrong) : "");
     if (fault) return setError(fault);
+    const began = Date.now();
     try {
-      const { id } = await api.json("POST", `${path}/run`, { rawBody: bodyOf(draft) });
+      const sent = isWaited ? `runsync?wait=${SHOWN_AFTER_MS}` : "run";
+      const { id, status } = await api.json("POST", `${path}/${sent}`, { rawBody: bodyOf(draft) });
       const { webhook: _, ...kept } = draft;
       setRuns(keepRun(endpoint.id, { ...kept, at: Date.now(), job: id }));
       setError("");
+      setRoute(isWaited ? "runsync" : "run");
+      setWaited(isWaited ? { job: id, began, end: ENDED.includes(status) ? { ms: Date.now() - began, status } : null } : null);
       setQuery({ job: id, from: null });
-      toast(`The job is queued. ${whyNotKept(draft.input)}`.trim());
+      if (isWaited) toast(whyNotKept(draft.input) || "The job is sent.");
+      else toast(`The job is queued. ${whyNotKept(draft.input)}`.trim());
     } catch (failed) {
       setError(/** @type {Error} */ (failed).message);
     }
@@ -110,8 +123,10 @@ function Bench({ endpoint }) {
     clearRuns(endpoint.id);
     setRuns([]);
   };
+  const ended = (/** @type {any} */ one) => setWaited((before) => (before && before.job === one.id && !before.end ? { ...before, end: { ms: Date.now() - before.began, status: one.status } } : before));
   const choose = (/** @type {import("../playground_history.js").Run} */ chosen) => {
     setWrong({});
+    setWaited(null);
     set({ input: chosen.input, timeoutS: chosen.timeoutS, ttlS: chosen.ttlS, isLow: chosen.isLow });
     setQuery({ job: chosen.job, from: null });
   };
@@ -122,19 +137,20 @@ function Bench({ endpoint }) {
   };
   const form = isForm ? html`<${InputForm} fields=${fields} text=${draft.input} wrong=${wrong} onInput=${(/** @type {string} */ input) => set({ input })} onWrong=${setWrong} />` : null;
   return html`<div class="bench">
-    <div class="stack bench-input"><${Editor} endpoint=${endpoint} draft=${draft} error=${error} form=${form} onView=${fields.length > 0 ? view : null} onSet=${set} onRun=${run} /></div>
-    <div class="stack bench-result">${job ? html`<${Result} key=${job} endpoint=${endpoint} id=${job} />` : html`<${Card} title="Result"><p class="dim">Run the input to see its job here: why it waits, its stream and its output.</p><//>`}</div>
+    <div class="stack bench-input"><${Editor} endpoint=${endpoint} draft=${draft} error=${error} form=${form} onView=${fields.length > 0 ? view : null} onSet=${set} onRun=${run} route=${route} waited=${waited} onUnwait=${() => setWaited(null)} /></div>
+    <div class="stack bench-result">${job ? html`<${Result} key=${job} endpoint=${endpoint} id=${job} onEnd=${ended} />` : html`<${Card} title="Result"><p class="dim">Run the input to see its job here: why it waits, its stream and its output.</p><//>`}</div>
     <div class="stack bench-runs"><${Runs} runs=${runs} current=${job} onChoose=${choose} onClear=${clear} /></div>
   </div>`;
 }
 
 /**
- * @param {{endpoint: any, draft: Draft, error: string, form: any, onView: ((isJson: boolean) => void) | null, onSet: (change: Partial<Draft>) => void, onRun: () => Promise<void>}} props
- *   `form` is the form of the input where it is shown, `onView` changes between it and the JSON
+ * @param {{endpoint: any, draft: Draft, error: string, form: any, onView: ((isJson: boolean) => void) | null, onSet: (change: Partial<Draft>) => void, onRun: (isWaited: boolean) => Promise<void>,
+ *   route: "run" | "runsync", waited: Waited | null, onUnwait: () => void}} props
+ *   `form` is the form of the input where it is shown, `onView` changes between it and the JSON, `route` is that of the last run
  */
-function Editor({ endpoint, draft, error, form, onView, onSet, onRun }) {
+function Editor({ endpoint, draft, error, form, onView, onSet, onRun, route, waited, onUnwait }) {
   const press = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void onRun();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void onRun(event.shiftKey);
   };
   const isJson = faultOf(draft.input) === "";
   const tidy = () => {
@@ -142,7 +158,7 @@ function Editor({ endpoint, draft, error, form, onView, onSet, onRun }) {
     if (node) onSet({ input: write(node) });
   };
   const field = (/** @type {"timeoutS" | "ttlS"} */ name, /** @type {string} */ label, /** @type {string} */ none) => html`<div class="field"><label for=${`play-${name}`}>${label}</label><input id=${`play-${name}`} type="number" min="0" step="any" inputmode="decimal" placeholder=${none} value=${draft[name]} onInput=${(/** @type {any} */ event) => onSet({ [name]: event.target.value })} /></div>`;
-  const call = { endpoint: endpoint.slug ?? endpoint.id, body: bodyOf(draft), input: draft.input.trim() };
+  const call = { endpoint: endpoint.slug ?? endpoint.id, body: bodyOf(draft), input: draft.input.trim(), route };
   const views = onView && html`<span class="switch" role="group" aria-label="Input as"><button type="button" aria-pressed=${form !== null} aria-disabled=${isJson ? undefined : "true"} title=${isJson ? undefined : "The input is not a JSON object."} onClick=${() => isJson && onView(false)}>Form</button><button type="button" aria-pressed=${form === null} onClick=${() => onView(true)}>JSON</button></span>`;
   return html`<${Card} title="Input" actions=${html`${!form && html`<${Button} kind="quiet small" disabled=${!isJson} why="The input is not a JSON object." onClick=${tidy}>Tidy<//>`}${views}`}>
     <div class="form" onKeyDown=${press}>
@@ -152,25 +168,30 @@ function Editor({ endpoint, draft, error, form, onView, onSet, onRun }) {
       <div class="play-policy">${field("timeoutS", "Longest run, in s", "as the endpoint")}${field("ttlS", "Kept at most, in s", "24 h")}</div>
       <div class="field"><label for="play-webhook">Webhook</label><input id="play-webhook" type="url" autocomplete="off" spellcheck=${false} placeholder="none" value=${draft.webhook} onInput=${(/** @type {any} */ event) => onSet({ webhook: event.target.value })} /></div>
       <label class="play-check"><input type="checkbox" checked=${draft.isLow} onChange=${(/** @type {any} */ event) => onSet({ isLow: event.target.checked })} />Low priority: starts no worker</label>
-      <div class="play-acts"><${Button} kind="primary" icon="play" onClick=${onRun}>Run<//><span class="dim grow">Ctrl Enter runs it.</span>${isJson && html`<${CopyAs} call=${call} label="Copy this run as" />`}</div>
+      <div class="play-acts"><${Button} kind="primary" icon="play" onClick=${() => onRun(false)}>Run<//><${Button} onClick=${() => onRun(true)}>Run and wait<//><span class="grow"></span>${isJson && html`<${CopyAs} call=${call} label="Copy this run as" />`}</div>
+      <p class="dim play-hint">Ctrl Enter runs it, Ctrl Shift Enter also waits for its end.</p>
+      ${waited && html`<${Waiting} waited=${waited} onStop=${onUnwait} />`}
     </div>
   <//>`;
 }
 
-/** @param {{endpoint: any, id: string}} props */
-function Result({ endpoint, id }) {
+/** @param {{endpoint: any, id: string, onEnd: (job: any) => void}} props */
+function Result({ endpoint, id, onEnd }) {
   const { follow, again } = useFollow(endpoint.id, id);
   const record = follow.record.value;
   const error = follow.error.value;
   if (!record && error) return html`<${Card} title="Result"><${Failed} error=${error} onRetry=${again} /><//>`;
   if (!record) return html`<${Card} title="Result"><${Loading} rows=${4} /><//>`;
-  return html`<${Shown} endpoint=${endpoint} record=${record} follow=${follow} onAgain=${again} />`;
+  return html`<${Shown} endpoint=${endpoint} record=${record} follow=${follow} onAgain=${again} onEnd=${onEnd} />`;
 }
 
-/** @param {{endpoint: any, record: {text: string, job: any}, follow: import("../job_follow.js").JobFollow, onAgain: () => void}} props */
-function Shown({ endpoint, record, follow, onAgain }) {
+/** @param {{endpoint: any, record: {text: string, job: any}, follow: import("../job_follow.js").JobFollow, onAgain: () => void, onEnd: (job: any) => void}} props */
+function Shown({ endpoint, record, follow, onAgain, onEnd }) {
   const { job } = useLife(endpoint, record, follow);
   const isLive = !ENDED.includes(job.status);
+  useEffect(() => {
+    if (!isLive) onEnd(job);
+  }, [isLive]);
   const cancel = () => attempt(() => api.json("POST", `/v2/${encodeURIComponent(endpoint.id)}/cancel/${encodeURIComponent(job.id)}`), "The job is cancelled.");
   return html`<section class="play-head" aria-label="Job"><${JobState} status=${job.status} /><a class="mono" href=${href(`${endpointPath(endpoint)}/requests/${job.id}`)} title=${job.id}>${shortId(job.id)}</a><span class="grow"></span>${isLive && html`<${SureButton} onClick=${cancel}>Cancel job<//>`}</section>
     <${JobView} endpoint=${endpoint} job=${job} text=${record.text} follow=${follow} onAgain=${onAgain} />`;

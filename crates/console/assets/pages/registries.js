@@ -1,12 +1,13 @@
 // Credentials for registries of private container images.
 import { html, useState } from "../dom.js";
 import * as api from "../api.js";
-import { count } from "../format.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Button, SureButton } from "../ui/button.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { Field, FormDialog } from "../ui/form_dialog.js";
+import { useListSearch } from "../ui/list_search.js";
+import { TableWindow } from "../ui/table_window.js";
 import { Age } from "../ui/time.js";
 import { attempt, toast } from "../ui/toast.js";
 
@@ -16,6 +17,8 @@ const READ_MS = 10000;
 export default function Registries() {
   const { data, error } = useRead(may.everything.value ? PATH : null, READ_MS);
   const templates = useRead(may.everything.value ? "/v1/templates" : null, READ_MS).data ?? [];
+  const usersOf = (/** @type {any} */ auth) => templates.filter((/** @type {any} */ template) => template.containerRegistryAuthId === auth.id);
+  const search = useListSearch(data, "logins", "Name, id or template", (/** @type {any} */ auth) => `${auth.name} ${auth.id} ${usersOf(auth).map((/** @type {any} */ template) => template.name).join(" ")}`);
   const [isMaking, setMaking] = useState(false);
   if (!may.everything.value) return html`<div class="head"><h1>Registries</h1></div><${Empty}><p>Only a key that manages all endpoints may read the registries.</p><//>`;
   const close = () => {
@@ -26,19 +29,19 @@ export default function Registries() {
     await api.json("DELETE", `${PATH}/${encodeURIComponent(auth.id)}`);
     refresh(PATH);
   }, `${auth.name} is deleted.`);
-  const usersOf = (/** @type {any} */ auth) => templates.filter((/** @type {any} */ template) => template.containerRegistryAuthId === auth.id);
   return html`<div class="head"><h1>Registries</h1><p class="dim">Logins for registries of private container images. A template names one; the password is never shown.</p>
       <div class="acts"><${Button} kind="primary" icon="plus" onClick=${() => setMaking(true)}>Add a login<//></div></div>
-    ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(PATH)} />` : !data ? html`<${Loading} rows=${3} />` : html`<${Card} title="Logins" note=${count(data.length)} flush>
-      ${data.length === 0 ? html`<${Empty}><p>No login is here. Images of public registries need none.</p><//>` : html`<div class="table-box"><table class="table">
+    ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(PATH)} />` : !data ? html`<${Loading} rows=${3} />` : html`<${Card} title="Logins" note=${search.note} flush>
+      ${search.field}
+      ${data.length === 0 ? html`<${Empty}><p>No login is here. Images of public registries need none.</p><//>` : search.shown.length === 0 ? search.none : html`<div class="table-box"><table class="table">
         <thead><tr><th scope="col">Name</th><th scope="col">Used by templates</th><th scope="col" class="opt">Made</th><th scope="col" class="mono opt2">Id</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
-        <tbody>${data.map((/** @type {any} */ auth) => html`<tr key=${auth.id}>
+        <tbody><${TableWindow} rows=${search.shown.map((/** @type {any} */ auth) => html`<tr key=${auth.id}>
           <th scope="row">${auth.name}</th><td>${usersOf(auth).map((/** @type {any} */ template) => template.name).join(", ") || html`<span class="dim">no template</span>`}</td>
           <td class="dim opt"><${Age} at=${auth.createdAt} /></td><td class="mono dim opt2">${auth.id}</td>
           <td class="acts">${usersOf(auth).length > 0
             ? html`<${Button} kind="quiet small danger" label=${`Delete ${auth.name}`} disabled why=${`The template ${usersOf(auth)[0].name} uses it.`}>Delete<//>`
             : html`<${SureButton} kind="quiet small danger" onClick=${() => remove(auth)}>Delete<//>`}</td>
-        </tr>`)}</tbody></table></div>`}<//>`}
+        </tr>`)} /></tbody></table></div>`}<//>`}
     ${isMaking && html`<${Make} onClose=${close} />`}`;
 }
 

@@ -8,6 +8,7 @@ import { may } from "../session.js";
 import { Button, SureButton } from "../ui/button.js";
 import { Empty, Failed, Loading } from "../ui/card.js";
 import { CopyButton } from "../ui/copy.js";
+import { CopyAs } from "../ui/copy_as.js";
 import { Details, Webhooks } from "../ui/job_details.js";
 import { JobLog } from "../ui/job_log.js";
 import { JobView, useFollow, useLife } from "../ui/job_view.js";
@@ -15,6 +16,11 @@ import { Input } from "../ui/input.js";
 import { JobState } from "../ui/state.js";
 import { attempt } from "../ui/toast.js";
 import { useKeys } from "../ui/keys.js";
+
+/** A larger input is not copied: it is in a file by `Download`. */
+const COPIED_BYTES_MAX = 1000000;
+/** How long a job without a policy is kept. */
+const TTL_MS_DEFAULT = 86400000;
 
 export default function Request() {
   const { endpoint: name, job: id } = place.value.params;
@@ -50,6 +56,13 @@ function Shown({ endpoint, isReadable, record, follow, onAgain }) {
   </div>`;
 }
 
+/** What a job came with that is not its endpoint's, as JSON text of a policy, or "". Its webhook is not known: addresses can hold secrets. @param {any} job */
+function policyOf({ policy }, /** @type {any} */ endpoint) {
+  const { executionTimeout, ttl, lowPriority } = policy ?? {};
+  const set = { ...(executionTimeout && executionTimeout !== endpoint.executionTimeoutMs && { executionTimeout }), ...(ttl && ttl !== TTL_MS_DEFAULT && { ttl }), ...(lowPriority && { lowPriority }) };
+  return Object.keys(set).length > 0 ? JSON.stringify(set) : "";
+}
+
 /** @param {{endpoint: any, job: any, onAgain: () => void}} props */
 function Head({ endpoint, job, onAgain }) {
   const mayAct = may.jobs(endpoint.id);
@@ -57,6 +70,11 @@ function Head({ endpoint, job, onAgain }) {
   const canRetry = job.status === "FAILED" || job.status === "TIMED_OUT";
   const path = `/v2/${encodeURIComponent(endpoint.id)}`;
   const cancel = () => attempt(() => api.json("POST", `${path}/cancel/${encodeURIComponent(job.id)}`), "The job is cancelled.");
+  const policy = policyOf(job, endpoint);
+  const call = async () => {
+    const input = await api.text("GET", `${path}/jobs/${encodeURIComponent(job.id)}/input`);
+    return { endpoint: endpoint.slug ?? endpoint.id, input, body: `{"input":${input}${policy && `,"policy":${policy}`}}`, route: job.mode === "sync" ? /** @type {const} */ ("runsync") : /** @type {const} */ ("run") };
+  };
   const retry = async () => {
     if (await attempt(() => api.json("POST", `${path}/retry/${encodeURIComponent(job.id)}`), "The job is queued again.")) onAgain();
   };
@@ -68,7 +86,8 @@ function Head({ endpoint, job, onAgain }) {
     <h1 class="job-title">${job.id}</h1><${CopyButton} text=${job.id} label="Copy the id" kind="quiet" /><${JobState} status=${job.status} />
     <div class="acts">
       ${mayAct && canRetry && html`<${Button} kind="primary" icon="retry" onClick=${retry}>Retry<//>`}
-      ${mayAct && html`<a class="button" href=${href(`${endpointPath(endpoint)}/playground?from=${encodeURIComponent(job.id)}`)}>Run again with changes</a>`}
+      ${mayAct && html`<a class="button" href=${href(`${endpointPath(endpoint)}/playground?from=${encodeURIComponent(job.id)}`)}><span>Run again<span class="opt2"> with changes</span></span></a>`}
+      ${(job.inputBytes ?? 0) <= COPIED_BYTES_MAX && may.requests(endpoint.id) && html`<${CopyAs} call=${call} hasCommand=${policy === ""} />`}
       ${mayAct && isLive && html`<${SureButton} onClick=${cancel}>Cancel job<//>`}
     </div>
   </div>`;

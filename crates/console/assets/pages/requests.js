@@ -61,8 +61,8 @@ function List({ endpoints, isOfAll = false }) {
   const parsed = useMemo(() => tokens(line), [line]);
   const wrong = fault(parsed);
   const ids = endpoints.map(({ id }) => id).join();
-  const shown = columns.value.filter((name) => !isOfAll || name !== "webhook");
-  const list = useMemo(() => new RequestList(wrong ? [] : endpoints, parsed, status, isOfAll && !wrong, shown), [ids, parsed, status, wrong, shown.join()]);
+  const shown = columns.value;
+  const list = useMemo(() => new RequestList(wrong ? [] : endpoints, parsed, status, isOfAll && !wrong, shown), [ids, parsed, status, wrong, shown]);
   useEffect(() => {
     void list.begin();
     return () => list.close();
@@ -96,8 +96,7 @@ function Filters({ endpoints, list, line, status, wrong, known, download }) {
   const workers = [...new Set(list.rows.slice(0, WORKERS_OF).map(({ job }) => job.workerId).filter(Boolean))];
   const purge = one && may.jobs(one.id) ? [{ name: "Purge the queue", act: () => setPurging(true), why: known?.IN_QUEUE ? "" : "No job waits." }] : [];
   const choose = { name: "Choose jobs", act: () => (list.selection.isChoosing.value = true), why: list.rows.length > 0 ? "" : "No job is here." };
-  const further = COLUMNS.filter((name) => one || name !== "webhook");
-  const columnItems = further.map((name) => ({ name: `Column: ${name}`, isOn: columns.value.includes(name), act: () => switchColumn(name) }));
+  const columnItems = COLUMNS.map((name) => ({ name: `Column: ${name}`, isOn: columns.value.includes(name), act: () => switchColumn(name) }));
   const items = [choose, ...downloadItems(download), ...columnItems, ...purge];
   return html`<div class="filters">
     <${SearchLine} line=${line} wrong=${wrong} workers=${workers} version=${one?.version ?? 0} onLine=${(/** @type {string} */ q) => setQuery({ q: q.trim() })} />

@@ -9,13 +9,17 @@ import { effects, GROUPS, isSame, parsed, patchOf, readRecord, SETTINGS, shown, 
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
 import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
+import { DrainAll } from "../ui/drain_all.js";
 import { DeleteByName } from "../ui/delete_by_name.js";
 import { Dialog } from "../ui/dialog.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { toast } from "../ui/toast.js";
 import { Versions } from "../ui/versions.js";
+import { workersPath } from "../ui/worker_table.js";
 import { WorkerToken } from "../ui/worker_token.js";
 
+/** How often the workers are read without events. */
+const WORKERS_MS = 5000;
 /** Templates that others make meanwhile are there to choose. */
 const TEMPLATES_MS = 30000;
 
@@ -159,8 +163,11 @@ function Review({ path, settings, base, changes, health, onClose, onDone, onRere
 /** @param {{endpoint: any, health: any}} props */
 function End({ endpoint, health }) {
   const [isAsking, setAsking] = useState(false);
-  return html`<${Card} title="Delete"><p>The endpoint is deleted with its jobs, their results and its history. That cannot be undone.</p>
-    <${Button} kind="danger" onClick=${() => setAsking(true)}>Delete this endpoint<//>
+  const workers = useRead(workersPath(endpoint), WORKERS_MS).data;
+  return html`${endpoint.provider !== "external" && html`<${Card} title="Drain"><div class="form"><p>All workers end after their jobs, and others start in their place when they are needed: what they have loaded is loaded anew.</p>
+    <div><${DrainAll} endpoint=${endpoint} workers=${workers} health=${health} kind="" /></div></div><//>`}
+  <${Card} title="Delete"><div class="form"><p>The endpoint is deleted with its jobs, their results and its history. That cannot be undone.</p>
+    <p><${Button} kind="danger" onClick=${() => setAsking(true)}>Delete this endpoint<//></p></div>
     ${isAsking && html`<${Delete} endpoint=${endpoint} health=${health} onClose=${() => setAsking(false)} />`}<//>`;
 }
 

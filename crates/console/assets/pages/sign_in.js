@@ -30,8 +30,8 @@ export default function SignIn() {
     return undefined;
   };
   return html`<main class="sign-in">
+    <p class="brand"><${Icon} name="logo" />Longshore</p>
     <form class="sign-in-card" onSubmit=${submit}>
-      <p class="brand"><${Icon} name="logo" />Longshore</p>
       <h1>Sign in</h1>
       ${notice.value && html`<p class="notice" role="status">${notice.value}</p>`}
       <label for="key">API key</label>

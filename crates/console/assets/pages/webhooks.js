@@ -1,5 +1,5 @@
 // The webhook calls of one endpoint, or of all: what became of them, their attempts, and delivering them again.
-import { html, useState } from "../dom.js";
+import { html, useRef, useState } from "../dom.js";
 import * as api from "../api.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
 import { count, duration, shortId, visible } from "../format.js";
@@ -11,16 +11,16 @@ import { Button } from "../ui/button.js";
 import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
 import { Dialog } from "../ui/dialog.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
-import { Menu } from "../ui/menu.js";
+import { mayRedeliver, RedeliverMenu } from "../ui/redeliver.js";
 import { Age, Due, Moment } from "../ui/time.js";
-import { attempt, toast } from "../ui/toast.js";
+import { attempt } from "../ui/toast.js";
 import { WebhookSecrets } from "../ui/webhook_secrets.js";
 
 const READ_MS = 5000;
 const PAGE = 200;
+/** The server lists no more. */
+const CALLS_MAX = 1000;
 const STATES = /** @type {[string, string | null][]} */ ([["All", null], ["Failed", "FAILED"], ["Pending", "PENDING"], ["Delivered", "DELIVERED"]]);
-/** Which failed calls are delivered again: those that were tried in this time, in ms. */
-const SINCE = /** @type {[string, number | null][]} */ ([["Of the last 15 min", 900000], ["Of the last hour", 3600000], ["Of the last 24 h", 86400000], ["All", null]]);
 const SHOWN = /** @type {Record<string, {icon: string, word: string, tone: string}>} */ ({
   DELIVERED: { icon: "completed", word: "Delivered", tone: "completed" },
   PENDING: { icon: "queued", word: "Pending", tone: "queued" },
@@ -42,44 +42,46 @@ function OfOne({ name }) {
   if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${6} />`;
   const path = `/v2/${encodeURIComponent(endpoint.id)}/webhooks`;
   return html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />
-    <${Calls} path=${path} endpointOf=${() => endpoint} again=${may.jobs(endpoint.id) ? path : ""} />
+    <${Calls} path=${path} endpointOf=${() => endpoint} again=${may.jobs(endpoint.id) ? endpoint.name : ""} />
     ${may.change(endpoint.id) && html`<${WebhookSecrets} endpoint=${endpoint} />`}`;
 }
 
 function OfAll() {
   const endpoints = useEndpointList(10000).data ?? [];
   const endpointOf = (/** @type {any} */ call) => endpoints.find(({ id }) => id === call.endpoint) ?? { id: call.endpoint, name: call.endpoint };
-  return html`<div class="head"><h1>Webhooks</h1><p class="dim">The calls that tell other servers how jobs ended.</p></div><${Calls} path="/v1/webhooks" endpointOf=${endpointOf} again="" isOfAll />`;
+  return html`<div class="head"><h1>Webhooks</h1><p class="dim">The calls that tell other servers how jobs ended.</p></div><${Calls} path="/v1/webhooks" endpointOf=${endpointOf} again=${mayRedeliver() ? "all endpoints" : ""} isOfAll />`;
 }
 
-/** @param {{path: string, endpointOf: (call: any) => any, again: string, isOfAll?: boolean}} props `again` is where all failed ones are delivered again */
+/** @param {{path: string, endpointOf: (call: any) => any, again: string, isOfAll?: boolean}} props `again` is whose failed calls the key may deliver again, or "" */
 function Calls({ path, endpointOf, again, isOfAll = false }) {
   const state = place.value.query.get("state");
-  const read = `${path}?limit=${PAGE}${state ? `&state=${state}` : ""}`;
-  const { data, error } = useRead(read, READ_MS);
+  const limit = Math.min(CALLS_MAX, Math.max(PAGE, Number(place.value.query.get("limit")) || 0));
+  const read = `${path}?limit=${limit}${state ? `&state=${state}` : ""}`;
+  const { data: answered, error } = useRead(read, READ_MS);
+  // What is listed stays while more of it is read.
+  const listed = useRef({ state, data: answered });
+  if (answered || listed.current.state !== state) listed.current = { state, data: answered };
+  const { data } = listed.current;
   const [opened, setOpened] = useState(/** @type {any} */ (null));
-  const deliverAll = (/** @type {number | null} */ ms) => attempt(async () => {
-    const since = ms === null ? "" : `?since=${new Date(Date.now() - ms).toISOString()}`;
-    const { redelivered, gone } = await api.json("POST", `${again}/redeliver${since}`);
-    refresh(path);
-    toast(`${count(redelivered)} ${redelivered === 1 ? "call is" : "calls are"} delivered again${gone > 0 ? `; ${count(gone)} cannot be, because their jobs are gone` : ""}.`);
-  }, "");
   const chips = html`<div class="chips" role="group" aria-label="State">${STATES.map(([word, value]) => html`<button type="button" key=${word} class="chip" aria-pressed=${state === value} onClick=${() => setQuery({ state: value })}>${word}</button>`)}</div>`;
   const hasFailed = data?.webhooks.some((/** @type {any} */ call) => call.state === "FAILED");
-  const actions = html`${chips}${again && hasFailed && html`<${Menu} kind="small" icon="retry" label="Deliver failed ones again" items=${SINCE.map(([name, ms]) => ({ name, act: () => deliverAll(ms) }))} />`}`;
+  const actions = html`${chips}${again && hasFailed && html`<${RedeliverMenu} path=${path} name=${again} />`}`;
   return html`<${Paused} receivers=${data?.pausedReceivers ?? []} />
     <${Card} title="Calls" note=${data && note(data)} flush actions=${actions}>
       ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(path)} />` : !data ? html`<${Loading} rows=${6} />` : html`<${Table} calls=${data.webhooks} endpointOf=${endpointOf} isOfAll=${isOfAll} hasState=${state !== null} onOpen=${setOpened} />`}
+      ${data && isPart(data) && html`<div class="grid-foot"><span>${count(data.webhooks.length)} calls${limit < CALLS_MAX ? " so far" : ": older ones are not listed"}</span>${limit < CALLS_MAX && html`<${Button} kind="small" onClick=${() => setQuery({ limit: String(limit + PAGE) })}>Older calls<//>`}</div>`}
     <//>
     ${opened && html`<${Attempts} call=${opened} endpoint=${endpointOf(opened)} onClose=${() => setOpened(null)} />`}`;
 }
 
+/** Whether there are more calls than are listed. @param {any} data */
+const isPart = (data) => Boolean(data.cursor) || (data.of ?? 0) > data.webhooks.length;
+
 /** How many calls are listed, and what is not. @param {any} data */
 function note(data) {
   const shown = count(data.webhooks.length);
-  const isPart = data.cursor || (data.of ?? 0) > data.webhooks.length;
   const unread = data.unread ? ` The log of ${count(data.unread)} endpoints could not be read in time.` : "";
-  return (isPart ? `the newest ${shown}${data.of ? ` of ${count(data.of)}` : ""}` : shown) + unread;
+  return (isPart(data) ? `the newest ${shown}${data.of ? ` of ${count(data.of)}` : ""}` : shown) + unread;
 }
 
 /** Receivers to which calls pause. @param {{receivers: any[]}} props */

@@ -14,10 +14,9 @@ import { LogLines } from "../ui/log_lines.js";
 import { Age, Moment } from "../ui/time.js";
 import { WorkerJobs } from "../ui/worker_jobs.js";
 import { WorkerResources } from "../ui/worker_resources.js";
-import { Jobs, lived, WorkerButtons, WorkerState, workersPath } from "../ui/worker_table.js";
+import { Jobs, lived, useMachineNames, WorkerButtons, WorkerState, workersPath } from "../ui/worker_table.js";
 
 const READ_MS = 3000;
-const GPUS_MS = 10000;
 
 export default function WorkerPage() {
   const { endpoint: name, worker: id } = place.value.params;
@@ -45,9 +44,7 @@ function Exit({ worker }) {
 
 /** How the GPUs of a worker are, as far as their driver says it. @param {{worker: any}} props */
 function Gpus({ worker }) {
-  const machines = useRead(may.everyRead.value ? "/v1/machines" : null, GPUS_MS).data ?? [];
-  const own = machines.flatMap((/** @type {any} */ machine) => machine.gpus).filter((/** @type {any} */ gpu) => gpu.worker === worker.id);
-  return own.map((/** @type {any} */ gpu) => html`<div key=${gpu.id} class="dim">${said(gpu).join(", ")}</div>`);
+  return (worker.gpus ?? []).map((/** @type {any} */ gpu) => html`<div key=${gpu.id} class="dim">${said(gpu).join(", ")}</div>`);
 }
 
 /** @param {any} gpu @returns {string[]} */
@@ -59,11 +56,13 @@ function said({ useRatio, memoryUsedBytes, memoryBytes, temperatureC, fault }) {
 
 /** @param {{endpoint: any, worker: any}} props */
 function Details({ endpoint, worker }) {
+  const machineOf = useMachineNames();
   const isOld = worker.version !== undefined && worker.version !== endpoint.version;
   /** @type {[string, any][]} */
   const facts = [
     ["Id", html`<${Id} id=${worker.id} />`],
     ["Endpoint", html`<a href=${href(endpointPath(endpoint))}>${endpoint.name}</a>, version ${worker.version ?? "unknown"}${isOld ? `; the present one is ${endpoint.version}` : ""}`],
+    ...(machineOf ? /** @type {[string, any][]} */ ([["Machine", machineOf(worker)]]) : []),
     ["GPU", worker.gpu?.count ? html`${worker.gpu.count} × ${worker.gpu.id}${worker.status !== "EXITED" && html`<${Gpus} worker=${worker} />`}` : "none"],
     ["Started", worker.startedAt ? html`<${Moment} at=${worker.startedAt} />${worker.startedBecause && html` <span class="dim">because: ${causeOf(worker.startedBecause)}</span>`}` : "elsewhere, by someone else"],
     ["Start took", worker.startMs === undefined ? html`<span class="dim">${worker.readyAt || worker.status === "EXITED" ? "unknown" : "it has not asked for a job yet"}</span>` : duration(worker.startMs)],

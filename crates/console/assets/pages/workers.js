@@ -9,6 +9,7 @@ import { tryNow } from "../worker_actions.js";
 import { Button } from "../ui/button.js";
 import { Alert, Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { DrainAll } from "../ui/drain_all.js";
 import { attempt } from "../ui/toast.js";
 import { EndedWorkers, whyNone, Workers, workersPath } from "../ui/worker_table.js";
 
@@ -28,7 +29,7 @@ function OfOne({ name }) {
   if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${6} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not see the workers.</p><//>`;
-  return html`${head}<${Crashes} endpoint=${endpoint} health=${health} /><${Tables} endpoints=${[endpoint]} none=${whyNone(endpoint, health)} />`;
+  return html`${head}<${Crashes} endpoint=${endpoint} health=${health} /><${Tables} endpoints=${[endpoint]} none=${whyNone(endpoint, health)} drain=${(/** @type {any[]} */ workers) => html`<${DrainAll} endpoint=${endpoint} workers=${workers} health=${health} />`} />`;
 }
 
 /** That workers crash, with the button that tries again. @param {{endpoint: any, health: any}} props */
@@ -49,8 +50,8 @@ function OfAll() {
   return html`${head}<${Tables} endpoints=${data.slice(0, ENDPOINTS_MAX)} isOfAll none="None is needed." />`;
 }
 
-/** @param {{endpoints: any[], isOfAll?: boolean, none: string}} props */
-function Tables({ endpoints, isOfAll = false, none }) {
+/** @param {{endpoints: any[], isOfAll?: boolean, none: string, drain?: (workers: any[]) => any}} props `drain` is the button for all workers of one endpoint */
+function Tables({ endpoints, isOfAll = false, none, drain }) {
   const reads = useReads(endpoints.map((endpoint) => workersPath(endpoint, true)), Math.max(READ_MS, endpoints.length * 200));
   const answers = endpoints.map((endpoint) => ({ endpoint, read: reads.get(workersPath(endpoint, true)) }));
   const failed = answers.find(({ read }) => read?.error && !read.data);
@@ -69,7 +70,7 @@ function Tables({ endpoints, isOfAll = false, none }) {
       <${Gauge} name="Waiting for a GPU" value=${count(number("THROTTLED"))} bad=${number("THROTTLED") > 0} unit="workers" />
       ${cost > 0 && html`<${Gauge} name="Cost" value=${money(cost)} unit="an hour" />`}
     <//>
-    <${Card} title="Running" note=${count(running.length)} flush>
+    <${Card} title="Running" note=${count(running.length)} flush actions=${running.length > 0 && drain?.(running.map(({ worker }) => worker))}>
       ${running.length === 0 ? html`<${Empty}><p>No worker runs. ${none}</p><//>` : html`<${Workers} rows=${running} isOfAll=${isOfAll} />`}
     <//>
     ${ended.length > 0 && html`<${Card} title="Ended" note=${`the last ${count(Math.min(ended.length, ENDED_MAX))} whose logs are kept`} flush><${EndedWorkers} rows=${ended.slice(0, ENDED_MAX)} isOfAll=${isOfAll} /><//>`}`;

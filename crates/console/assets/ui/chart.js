@@ -5,7 +5,7 @@ import { load } from "../load.js";
 import { isDark, theme, utc } from "../prefs.js";
 import { Card } from "./card.js";
 import { Button } from "./button.js";
-import { HEIGHT, optionsOf } from "./plot.js";
+import { HEIGHT, dataOf, optionsOf } from "./plot.js";
 
 /** @typedef {import("./plot.js").Line} Line */
 /** @typedef {import("./plot.js").PlotMark} PlotMark */
@@ -37,7 +37,7 @@ function Plot({ title, t, lines, unit, span, marks, onZoom }) {
   const latest = useRef({ t, lines, span, marks, onZoom });
   latest.current = { t, lines, span, marks, onZoom };
   const isNight = isDark();
-  const data = () => [latest.current.t, ...latest.current.lines.map(({ values }) => values)];
+  const data = () => dataOf(latest.current.t, latest.current.lines);
   useEffect(() => {
     const node = box.current;
     if (!node) return undefined;
@@ -83,9 +83,10 @@ const shown = (value, unit) => (value === null || value === undefined ? "–" : 
 /** The newest values of a chart as a table. @param {{t: number[], lines: Line[], unit: (value: number) => string}} props */
 function Numbers({ t, lines, unit }) {
   const rows = t.map((_, at) => at).reverse().slice(0, TABLE_ROWS);
+  const columns = lines.flatMap(({ name, values, max }) => [{ name, values }, ...(max ? [{ name: `most ${name}`, values: max }] : [])]);
   return html`<div class="table-box" tabindex="0"><table class="table">
-    <thead><tr><th scope="col">Time</th>${lines.map(({ name }) => html`<th scope="col" class="num" key=${name}>${name}</th>`)}</tr></thead>
-    <tbody>${rows.map((at) => html`<tr key=${t[at]}><td>${dateTime(t[at] * 1000, { utc: utc.value })}</td>${lines.map(({ name, values }) => html`<td class="num" key=${name}>${shown(values[at], unit)}</td>`)}</tr>`)}</tbody>
+    <thead><tr><th scope="col">Time</th>${columns.map(({ name }) => html`<th scope="col" class="num" key=${name}>${name}</th>`)}</tr></thead>
+    <tbody>${rows.map((at) => html`<tr key=${t[at]}><td>${dateTime(t[at] * 1000, { utc: utc.value })}</td>${columns.map(({ name, values }) => html`<td class="num" key=${name}>${shown(values[at], unit)}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 

@@ -4,10 +4,10 @@ import { base } from "../router.js";
 import { me } from "../session.js";
 import { copy } from "./copy.js";
 import { Menu } from "./menu.js";
-import { toast } from "./toast.js";
+import { attempt } from "./toast.js";
 
 /**
- * @typedef {{endpoint: string, input: unknown, body?: string}} Call
+ * @typedef {{endpoint: string, input: unknown, body?: string, route?: "run" | "runsync"}} Call
  *   `body` is the whole body as JSON text, where it must be exactly that; `input` is then its JSON text, too
  */
 
@@ -18,7 +18,7 @@ export const serverUrl = () => (me.value?.server.publicUrl || location.origin + 
 export const quotedForShell = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** @param {Call} call */
-const url = (call) => `${serverUrl()}/v2/${encodeURIComponent(call.endpoint)}/run`;
+const url = (call) => `${serverUrl()}/v2/${encodeURIComponent(call.endpoint)}/${call.route ?? "run"}`;
 
 /** The input as JSON text. @param {Call} call */
 const inputOf = (call) => (call.body === undefined ? JSON.stringify(call.input) : String(call.input));
@@ -55,16 +55,19 @@ export const FORMS = [
   },
   {
     name: "longshore",
-    of: (call) => `longshore run ${quotedForShell(call.endpoint)} ${quotedForShell(inputOf(call))} --url ${quotedForShell(serverUrl())} --wait`,
+    of: (call) => `longshore ${call.route ?? "run"} ${quotedForShell(call.endpoint)} ${quotedForShell(inputOf(call))} --url ${quotedForShell(serverUrl())}${call.route === "runsync" ? "" : " --wait"}`,
   },
 ];
 
-/** @param {{call: Call, label?: string, forms?: {name: string, of: (call: Call) => string}[]}} props */
-export function CopyAs({ call, label = "Copy as", forms = FORMS }) {
-  const choose = async (/** @type {{name: string, of: (call: Call) => string}} */ form) => {
-    await copy(form.of(call));
-    toast(`Copied as ${form.name}. It reads the key from LONGSHORE_API_KEY.`);
-  };
-  const items = forms.filter((form) => form.name !== "longshore" || isPlain(call)).map((form) => ({ name: form.name, act: () => choose(form) }));
+/**
+ * @param {{call: Call | (() => Promise<Call>), label?: string, forms?: {name: string, of: (call: Call) => string}[], hasCommand?: boolean}} props
+ *   `call` may be read when a form is chosen; then `hasCommand` says whether the command line can send it
+ */
+export function CopyAs({ call, label = "Copy as", forms = FORMS, hasCommand = true }) {
+  const choose = (/** @type {{name: string, of: (call: Call) => string}} */ form) => attempt(async () => {
+    await copy(form.of(typeof call === "function" ? await call() : call));
+  }, `Copied as ${form.name}. It reads the key from LONGSHORE_API_KEY.`);
+  const isSendable = typeof call === "function" ? hasCommand : isPlain(call);
+  const items = forms.filter((form) => form.name !== "longshore" || isSendable).map((form) => ({ name: form.name, act: () => choose(form) }));
   return html`<${Menu} label=${label} icon="copy" items=${items} />`;
 }

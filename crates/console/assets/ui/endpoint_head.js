@@ -1,5 +1,5 @@
 // The head of an endpoint's pages: its name and state, what one can do with it, and the tabs.
-import { html, useState } from "../dom.js";
+import { html, useLayoutEffect, useRef, useState } from "../dom.js";
 import { endpointPath, go, href, place } from "../router.js";
 import { pause, resume } from "../endpoint_actions.js";
 import { may } from "../session.js";
@@ -39,6 +39,12 @@ export function EndpointHead({ endpoint, health, isReadable }) {
     const at = tabs.findIndex(({ current }) => current);
     go(tabs[(at + by + tabs.length) % tabs.length].path);
   };
+  const strip = useRef(/** @type {HTMLElement | null} */ (null));
+  // On a phone, the present tab may be beyond the edge.
+  useLayoutEffect(() => {
+    const tab = strip.current?.querySelector("[aria-current]");
+    if (strip.current && tab instanceof HTMLElement) strip.current.scrollLeft = tab.offsetLeft - strip.current.offsetLeft + tab.offsetWidth / 2 - strip.current.clientWidth / 2;
+  }, [place.value.page, tabs.length]);
   useKeys([
     { key: "[", does: "The tab before", act: () => step(-1) },
     { key: "]", does: "The next tab", act: () => step(1) },
@@ -57,7 +63,7 @@ export function EndpointHead({ endpoint, health, isReadable }) {
         ${!isBench && !isLb && may.jobs(endpoint.id) && html`<${Button} kind="primary" icon="play" onClick=${() => setRunning(true)}>Run a job<//>`}
       </div>
     </div>
-    <nav class="tabs" aria-label="Pages of this endpoint">${tabs.map((tab) => html`<a key=${tab.name} href=${href(tab.path)} aria-current=${tab.current ? "page" : undefined}>${tab.name}${tab.count ? html`<span class="count">${count(tab.count)}</span>` : null}</a>`)}</nav>
+    <nav class="tabs" ref=${strip} aria-label="Pages of this endpoint">${tabs.map((tab) => html`<a key=${tab.name} href=${href(tab.path)} aria-current=${tab.current ? "page" : undefined}>${tab.name}${tab.count ? html`<span class="count">${count(tab.count)}</span>` : null}</a>`)}</nav>
     ${isRunning && html`<${RunDialog} endpoint=${endpoint} onClose=${() => setRunning(false)} />`}
   </div>`;
 }

@@ -3,7 +3,7 @@ import { html, signal, useEffect, useState } from "../dom.js";
 import { Icon } from "../icons.js";
 import { endpointPath, href, place } from "../router.js";
 import { isDark, switchTheme, switchZone, utc } from "../prefs.js";
-import { may, me, signOut } from "../session.js";
+import { may, me } from "../session.js";
 import { connection } from "../live.js";
 import { announcement, now, useRead } from "../store.js";
 import { coarse, shortId } from "../format.js";
@@ -12,9 +12,10 @@ import { IconButton } from "./button.js";
 import { helpOpen, paletteOpen, useKeyboard } from "./keys.js";
 import { Later } from "./later.js";
 import { customOpen, RangePicker } from "./range_picker.js";
-import { Toast, attempt } from "./toast.js";
+import { Toast } from "./toast.js";
 
 const drawerOpen = signal(false);
+const whoOpen = signal(false);
 
 /** @typedef {{path: string, name: string, icon: string, pages: string[], isShown: () => boolean}} Item */
 
@@ -48,7 +49,7 @@ const GROUPS = [
   {
     title: "Server",
     items: [
-      { path: "/machines", name: "Machines", icon: "machine", pages: ["machines"], isShown: () => may.everyRead.value },
+      { path: "/machines", name: "Machines and GPUs", icon: "machine", pages: ["machines"], isShown: () => may.everyRead.value },
       { path: "/usage", name: "Usage and cost", icon: "usage", pages: ["usage"], isShown: () => may.everyRead.value },
       { path: "/health", name: "Health", icon: "health", pages: ["health"], isShown: () => may.everyRead.value },
     ],
@@ -75,27 +76,23 @@ function SideBar() {
         </a>`)}
       </div>`;
     })}
-    <${Who} />
   </nav>`;
 }
 
-/** The key of the session, and what it may do. */
+/** The key that is signed in, as a button that opens what it may do. */
 function Who() {
-  const value = me.value;
-  if (!value) return null;
-  const scopes = value.key.scopes.map(({ scope }) => ({ manage: "everything", read: "look", jobs: "run jobs" })[scope] ?? scope);
-  const isLimited = value.key.scopes.some(({ endpointIds }) => endpointIds && !endpointIds.includes("*"));
-  return html`<div class="who">
-    <div class="who-text"><span class="who-name">${value.key.name || value.key.id}</span><span>${[...new Set(scopes)].join(", ")}${isLimited ? " on some endpoints" : ""}</span><span>Longshore ${value.server.version}</span></div>
-    <${IconButton} icon="out" label="Sign out" onClick=${() => attempt(signOut, "")} />
-  </div>`;
+  const key = me.value?.key;
+  if (!key) return null;
+  const name = key.name || key.id;
+  return html`<div class="menu-box"><button type="button" class="button quiet who" aria-label=${`Signed in as ${name}`} title=${name} aria-expanded=${whoOpen.value} onClick=${() => (whoOpen.value = !whoOpen.value)}><${Icon} name="user" /><span>${name}</span></button>
+    ${whoOpen.value && html`<${Later} address="./ui/who.js" props=${{ onClose: () => (whoOpen.value = false) }} />`}</div>`;
 }
 
 /** Where one is: the names above this page, as links. */
 function Crumbs() {
   const { page, params } = place.value;
   const endpoint = useRead(params.endpoint && may.readsAny.value ? `/v1/endpoints/${encodeURIComponent(params.endpoint)}` : null, 10000).data;
-  const names = /** @type {Record<string, string>} */ ({ overview: "Overview", endpoints: "Endpoints", new_endpoint: "New endpoint", requests: "Requests", workers: "Workers", api_keys: "API keys", audit: "Audit log", templates: "Templates", volumes: "Volumes", registries: "Registries", webhooks: "Webhooks", machines: "Machines", usage: "Usage and cost", health: "Health", not_found: "Not found" });
+  const names = /** @type {Record<string, string>} */ ({ overview: "Overview", endpoints: "Endpoints", new_endpoint: "New endpoint", requests: "Requests", workers: "Workers", api_keys: "API keys", audit: "Audit log", templates: "Templates", volumes: "Volumes", registries: "Registries", webhooks: "Webhooks", machines: "Machines and GPUs", usage: "Usage and cost", health: "Health", not_found: "Not found" });
   const tabs = /** @type {Record<string, string>} */ ({ settings: "Settings", playground: "Playground", metrics: "Metrics", webhooks: "Webhooks" });
   /** @type {{name: string, path?: string, mono?: boolean}[]} */
   const parts = [];
@@ -134,7 +131,8 @@ function TopBar() {
     <${RangePicker} />
     <${Freshness} />
     <button type="button" class="button quiet zone" onClick=${switchZone} title="Switch between local time and UTC">${utc.value ? "UTC" : "Local"}</button>
-    <${IconButton} icon=${isDark() ? "sun" : "moon"} label=${isDark() ? "Use light colours" : "Use dark colours"} onClick=${switchTheme} />
+    <span class="theme"><${IconButton} icon=${isDark() ? "sun" : "moon"} label=${isDark() ? "Use light colours" : "Use dark colours"} onClick=${switchTheme} /></span>
+    <${Who} />
   </header>`;
 }
 
@@ -152,7 +150,7 @@ function Announcer() {
 export function Frame({ children }) {
   useKeyboard();
   useEffect(() => {
-    drawerOpen.value = false;
+    drawerOpen.value = whoOpen.value = false;
   }, [place.value.path]);
   return html`<div class="app">
     <a class="skip" href="#content">Skip to the content</a>

@@ -15,9 +15,11 @@ const ENDED = ["completed", "failed", "timedOut"];
 
 /** The series that these charts need. */
 export const SERIES = {
-  jobs: ["queued", "running", ...ENDED, "delayP50Ms", "delayP95Ms"],
+  jobs: ["queued", "queuedMax", "running", "runningMax", ...ENDED, "delayP50Ms", "delayP95Ms"],
   endpoint: ["runP50Ms", "runP95Ms", "workersIdle", "workersRunning", "workersStarting", "starts", "startP50Ms", "startP95Ms", "submitted", "retried"],
 };
+
+const STACKED = { isStepped: true, isFilled: true, isStacked: true };
 
 /** Failed and timed out, a second. @param {History} history */
 const failures = (history) => {
@@ -31,8 +33,8 @@ export const KINDS = {
     title: "Jobs",
     unit: count,
     lines: ({ series }) => [
-      { name: "waiting", tone: "queued", values: series.queued, isStepped: true, isFilled: true },
-      { name: "running", tone: "running", values: series.running, isStepped: true },
+      { name: "waiting", tone: "queued", values: series.queued, max: series.queuedMax, isStepped: true, isFilled: true },
+      { name: "running", tone: "running", values: series.running, max: series.runningMax, isStepped: true },
     ],
   },
   ended: {
@@ -49,9 +51,9 @@ export const KINDS = {
     title: "Workers",
     unit: count,
     lines: ({ series }) => [
-      { name: "running", tone: "running", values: series.workersRunning, isStepped: true, isFilled: true },
-      { name: "idle", tone: "completed", values: series.workersIdle, isStepped: true },
-      { name: "starting", tone: "queued", values: series.workersStarting, isStepped: true },
+      { name: "starting", tone: "queued", values: series.workersStarting, ...STACKED },
+      { name: "idle", tone: "completed", values: series.workersIdle, ...STACKED },
+      { name: "running", tone: "running", values: series.workersRunning, ...STACKED },
     ],
   },
   starts: { title: "Cold starts", unit: duration, lines: ({ series }) => half("accent", series.startP50Ms, series.startP95Ms) },

@@ -41,7 +41,9 @@ export function useFollow(endpoint, job) {
  * @param {JobFollow} follow
  */
 export function useLife(endpoint, record, follow) {
-  const { data: life } = useRead(`/v2/${encodeURIComponent(endpoint.id)}/jobs/${record.job.id}`, LIFE_MS);
+  const { data, at } = useRead(`/v2/${encodeURIComponent(endpoint.id)}/jobs/${record.job.id}`, LIFE_MS);
+  const later = follow.progressAt.filter((one) => one > at).map((one) => new Date(one).toISOString());
+  const life = data && { ...data, progressAt: [...(data.progressAt ?? []), ...later] };
   // The record is as old as the last event of the job's stream; the rest is read beside it.
   return { life, job: follow.isPaused.value ? { ...record.job, ...life } : { ...life, ...record.job } };
 }
@@ -57,7 +59,7 @@ export function JobView({ endpoint, job, text, follow, onAgain }) {
     ${hasFailed && html`<${FailureCard} job=${job} />`}
     <${Life} job=${job} stream=${stream} />
     ${follow.error.value && html`<${Failed} error=${follow.error.value} onRetry=${onAgain} />`}
-    ${follow.chunks.length > 0 && html`<${Stream} follow=${follow} isLive=${isLive} />`}
+    ${follow.chunks.length > 0 && html`<${Stream} follow=${follow} job=${job} isLive=${isLive} />`}
     ${output !== null ? html`<${Viewer} title=${isLive ? "Progress" : "Output"} text=${output} name=${`${job.id}-output.json`} />` : !isLive && html`<${Card} title="Output"><p class="dim">${job.status === "CANCELLED" ? "It was cancelled before it had one." : "This job ended without an output."}</p><//>`}`;
 }
 

@@ -4,8 +4,15 @@ import { count, duration, moment, shortId, timeOfId } from "../format.js";
 import { ENDED, JOB_STATES } from "../icons.js";
 import { now } from "../store.js";
 import { Card } from "./card.js";
+import { Moment } from "./time.js";
 
-/** @typedef {{name: string, tone: string, from: number, to: number, note?: string, isAfter?: boolean}} Bar `isAfter`: it is of what follows the end */
+/**
+ * @typedef {{name: string, tone: string, from: number, to: number, note?: any, isAfter?: boolean, marks?: number[], isCut?: boolean}} Bar
+ *   `isAfter`: it is of what follows the end · `marks`: moments in place of a bar · `isCut`: it may end beyond the axis
+ */
+
+/** The share of the axis that is free for what goes on after all else. */
+const BEYOND = 0.12;
 
 const ENDS = /** @type {Record<string, string>} */ ({ completed: "completed", failed: "failed", timedOut: "timedout", cancelled: "cancelled", workerLost: "failed", drained: "cancelled", undelivered: "cancelled" });
 const END_WORDS = /** @type {Record<string, string>} */ ({ workerLost: "worker lost", drained: "drained", undelivered: "not delivered", timedOut: "timed out" });
@@ -44,13 +51,17 @@ function bars(job, stream) {
     list.push({ name: `${ended ? "Ran" : "Runs"}${job.workerId ? ` on ${shortId(job.workerId)}` : ""}`, tone: JOB_STATES[job.status].tone, from: started, to: end, note: tries > 1 ? `try ${tries}` : "" });
   }
   const first = moment(job.firstChunkAt) ?? stream.firstAt;
-  if (stream.count > 0 && first !== null && started !== null) list.push({ name: `Streamed ${count(stream.count)} chunks`, tone: "accent", from: Math.max(first, started), to: end });
+  if (stream.count > 0 && first !== null && started !== null) list.push({ name: `Streamed ${count(stream.count)} ${stream.count === 1 ? "chunk" : "chunks"}`, tone: "accent", from: Math.max(first, started), to: end });
+  const marks = (job.progressAt ?? []).map(moment).filter((/** @type {number | null} */ at) => at !== null);
+  if (marks.length > 0) list.push({ name: "Progress", tone: "accent", from: marks[0], to: marks.at(-1), marks, note: `${count(marks.length)} ${marks.length === 1 ? "value" : "values"}, the last after ${duration(marks.at(-1) - (started ?? created))}` });
   for (const call of job.webhooks ?? []) {
     for (const { attempt, at, latencyMs, status } of call.attempts ?? []) {
       const from = moment(at) ?? end;
       list.push({ name: `Webhook call ${attempt}`, tone: status === 200 ? "completed" : "failed", from, to: from + latencyMs, note: status ? `HTTP ${status}` : "no answer", isAfter: true });
     }
   }
+  const kept = moment(job.expiresAt ?? job.ttlAt);
+  if (kept !== null && kept > end) list.push({ name: "Kept", tone: "cancelled", from: end, to: kept, note: html`until <${Moment} at=${kept} ms />${ended === null && ", when its ttl ends"}`, isAfter: true, isCut: true });
   return list;
 }
 
@@ -58,15 +69,17 @@ function bars(job, stream) {
 export function Life({ job, stream }) {
   const list = bars(job, stream);
   const from = Math.min(...list.map((bar) => bar.from));
-  const to = Math.max(...list.map((bar) => bar.to), from + 1);
+  const last = Math.max(...list.filter(({ isCut }) => !isCut).map((bar) => bar.to), from + 1);
+  // How long a job is kept is often a thousand times its life: the axis ends before.
+  const to = Math.min(Math.max(...list.map((bar) => bar.to), last), last + (last - from) * BEYOND);
   const isEnded = ENDED.includes(job.status);
   const jobEnd = Math.max(...list.filter(({ isAfter }) => !isAfter).map((bar) => bar.to), from + 1);
   const place = (/** @type {number} */ at) => ((at - from) / (to - from)) * 100;
   return html`<${Card} title="Life" note=${`${duration(jobEnd - from)} ${isEnded ? "in all" : "so far"}`}>
     <div class="life" role="list">${list.map((bar, at) => html`<div class="life-row" role="listitem" key=${at}>
       <span class="life-name" title=${bar.name}>${bar.name}</span>
-      <span class="life-track"><i class=${`tone-${bar.tone}`} style=${{ left: `min(${place(bar.from)}%, calc(100% - 3px))`, width: `${Math.max(0, place(bar.to) - place(bar.from))}%` }}></i></span>
-      <span class="life-time mono">${duration(bar.to - bar.from)}</span>
+      <span class="life-track">${(bar.marks ?? [bar.from]).map((begin, number) => html`<i key=${number} class=${`tone-${bar.tone} ${bar.to > to ? "cut" : ""}`} style=${{ left: `min(${place(begin)}%, calc(100% - 3px))`, width: bar.marks ? "0" : `${Math.max(0, place(Math.min(bar.to, to)) - place(begin))}%` }}></i>`)}</span>
+      <span class="life-time mono">${bar.marks?.length === 1 ? "" : duration(bar.to - bar.from)}</span>
       ${bar.note && html`<span class="life-note">${bar.note}</span>`}
     </div>`)}</div>
   <//>`;

@@ -5,7 +5,35 @@ import { perSecond } from "../timeline.js";
 /** @typedef {import("./history_charts.js").Kind} Kind */
 
 /** The series that these charts need. */
-export const METRICS_SERIES = ["cancelled", "refused", "delayP90Ms", "delayP99Ms", "runP90Ms", "runP99Ms", "workersThrottled", "busyMs", "paidMs", "gpuMs", "bytesIn", "bytesOut", "chunks", "webhooksDelivered", "webhooksRetried", "webhooksFailed"];
+export const METRICS_SERIES = [
+  "failedHandler", "failedWorkerLost", "failedSize", "failedDamaged", "delivered", "metColdStart",
+  "limitedRun", "limitedRunsync", "limitedStatus", "limitedStream", "limitedCancel", "limitedPurgeQueue", "limitedOpenai", "limitedRequests", "limitedWebhooks", "limitedLb",
+  "cancelled", "refused", "delayP90Ms", "delayP99Ms", "runP90Ms", "runP99Ms", "workersThrottled", "busyMs", "paidMs", "gpuMs", "bytesIn", "bytesOut", "chunks", "webhooksDelivered", "webhooksRetried", "webhooksFailed",
+];
+
+/** Why jobs failed: the name, the series, the tone. @type {[string, string, string][]} */
+export const FAILURE_KINDS = [
+  ["error of the handler", "failedHandler", "failed"],
+  ["timed out", "timedOut", "timedout"],
+  ["worker lost", "failedWorkerLost", "cancelled"],
+  ["too large", "failedSize", "queued"],
+  ["damaged", "failedDamaged", "accent"],
+];
+
+/** The operations whose requests have limits, and the queue, which refuses submits when it is full. @type {[string, string, string][]} */
+export const LIMITED = [
+  ["run", "limitedRun", "accent"],
+  ["runsync", "limitedRunsync", "running"],
+  ["queue full", "refused", "failed"],
+  ["status", "limitedStatus", "queued"],
+  ["stream", "limitedStream", "timedout"],
+  ["openai", "limitedOpenai", "completed"],
+  ["cancel", "limitedCancel", "cancelled"],
+  ["purge-queue", "limitedPurgeQueue", "cancelled"],
+  ["requests", "limitedRequests", "queued"],
+  ["webhooks", "limitedWebhooks", "timedout"],
+  ["forwarded", "limitedLb", "accent"],
+];
 
 /** @param {number} value from 0 to 1 */
 const share = (value) => `${percent(value)} %`;
@@ -32,6 +60,10 @@ export const METRICS_KINDS = {
       { name: "retried", tone: "queued", values: series.retried, isFaint: true },
     ],
   },
+  kinds: { title: "Failures by kind", unit: count, lines: ({ series }) => [...happened(series, FAILURE_KINDS), ...unknownKinds(series)] },
+  limited: { title: "Refused, by operation", unit: count, lines: ({ series }) => happened(series, LIMITED) },
+  ready: { title: "Workers that became ready", unit: count, lines: ({ series }) => [{ name: "cold starts", tone: "accent", values: series.starts, isStepped: true, isFilled: true }] },
+  cold: { title: "Jobs that met a cold start", unit: share, lines: ({ series }) => [{ name: "of those delivered", tone: "accent", values: ratio(series.metColdStart, series.delivered), isFilled: true }] },
   busy: { title: "Busy part of the workers' time", unit: share, lines: ({ series }) => [{ name: "busy", tone: "running", values: ratio(series.busyMs, series.paidMs), isFilled: true }] },
   bytes: {
     title: "Bytes a second",
@@ -61,6 +93,19 @@ const percentiles = (name, series) => [
   { name: "p95", tone: "queued", values: series[`${name}P95Ms`] },
   { name: "p99", tone: "failed", values: series[`${name}P99Ms`], isFaint: true },
 ];
+
+/** The lines of what happened; without any, the first one. @param {Record<string, (number | null)[]>} series @param {[string, string, string][]} named */
+function happened(series, named) {
+  const some = named.filter(([, name]) => series[name].some(Boolean));
+  return (some.length > 0 ? some : named.slice(0, 1)).map(([name, of, tone]) => ({ name, tone, values: series[of] }));
+}
+
+/** Failures of which an older version of the server recorded no kind. @param {Record<string, (number | null)[]>} series */
+function unknownKinds(series) {
+  const named = FAILURE_KINDS.map(([, name]) => series[name]).filter((values) => values !== series.timedOut);
+  const values = series.failed.map((failed, at) => (failed === null ? null : Math.max(0, failed - named.reduce((sum, one) => sum + (one[at] ?? 0), 0))));
+  return values.some(Boolean) ? [{ name: "kind not recorded", tone: "cancelled", values, isFaint: true }] : [];
+}
 
 /** @param {number | null} value */
 const whole = (value) => (value === null ? null : Math.round(value));

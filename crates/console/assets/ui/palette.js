@@ -1,13 +1,15 @@
-// Ctrl K: pages, endpoints, jobs by their ids, and a few actions, found by typing.
+// Ctrl K: what one can do with the endpoint of the page, pages, endpoints, jobs and workers by their ids, found by typing.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../dom.js";
 import { Icon } from "../icons.js";
-import { endpointPath, go } from "../router.js";
+import { endpointPath, go, place } from "../router.js";
+import { pause, resume } from "../endpoint_actions.js";
 import { switchTheme, switchZone } from "../prefs.js";
 import { useEndpointList } from "../fleet.js";
 import { may, signOut } from "../session.js";
 import { JOB_STATES } from "../icons.js";
 import * as api from "../api.js";
 import { helpOpen, paletteOpen } from "./keys.js";
+import { attempt } from "./toast.js";
 
 /** @typedef {{name: string, hint: string, icon: string, act: () => unknown}} Choice */
 
@@ -19,14 +21,23 @@ function fixed() {
     { name: "Overview", hint: "Page", icon: "home", act: () => go("/") },
     { name: "Endpoints", hint: "Page", icon: "endpoints", act: () => go("/endpoints") },
     { name: "Requests", hint: "Page", icon: "requests", act: () => go("/requests") },
-    { name: "Workers", hint: "Page", icon: "workers", act: () => go("/workers") },
   ];
-  if (may.readsAny.value) pages.push({ name: "Templates", hint: "Page", icon: "template", act: () => go("/templates") });
+  if (may.readsAny.value) {
+    pages.push({ name: "Workers", hint: "Page", icon: "workers", act: () => go("/workers") });
+    pages.push({ name: "Webhooks", hint: "Page", icon: "webhook", act: () => go("/webhooks") });
+    pages.push({ name: "Templates", hint: "Page", icon: "template", act: () => go("/templates") });
+  }
+  if (may.everyRead.value) {
+    pages.push({ name: "Machines and GPUs", hint: "Page", icon: "machine", act: () => go("/machines") });
+    pages.push({ name: "Usage and cost", hint: "Page", icon: "usage", act: () => go("/usage") });
+    pages.push({ name: "Health", hint: "Page", icon: "health", act: () => go("/health") });
+  }
   if (may.everything.value) {
     pages.push({ name: "API keys", hint: "Page", icon: "key", act: () => go("/api-keys") });
     pages.push({ name: "Audit log", hint: "Page", icon: "audit", act: () => go("/audit") });
     pages.push({ name: "Volumes", hint: "Page", icon: "volume", act: () => go("/volumes") });
     pages.push({ name: "Registries", hint: "Page", icon: "registry", act: () => go("/registries") });
+    pages.push({ name: "New endpoint", hint: "Action", icon: "plus", act: () => go("/new-endpoint") });
     pages.push({ name: "Make a key", hint: "Action", icon: "plus", act: () => go("/api-keys?make=1") });
   }
   return [
@@ -38,15 +49,32 @@ function fixed() {
   ];
 }
 
+/** What one can do with the endpoint of the page. @param {any[]} endpoints @returns {Choice[]} */
+function here(endpoints) {
+  const named = place.value.params.endpoint;
+  const endpoint = endpoints.find(({ id, slug }) => id === named || (slug && slug === named));
+  if (!endpoint) return [];
+  const { id, name, workersMax } = endpoint;
+  const page = (/** @type {string} */ title, /** @type {string} */ icon) => ({ name: title, hint: name, icon, act: () => go(`${endpointPath(endpoint)}/${title.toLowerCase()}`) });
+  const isPaused = workersMax === 0;
+  const change = { name: isPaused ? "Resume" : "Pause", hint: name, icon: isPaused ? "play" : "pause", act: () => attempt(() => (isPaused ? resume : pause)(endpoint), isPaused ? `${name} runs again.` : `${name} is paused: running jobs finish, others wait.`) };
+  return [
+    ...(may.jobs(id) && endpoint.type !== "LB" ? [page("Playground", "play")] : []),
+    ...(may.read(id) ? [page("Logs", "requests"), page("Metrics", "usage"), page("Settings", "endpoints")] : []),
+    ...(may.change(id) && workersMax !== undefined ? [change] : []),
+  ];
+}
+
 /** The shortest text that the server searches in ids. */
 const SEARCH_MIN = 2;
 const TYPING_MS = 150;
 
 /** What the server finds by a text. @param {string} text @param {AbortSignal} signal @returns {Promise<Choice[]>} */
 async function searched(text, signal) {
-  const { endpoints, jobs, keys } = await api.json("GET", `/v1/search?q=${encodeURIComponent(text)}`, { signal });
+  const { endpoints, jobs, workers, keys } = await api.json("GET", `/v1/search?q=${encodeURIComponent(text)}`, { signal });
   return [
     ...jobs.map((/** @type {any} */ job) => ({ name: `Job ${job.id}`, hint: `${job.name}, ${JOB_STATES[job.status].word.toLowerCase()}`, icon: "requests", act: () => go(`${endpointPath({ id: job.endpoint })}/requests/${job.id}`) })),
+    ...workers.map((/** @type {any} */ worker) => ({ name: `Worker ${worker.id}`, hint: worker.name, icon: "workers", act: () => go(`${endpointPath({ id: worker.endpoint, slug: worker.slug })}/workers/${encodeURIComponent(worker.id)}`) })),
     ...endpoints.map((/** @type {any} */ endpoint) => ({ name: endpoint.name, hint: `Endpoint ${endpoint.slug ?? endpoint.id}`, icon: "endpoints", act: () => go(endpointPath(endpoint)) })),
     ...keys.map((/** @type {any} */ key) => ({ name: key.name, hint: `API key ${key.id}`, icon: "key", act: () => go("/api-keys") })),
   ];
@@ -70,7 +98,7 @@ export default function Palette() {
   const endpoints = useEndpointList(Infinity).data ?? [];
   const choices = useMemo(() => {
     const all = endpoints.map((/** @type {any} */ endpoint) => ({ name: endpoint.name, hint: `Endpoint ${endpoint.slug ?? endpoint.id}`, icon: "endpoints", act: () => go(endpointPath(endpoint)) }));
-    const known = found([...all, ...fixed()], text);
+    const known = found([...here(endpoints), ...all, ...fixed()], text);
     const isNew = (/** @type {Choice} */ hit) => known.every(({ name, hint }) => name !== hit.name || hint !== hit.hint);
     return [...hits.filter(isNew), ...known].slice(0, CHOICES_MAX);
   }, [text, hits, endpoints]);
@@ -114,11 +142,11 @@ export default function Palette() {
     <div class="palette-box">
       <div class="palette-field"><${Icon} name="search" />
         <input autofocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant=${choices[at] ? `choice-${at}` : undefined} aria-label="Find anything"
-          placeholder="A page, an endpoint, a key, or a part of a job's id" autocomplete="off" spellcheck=${false} value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} onKeyDown=${press} /></div>
+          placeholder="A page, an endpoint, a key, or a part of a job's or worker's id" autocomplete="off" spellcheck=${false} value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} onKeyDown=${press} /></div>
       <ul id="palette-list" role="listbox" aria-label="Found">
         ${choices.map((choice, index) => html`<li key=${choice.name + choice.hint} id=${`choice-${index}`} role="option" aria-selected=${index === at} onMouseMove=${() => setAt(index)} onClick=${() => choose(choice)}><${Icon} name=${choice.icon} /><span class="choice-name">${choice.name}</span><span class="choice-hint">${choice.hint}</span></li>`)}
       </ul>
-      ${choices.length === 0 && html`<p class="palette-none">Nothing has this name. A job is found by the beginning or the end of its id.</p>`}
+      ${choices.length === 0 && html`<p class="palette-none">Nothing has this name. A job is found by the beginning or the end of its id, a worker by a part of it.</p>`}
     </div>
   </dialog>`;
 }

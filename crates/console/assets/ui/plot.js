@@ -2,7 +2,7 @@
 import { count, dateTime } from "../format.js";
 import { utc } from "../prefs.js";
 
-/** @typedef {{name: string, tone: string, values: (number | null)[], isFilled?: boolean, isStepped?: boolean, isFaint?: boolean}} Line */
+/** @typedef {{name: string, tone: string, values: (number | null)[], isFilled?: boolean, isStepped?: boolean, isFaint?: boolean, isStacked?: boolean, max?: (number | null)[]}} Line `isStacked`: it stands on the lines after it · `max` are the largest values of each step: a faint band above the line */
 /** @typedef {{at: number, text: string}} PlotMark `at` in seconds */
 
 export const HEIGHT = 190;
@@ -61,7 +61,8 @@ export function optionsOf(uPlot, { lines, width, unit, span, marks, onHover, onZ
       { ...axis, grid: { show: false }, size: 26, space: seconds() > 2 * 86400 ? 110 : 80, values: (/** @type {any} */ _, /** @type {number[]} */ times) => times.map((at) => tick(at, seconds())) },
       { ...axis, size: unit.name === "duration" ? 66 : 46, incrs: unit === count ? WHOLE : unit.name === "duration" ? TIMES : undefined, values: (/** @type {any} */ _, /** @type {number[]} */ values) => values.map((value) => (value === 0 ? "0" : unit(value))) },
     ],
-    series: [{}, ...lines.map((line) => seriesOf(uPlot, line))],
+    series: [{}, ...lines.map((line) => seriesOf(uPlot, line)), ...banded(lines).map((line) => ({ ...seriesOf(uPlot, { ...line, isFilled: false }), stroke: "transparent" }))],
+    bands: banded(lines).map((line, at) => ({ series: [lines.length + 1 + at, lines.indexOf(line) + 1], fill: token(`${line.tone}-soft`) })),
     hooks: {
       setCursor: [(/** @type {any} */ self) => onHover(self.cursor.idx ?? null)],
       setSelect: [(/** @type {any} */ self) => select(self, onZoom)],
@@ -69,6 +70,15 @@ export function optionsOf(uPlot, { lines, width, unit, span, marks, onHover, onZ
     },
   };
 }
+
+/** The lines with a band. @param {Line[]} lines */
+const banded = (lines) => lines.filter(({ max }) => max);
+
+/** The sums of lines in each step. @param {Line[]} lines */
+const stacked = ([top, ...below]) => top.values.map((value, at) => (value === null ? null : below.reduce((sum, { values }) => sum + (values[at] ?? 0), value)));
+
+/** What is drawn, in the order of the series. @param {number[]} t @param {Line[]} lines */
+export const dataOf = (t, lines) => [t, ...lines.map((line, at) => (line.isStacked ? stacked(lines.slice(at)) : line.values)), ...banded(lines).map(({ max }) => max)];
 
 /** @param {any} uPlot @param {Line} line */
 function seriesOf(uPlot, { name, tone, isFilled, isStepped, isFaint }) {

@@ -1,5 +1,5 @@
 // The list of requests as a grid: rows, the pill for news, the row of the keyboard, and selection.
-import { html, useEffect, useRef, useState } from "../dom.js";
+import { html, useRef, useState } from "../dom.js";
 import { endpointPath, go } from "../router.js";
 import { count, duration, moment, ago, shortId, size } from "../format.js";
 import { now } from "../store.js";
@@ -10,23 +10,10 @@ import { useKeys } from "./keys.js";
 import { BulkBar } from "./bulk.js";
 import { DownloadButtons } from "./download.js";
 import { JobState } from "./state.js";
+import { PHONE, TOUCH, useMedia } from "./use_media.js";
 import { VirtualRows } from "./virtual_rows.js";
 
 const LOAD_BEFORE_END = 60;
-
-/** @param {MediaQueryList} query */
-function useMedia(query) {
-  const [isTrue, setTrue] = useState(query.matches);
-  useEffect(() => {
-    const changed = () => setTrue(query.matches);
-    query.addEventListener("change", changed);
-    return () => query.removeEventListener("change", changed);
-  }, []);
-  return isTrue;
-}
-
-const PHONE = matchMedia("(max-width: 760px)");
-const TOUCH = matchMedia("(pointer: coarse)");
 
 /** The further columns: their headings and widths. @type {Record<string, {title: string, width: string, cls: string}>} */
 const FURTHER = {
@@ -140,6 +127,8 @@ function Row({ row, index, transform, isOfAll, further, isAt, isChosen, isChoosi
 function furtherOf(job, name) {
   if (name === "key") return job.key ?? "–";
   if (name === "size") return job.inputBytes === undefined ? "–" : `${size(job.inputBytes)}, ${job.outputBytes === null || job.outputBytes === undefined ? "–" : size(job.outputBytes)}`;
+  // A job that was told of, and not read since, has none.
+  if (job.webhook === undefined) return "";
   const [word, tone] = CALLS[job.webhook] ?? ["–", ""];
   return html`<span class=${tone}>${word}</span>`;
 }

@@ -1,9 +1,9 @@
 // The workers of an endpoint or of several: what each does, since when, and how the ended ones ended.
 import { html } from "../dom.js";
 import { endpointPath, href } from "../router.js";
-import { coarse, count, duration, moment, rate, shortId, size } from "../format.js";
+import { coarse, count, duration, moment, percent, rate, shortId, size } from "../format.js";
 import { Icon } from "../icons.js";
-import { may } from "../session.js";
+import { may, money } from "../session.js";
 import { useRead } from "../store.js";
 import { drain, exitOf, stop } from "../worker_actions.js";
 import { Button, SureButton } from "./button.js";
@@ -12,6 +12,7 @@ import { Age } from "./time.js";
 import { attempt } from "./toast.js";
 
 const READ_MS = 3000;
+const MACHINES_MS = 60000;
 
 /** The word, the colour and the icon of a worker's status. */
 export const STATES = /** @type {Record<string, {word: string, tone: string, icon: string}>} */ ({
@@ -43,11 +44,40 @@ export function WorkerTable({ endpoint, health }) {
 export const whyNone = (endpoint, health) =>
   endpoint.workersMax === 0 ? "The endpoint is paused." : health?.jobs.inQueue > 0 ? "Jobs wait: a worker starts when the scaler says so." : "None is needed.";
 
+/**
+ * The name of a worker's computer; null for a key that may not know the computers.
+ * @returns {((worker: any) => string) | null}
+ */
+export function useMachineNames() {
+  const machines = useRead(may.everyRead.value ? "/v1/machines" : null, MACHINES_MS).data;
+  if (!may.everyRead.value) return null;
+  return ({ machineId, status }) => (status === "THROTTLED" ? "–" : machineId ? (machines?.find((/** @type {any} */ { id }) => id === machineId)?.name ?? machineId) : "elsewhere");
+}
+
+/** How busy and how full a GPU is, as far as its driver says it. @param {any} gpu @returns {string} */
+const said = ({ useRatio, memoryUsedBytes, memoryBytes, fault }) =>
+  [fault && "sick", typeof useRatio === "number" && `${percent(useRatio)} %`, typeof memoryUsedBytes === "number" && `${size(memoryUsedBytes)} of ${size(memoryBytes)}`].filter(Boolean).join(", ");
+
+/** The GPUs of a worker, and what it costs where a price is set. @param {{worker: any}} props */
+function Gpus({ worker }) {
+  const cost = worker.costPerHr > 0 && `${money(worker.costPerHr)} an hour`;
+  if (!worker.gpu?.count) return html`<span class="dim">none${cost && html`<br /><small>${cost}</small>`}</span>`;
+  const lines = [...(worker.gpus ?? []).map(said), cost].filter(Boolean);
+  return html`${worker.gpu.count} × ${worker.gpu.id}${lines.length > 0 && html`<br /><small class="dim">${lines.join(" · ")}</small>`}`;
+}
+
+/** On a phone, a row of a worker of any endpoint has two lines: its endpoint is below its id. */
+const tableClass = (/** @type {boolean} */ isOfAll) => (isOfAll ? "table of-all" : "table");
+
+/** @param {{endpoint: any}} props */
+const OnPhone = ({ endpoint }) => html`<a class="on-phone one-line dim" href=${href(endpointPath(endpoint))}>${endpoint.name}</a>`;
+
 /** @param {{rows: Row[], isOfAll?: boolean}} props */
 export function Workers({ rows, isOfAll = false }) {
-  return html`<div class="table-box"><table class="table">
-    <thead><tr><th scope="col">State</th><th scope="col">Worker</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col" class="num opt2">Version</th><th scope="col" class="opt2">GPU</th><th scope="col" class=${isOfAll ? "opt2" : ""}>Jobs</th><th scope="col" class="num opt">Done</th><th scope="col" class="num opt">Start took</th><th scope="col" class="num opt2">Started</th><th scope="col" class="num opt">Memory</th><th scope="col" class="num opt">CPU</th><th scope="col" class=${isOfAll ? "opt2" : ""}><span class="offscreen">Actions</span></th></tr></thead>
-    <tbody>${rows.map((row) => html`<${WorkerRow} key=${row.worker.id} row=${row} isOfAll=${isOfAll} />`)}</tbody>
+  const machineOf = useMachineNames();
+  return html`<div class="table-box"><table class=${tableClass(isOfAll)}>
+    <thead><tr><th scope="col">State</th><th scope="col">Worker</th>${isOfAll ? html`<th scope="col" class="opt2">Endpoint</th>` : html`<th scope="col" class="num opt2">Version</th>`}${machineOf && html`<th scope="col" class="opt">Machine</th>`}<th scope="col" class="opt2">GPU</th><th scope="col" class=${isOfAll ? "opt2" : ""}>Jobs</th><th scope="col" class="num opt">Done</th><th scope="col" class="num opt2">Started</th><th scope="col" class="num opt">Memory, CPU</th><th scope="col" class=${isOfAll ? "opt2" : ""}><span class="offscreen">Actions</span></th></tr></thead>
+    <tbody>${rows.map((row) => html`<${WorkerRow} key=${row.worker.id} row=${row} isOfAll=${isOfAll} machine=${machineOf?.(row.worker)} />`)}</tbody>
   </table></div>`;
 }
 
@@ -60,22 +90,21 @@ export function WorkerState({ worker }) {
   return html`<span class="state-line"><span class=${`state tone-${tone}`}><${Icon} name=${icon} />${word}</span>${since}${worker.reason && html`<span class="dim">${worker.reason}</span>`}</span>`;
 }
 
-/** @param {{row: Row, isOfAll: boolean}} props */
-function WorkerRow({ row, isOfAll }) {
+/** @param {{row: Row, isOfAll: boolean, machine?: string}} props `machine`: absent for a key that may not know it */
+function WorkerRow({ row, isOfAll, machine }) {
   const { endpoint, worker } = row;
   const isPlaced = worker.status !== "THROTTLED";
+  const old = worker.version !== undefined && worker.version !== endpoint.version && html` <span class="tone-queued">old</span>`;
   return html`<tr>
-    <td><${WorkerState} worker=${worker} /></td>
-    <td>${isPlaced ? html`<a class="mono" href=${workerHref(row)} title=${worker.id}>${shortId(worker.id)}</a>` : html`<span class="dim">not started</span>`}</td>
-    ${isOfAll && html`<td><a href=${href(endpointPath(endpoint))}>${endpoint.name}</a></td>`}
-    <td class="num opt2">${worker.version ?? "–"}${worker.version !== undefined && worker.version !== endpoint.version && html` <span class="tone-queued">old</span>`}</td>
-    <td class="opt2">${worker.gpu?.count ? `${worker.gpu.count} × ${worker.gpu.id}` : html`<span class="dim">none</span>`}</td>
+    <td class="wraps"><${WorkerState} worker=${worker} /></td>
+    <td>${isPlaced ? html`<a class="mono" href=${workerHref(row)} title=${worker.id}>${shortId(worker.id)}</a>` : html`<span class="dim">not started</span>`}${isOfAll && html`<${OnPhone} endpoint=${endpoint} />`}</td>
+    ${isOfAll ? html`<td class="opt2"><a href=${href(endpointPath(endpoint))}>${endpoint.name}</a>${worker.version !== undefined && html`<br /><small class="dim">version ${worker.version}${old}</small>`}</td>` : html`<td class="num opt2">${worker.version ?? "–"}${old}</td>`}
+    ${machine && html`<td class="opt one-line" title=${machine}>${machine}</td>`}
+    <td class="opt2"><${Gpus} worker=${worker} /></td>
     <td class=${isOfAll ? "opt2" : ""}><${Jobs} endpoint=${endpoint} worker=${worker} /></td>
     <td class="num opt">${count(worker.jobsDone)}</td>
-    <td class="num opt">${duration(worker.startMs)}</td>
-    <td class="num dim opt2"><${Age} at=${worker.startedAt} /></td>
-    <td class="num opt">${size(worker.rssBytes)}</td>
-    <td class="num opt" title="Processors that it keeps busy">${rate(worker.cpuRatio)}</td>
+    <td class="num dim opt2"><${Age} at=${worker.startedAt} />${worker.startMs !== undefined && html`<br /><small>took ${duration(worker.startMs)}</small>`}</td>
+    <td class="num opt">${size(worker.rssBytes)}${worker.cpuRatio !== undefined && html`<br /><small class="dim" title="Processors that it keeps busy">${rate(worker.cpuRatio)} CPU</small>`}</td>
     <td class=${isOfAll ? "acts opt2" : "acts"}><${WorkerButtons} row=${row} /></td>
   </tr>`;
 }
@@ -104,8 +133,8 @@ export function WorkerButtons({ row: { endpoint, worker } }) {
 
 /** Workers that have ended, the last first. @param {{rows: Row[], isOfAll?: boolean}} props */
 export function EndedWorkers({ rows, isOfAll = false }) {
-  return html`<div class="table-box"><table class="table">
-    <thead><tr><th scope="col">End</th><th scope="col">Worker</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col" class="num opt2">Version</th><th scope="col" class="num opt">Lived</th><th scope="col" class="num opt">Done</th><th scope="col" class="num">Ended</th></tr></thead>
+  return html`<div class="table-box"><table class=${tableClass(isOfAll)}>
+    <thead><tr><th scope="col">End</th><th scope="col">Worker</th>${isOfAll && html`<th scope="col" class="opt2">Endpoint</th>`}<th scope="col" class="num opt2">Version</th><th scope="col" class="num opt">Lived</th><th scope="col" class="num opt">Done</th><th scope="col" class="num">Ended</th></tr></thead>
     <tbody>${rows.map((row) => html`<${EndedRow} key=${row.worker.id} row=${row} isOfAll=${isOfAll} />`)}</tbody>
   </table></div>`;
 }
@@ -116,8 +145,8 @@ function EndedRow({ row, isOfAll }) {
   const exit = exitOf(worker.exit);
   return html`<tr>
     <td class="wraps"><span class="state-line"><span class=${`state tone-${exit.isBad ? "failed" : "cancelled"}`}><${Icon} name=${exit.isBad ? "failed" : "out"} />${exit.word}</span><span class="dim">${exit.text}</span></span></td>
-    <td><a class="mono" href=${workerHref(row)} title=${worker.id}>${shortId(worker.id)}</a></td>
-    ${isOfAll && html`<td><a href=${href(endpointPath(endpoint))}>${endpoint.name}</a></td>`}
+    <td><a class="mono" href=${workerHref(row)} title=${worker.id}>${shortId(worker.id)}</a>${isOfAll && html`<${OnPhone} endpoint=${endpoint} />`}</td>
+    ${isOfAll && html`<td class="opt2"><a href=${href(endpointPath(endpoint))}>${endpoint.name}</a></td>`}
     <td class="num opt2">${worker.version ?? "–"}</td>
     <td class="num opt">${duration(lived(worker))}</td>
     <td class="num opt">${count(worker.jobsDone)}</td>

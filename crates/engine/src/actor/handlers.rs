@@ -1,7 +1,9 @@
 //! The handlers of requests: each runs a verb of the queue and holds the reply until the round is durable.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use longshore_model::{Endpoint, JobEnd, JobId, JobRow, JobState, Millis, WebhookEvent, WorkerId};
+use longshore_model::{Endpoint, JobEnd, JobId, JobRow, JobState, Millis, RequestNo, WebhookEvent, WorkerId};
 use longshore_planted::{Bug, planted};
 use longshore_queue::{Effects, Queue, Refusal, Report, Submit, Submitted, Take};
 use longshore_store::{OutcomeRow, Payload, WebhookRow, Write};
@@ -29,7 +31,9 @@ impl Actor {
                 self.report(&worker, job, report, outcome, reply);
             }
             Request::Progress { worker, job, outcome, reply } => self.progress(&worker, job, outcome, reply),
-            Request::Append { worker, job, chunks, reply } => self.append(worker, job, chunks, reply),
+            Request::Append { worker, job, post, chunks, reply } => {
+                self.append(worker, job, post, chunks, reply);
+            }
             Request::TouchWorker { worker } => self.apply(|queue, now, _| queue.touch_worker(now, &worker)),
             Request::Ping { worker, holds, reply } => {
                 self.done(reply, |queue, now, out| queue.ping(now, &worker, holds.as_deref(), out));
@@ -74,11 +78,7 @@ impl Actor {
             }
             Request::OwnBlobs { names, reply } => self.own_blobs(names, reply),
             Request::Configure(record) => self.configure(&record),
-            Request::Pause { reply } => {
-                let mut settings = self.shared.services.queue_settings(&self.shared.record());
-                settings.paused = true;
-                self.done(reply, |queue, _, out| queue.configure(settings, out));
-            }
+            Request::Pause { reply } => self.pause_queue(reply),
             Request::ReleaseWaits { reply } => {
                 self.release_waits();
                 self.hold(HeldReply::Done, reply, Ok(()));
@@ -200,7 +200,7 @@ impl Actor {
     fn take(&mut self, worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: ReplySender<Given>) {
         let overlapping = self.parked.overlaps(&worker);
         let was_draining = self.queue.is_draining(&worker);
-        let take = Take { worker: worker.clone(), slots, says_busy, overlapping, input_bytes_max: 0 };
+        let take = Take { says_busy, overlapping, ..self.take_of(&worker, slots) };
         let given = self.take_within_budget(take);
         // A take never starts the draining of a worker. It ends the draining of an external one.
         let is_draining = was_draining && self.queue.is_draining(&worker);
@@ -214,6 +214,13 @@ impl Actor {
         }
     }
 
+    /// A take of the worker that says nothing of its jobs.
+    fn take_of(&self, worker: &WorkerId, slots: u32) -> Take {
+        let has_gpus = self.shared.record().gpu_count > 0;
+        let gpu = if has_gpus { self.shared.gpu_of(worker).map(Into::into) } else { None };
+        Take { worker: worker.clone(), slots, says_busy: None, overlapping: false, gpu, input_bytes_max: 0 }
+    }
+
     /// Requeues jobs that were delivered to no worker. The last job goes first, so that the jobs keep their order.
     fn undelivered(&mut self, jobs: Vec<Undelivered>, reply: ReplySender<()>) {
         for Undelivered { job, attempt, damage } in jobs.into_iter().rev() {
@@ -225,7 +232,7 @@ impl Actor {
     /// Replies to the worker's parked takes with no job.
     fn unpark(&mut self, worker: &WorkerId) {
         for take in self.parked.remove(worker) {
-            self.hold(HeldReply::Jobs, take.reply, Ok(Given::default()));
+            self.hold_jobs(take.reply, Given::default());
         }
     }
 
@@ -238,9 +245,7 @@ impl Actor {
         while self.queue.queued() > 0 {
             let Some(parked) = self.parked.pop() else { return };
             let (worker, slots) = (parked.worker.clone(), parked.slots);
-            let (says_busy, overlapping) = (None, false);
-            let take = Take { worker: worker.clone(), slots, says_busy, overlapping, input_bytes_max: 0 };
-            let given = self.take_within_budget(take);
+            let given = self.take_within_budget(self.take_of(&worker, slots));
             if given.rows.is_empty() && !self.queue.is_draining(&worker) {
                 // The queue is paused, the queued jobs have expired, or the next input does not fit in the input budget.
                 self.parked.push_front(parked);
@@ -256,9 +261,18 @@ impl Actor {
             assert_eq!(row.worker.as_ref(), Some(worker), "a job is delivered to the worker in its row");
             self.shared.metrics.delay_ms.record(row.delay_ms());
             self.shared.metrics.activity.delivered(row.delay_ms());
+            if self.shared.met_cold_start(row) {
+                self.shared.metrics.activity.met_cold_start();
+            }
             self.trace_taken(row);
         }
-        self.hold(HeldReply::Jobs, reply, Ok(given));
+        self.hold_jobs(reply, given);
+    }
+
+    /// Holds the reply of a take until this round is durable.
+    fn hold_jobs(&mut self, reply: ReplySender<Given>, given: Given) {
+        let shared = Arc::clone(&self.shared);
+        self.hold(|reply| HeldReply::Jobs(reply, shared), reply, Ok(given));
     }
 
     fn report(
@@ -303,13 +317,27 @@ impl Actor {
     }
 
     /// Appends chunks to the stream of a job that the worker runs. Other chunks are dropped without an error: a worker can do
-    /// nothing about an attempt that has ended.
-    fn append(&mut self, worker: WorkerId, job: JobId, chunks: Vec<Bytes>, reply: ReplySender<Appended>) {
+    /// nothing about an attempt that has ended. So are those of a post that the stream has: a node has sent it again.
+    fn append(
+        &mut self,
+        worker: WorkerId,
+        job: JobId,
+        post: Option<RequestNo>,
+        chunks: Vec<Bytes>,
+        reply: ReplySender<Appended>,
+    ) {
         if let Some((key, _)) = self.apply(|queue, now, out| queue.append(now, &worker, job, out)) {
-            let Some((stream, bytes)) = self.streams.get(key).zip(self.streams.bytes(key)) else {
+            let Some((mut stream, bytes)) = self.streams.get(key).zip(self.streams.bytes(key)) else {
                 self.hold(HeldReply::Appended, reply, Ok(Appended::Cold(key, chunks)));
                 return;
             };
+            if let Some(post) = post {
+                if stream.posts.contains(post) && !planted(Bug::ChunkPostRepeated) {
+                    self.hold(HeldReply::Appended, reply, Ok(Appended::Done));
+                    return;
+                }
+                stream.posts.push(post);
+            }
             let bytes = chunks.iter().fold(bytes, |bytes, chunk| bytes + chunk.len() as u64);
             let bytes_max = self.shared.services.settings.stream_bytes_max;
             if bytes > bytes_max {
@@ -385,7 +413,7 @@ impl Actor {
                         self.streams.add_waiter(row.key, waiter);
                     }
                     let bytes = self.streams.bytes(row.key);
-                    Ok(StreamLookup::Here(Box::new(row), stream, bytes))
+                    Ok(StreamLookup::Here(Box::new((row, stream, bytes))))
                 }
             },
         };
@@ -416,6 +444,13 @@ impl Actor {
         }
     }
 
+    /// Pauses the queue until its next settings.
+    fn pause_queue(&mut self, reply: ReplySender<()>) {
+        let mut settings = self.shared.services.queue_settings(&self.shared.record());
+        settings.paused = true;
+        self.done(reply, |queue, _, out| queue.configure(settings, out));
+    }
+
     /// Applies the endpoint's settings to the queue.
     fn configure(&mut self, record: &Endpoint) {
         let settings = self.shared.services.queue_settings(record);
@@ -426,7 +461,7 @@ impl Actor {
     pub(super) fn release_waits(&mut self) {
         self.releasing = true;
         while let Some(take) = self.parked.pop() {
-            self.hold(HeldReply::Jobs, take.reply, Ok(Given::default()));
+            self.hold_jobs(take.reply, Given::default());
         }
         self.shared.stop_signals.close_all();
         // The client of a dropped waiter gets the job in its present state.

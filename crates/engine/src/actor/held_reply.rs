@@ -9,6 +9,7 @@ use super::post_commit::PostCommit;
 use super::query::{QueueHealth, Waiting};
 use super::request::{Appended, Given, ReplySender, StreamLookup, TailLookup};
 use crate::endpoint_shared::EndpointShared;
+use crate::workers::take;
 use crate::{Accepted, EndpointError, FleetView};
 
 /// A result of a request, and the channel to send it on.
@@ -27,9 +28,14 @@ impl<T> Reply<T> {
 
     /// Sends the result, or the commit's error in its place.
     fn release(self, commit: Result<(), &EndpointError>) {
-        let result = commit.map_err(EndpointError::clone).and(self.result);
         // The receiver may have disconnected.
-        let _ = self.to.send(result);
+        let _ = self.try_release(commit);
+    }
+
+    /// As [`release`](Self::release). Fails with what was to be sent if the receiver has disconnected.
+    fn try_release(self, commit: Result<(), &EndpointError>) -> Result<(), Result<T, EndpointError>> {
+        let result = commit.map_err(EndpointError::clone).and(self.result);
+        self.to.send(result)
     }
 }
 
@@ -37,7 +43,8 @@ impl<T> Reply<T> {
 /// never reads them. Rows are boxed, so that the 256 replies of a round stay in the processor's first cache.
 pub(crate) enum HeldReply {
     Accepted(Reply<Accepted>),
-    Jobs(Reply<Given>),
+    /// Jobs for a worker. They return to the queue if the worker has disconnected since the queue delivered them.
+    Jobs(Reply<Given>, Arc<EndpointShared>),
     Counted(Reply<bool>),
     Done(Reply<()>),
     Row(Reply<Box<JobRow>>),
@@ -65,7 +72,11 @@ impl HeldReply {
     pub(crate) fn release(self, commit: Result<(), &EndpointError>) {
         match self {
             Self::Accepted(reply) => reply.release(commit),
-            Self::Jobs(reply) => reply.release(commit),
+            Self::Jobs(reply, shared) => {
+                if let Err(Ok(given)) = reply.try_release(commit) {
+                    take::return_unread(shared, given);
+                }
+            }
             Self::Counted(reply) => reply.release(commit),
             Self::Done(reply) => reply.release(commit),
             Self::Row(reply) => reply.release(commit),

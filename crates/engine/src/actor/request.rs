@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use longshore_model::{Endpoint, JobEnd, JobId, JobKey, JobRow, Millis, WorkerId};
+use longshore_model::{Endpoint, JobEnd, JobId, JobKey, JobRow, Millis, RequestNo, WorkerId};
 use longshore_queue::{Report, Submit};
 use longshore_store::{OutcomeRow, Payload, StoreError, StreamRow};
 use tokio::sync::oneshot;
@@ -36,8 +36,14 @@ pub(crate) enum Request {
     Report { worker: WorkerId, job: JobId, report: Report, outcome: OutcomeRow, reply: ReplySender<bool> },
     /// A worker reports a progress value, which `outcome` has as its output.
     Progress { worker: WorkerId, job: JobId, outcome: OutcomeRow, reply: ReplySender<()> },
-    /// A worker appends to a job's stream.
-    Append { worker: WorkerId, job: JobId, chunks: Vec<Bytes>, reply: ReplySender<Appended> },
+    /// A worker appends to a job's stream. A `post` whose number the stream has appends nothing.
+    Append {
+        worker: WorkerId,
+        job: JobId,
+        post: Option<RequestNo>,
+        chunks: Vec<Bytes>,
+        reply: ReplySender<Appended>,
+    },
     /// A contact of a worker that needs no reply: renews its lease.
     TouchWorker { worker: WorkerId },
     /// A worker's heartbeat, with the jobs that it runs; `None` if it does not list them.
@@ -115,7 +121,8 @@ pub(crate) struct Given {
 /// The result of an append.
 #[derive(Debug)]
 pub(crate) enum Appended {
-    /// The chunks are durable, or were dropped because the worker does not run the job.
+    /// The chunks are durable, from this post or an earlier one with its number, or were dropped because the worker does not run
+    /// the job.
     Done,
     /// The actor does not know this stream, and returns the chunks. Read the stream's row, send [`Request::WarmStream`],
     /// and repeat the request.
@@ -126,7 +133,7 @@ pub(crate) enum Appended {
 #[derive(Debug)]
 pub(crate) enum StreamLookup {
     /// The job's row, the row of its stream, and the bytes of its chunks if they were counted.
-    Here(Box<JobRow>, StreamRow, Option<u64>),
+    Here(Box<(JobRow, StreamRow, Option<u64>)>),
     /// The actor does not know this stream: as for [`Appended::Cold`].
     Cold(JobKey),
 }

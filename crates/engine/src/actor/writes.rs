@@ -92,8 +92,10 @@ impl Actor {
                 Write::ClearOutcome(job)
             }
             Change::PutAttempt(job, mut attempt) => {
-                let worker = attempt.worker.as_ref();
-                attempt.gpu = worker.and_then(|worker| self.shared.gpu_of(worker)).map(Into::into);
+                // An older version has stored the start of the attempt.
+                if let (None, Some(worker)) = (&attempt.gpu, &attempt.worker) {
+                    attempt.gpu = self.shared.gpu_of(worker).map(Into::into);
+                }
                 Write::PutAttempt(job, attempt)
             }
             // Later chunks get larger offsets in both cases, so that a reader that continues at its last offset misses none.
@@ -168,6 +170,7 @@ impl Actor {
     fn note_failure(&mut self, job: JobId, key: JobKey, state: JobState) {
         let error = self.errors.take(key);
         let kind = kind_of(state, error.as_ref());
+        self.shared.metrics.activity.failed_by(kind);
         let worker = self.queue.find_stored(job).and_then(|row| row.worker);
         let error = error.map(|(_, error)| error);
         self.post_commit.failed.push(FailedJob { job, worker, at: self.now(), kind, error });

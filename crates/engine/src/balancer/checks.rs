@@ -33,16 +33,16 @@ pub(super) async fn run(balancer: Weak<Balancer>, key: WorkerKey, worker: Arc<Ba
         let Some((path, patience)) = balancer.upgrade().and_then(|balancer| settings(&balancer)) else {
             return;
         };
-        let (check, result) = check(&worker, &path).await;
+        let CheckResult { check, is_rejected, text } = check(&worker, &path).await;
         let Some(balancer) = balancer.upgrade() else { return };
-        worker.note_check(&result);
+        worker.note_check(&text, is_rejected.then(|| balancer.now()));
         let Some(health) = balancer.observe(key, &worker, check) else { return };
         let since =
             (health == WorkerHealth::Unhealthy).then(|| *unhealthy_since.get_or_insert_with(Instant::now));
         unhealthy_since = since;
         if since.is_some_and(|since| since.elapsed() >= patience) {
             let (id, seconds) = (worker.id().clone(), patience.as_secs());
-            let reason = format!("worker {id} was unhealthy for {seconds} s; its last check: {result}");
+            let reason = format!("worker {id} was unhealthy for {seconds} s; its last check: {text}");
             balancer.notify(FleetEvent::Replace { worker: id, reason });
             unhealthy_since = None;
         }
@@ -63,18 +63,31 @@ fn settings(balancer: &Balancer) -> Option<(String, Duration)> {
     Some((path, Duration::from_millis(record.start_patience_ms)))
 }
 
-/// Makes one check. Returns its result also as text.
-async fn check(worker: &BalancedServer, path: &str) -> (Check, String) {
+struct CheckResult {
+    check: Check,
+    /// The worker answered neither "healthy" nor "not yet". 503 may mean "not yet".
+    is_rejected: bool,
+    text: String,
+}
+
+/// Asks the worker once for `path`. Without an answer within 2 s, the check has failed.
+async fn check(worker: &BalancedServer, path: &str) -> CheckResult {
+    let failed = |reason: String| CheckResult {
+        check: Check::Failed,
+        is_rejected: false,
+        text: format!("GET {path}: {reason}"),
+    };
     match timeout(CHECK_TIMEOUT, status(worker, path)).await {
-        Err(_) => (Check::Failed, format!("GET {path}: no answer within {} s", CHECK_TIMEOUT.as_secs())),
-        Ok(Err(reason)) => (Check::Failed, format!("GET {path}: {reason}")),
+        Err(_) => failed(format!("no answer within {} s", CHECK_TIMEOUT.as_secs())),
+        Ok(Err(reason)) => failed(reason),
         Ok(Ok(status)) => {
             let check = match status {
                 StatusCode::OK => Check::Healthy,
                 StatusCode::NO_CONTENT => Check::Initializing,
                 _ => Check::Failed,
             };
-            (check, format!("GET {path}: {status}"))
+            let is_rejected = check == Check::Failed && status != StatusCode::SERVICE_UNAVAILABLE;
+            CheckResult { check, is_rejected, text: format!("GET {path}: {status}") }
         }
     }
 }

@@ -34,8 +34,6 @@ const READY_MAX: Duration = Duration::from_millis(10);
 const IDLE_LINKS_MAX: usize = 1_024;
 /// The largest head of a response, and the largest piece of a body of one read, in bytes.
 const BUFFER_BYTES_MAX: usize = 128 * 1024;
-/// The largest number of header lines of a response.
-const HEADERS_MAX: usize = 256;
 
 /// A stream of bytes to and from a server.
 pub trait LinkStream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -177,7 +175,6 @@ impl Links {
 async fn connect(stream: impl LinkStream + 'static) -> io::Result<Link> {
     let handshake = Builder::new()
         .max_buf_size(BUFFER_BYTES_MAX)
-        .max_headers(HEADERS_MAX)
         .handshake::<_, RequestBody>(TokioIo::new(EarlyAnswer::around(stream)));
     let (sender, connection) = handshake.await.map_err(io::Error::other)?;
     tokio::spawn(async move {

@@ -3,8 +3,14 @@
 use longshore_fleet::{ServerHealth, WaitingQueue, WorkerContact, WorkerHealth};
 use longshore_model::WorkerPhase;
 
-use super::{Balancer, HealthNote};
+use super::worker::LastCheck;
+use super::{BalancedServer, Balancer, HealthNote};
 use crate::{FleetView, WorkerView};
+
+fn health_note(health: WorkerHealth, worker: &BalancedServer) -> HealthNote {
+    let LastCheck { result, rejecting_since } = worker.last_check();
+    HealthNote { health, last_check: result, rejecting_since }
+}
 
 impl Balancer {
     /// The load and the workers, as the supervisor plans with them.
@@ -19,7 +25,7 @@ impl Balancer {
             jobs: Vec::new(),
             jobs_done: seen.ended,
             last_contact: seen.last_contact,
-            health: Some(HealthNote { health: seen.health, last_check: worker.last_check() }),
+            health: Some(health_note(seen.health, worker)),
         });
         FleetView {
             queued_normal: load.queued_normal,
@@ -72,6 +78,7 @@ impl Balancer {
         let health = |note: HealthNote| ServerHealth {
             health: note.health,
             last_check: note.last_check.as_ref().to_owned(),
+            rejecting_since: note.rejecting_since,
         };
         staying.filter_map(|worker| worker.health.map(health)).collect()
     }

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::HeaderValue;
-use longshore_model::WorkerId;
+use longshore_fleet::NO_CHECK;
+use longshore_model::{Millis, WorkerId};
 
 use super::address::WorkerAddress;
 use super::links::Links;
@@ -16,7 +17,16 @@ pub struct BalancedServer {
     /// The value of `Host` in its requests.
     host: HeaderValue,
     links: Links,
-    last_check: Mutex<Arc<str>>,
+    last_check: Mutex<LastCheck>,
+}
+
+/// What is known of the last health check of a worker.
+#[derive(Clone, Debug)]
+pub(super) struct LastCheck {
+    /// The result, as text.
+    pub(super) result: Arc<str>,
+    /// Since when each check was rejected: it had an answer that says neither "healthy" nor "not yet".
+    pub(super) rejecting_since: Option<Millis>,
 }
 
 impl BalancedServer {
@@ -27,7 +37,7 @@ impl BalancedServer {
             address,
             host: host.unwrap_or_else(|_| HeaderValue::from_static("worker")),
             links: Links::to(address.requests),
-            last_check: Mutex::new("no check yet".into()),
+            last_check: Mutex::new(LastCheck { result: NO_CHECK.into(), rejecting_since: None }),
         }
     }
 
@@ -51,11 +61,14 @@ impl BalancedServer {
     }
 
     /// The result of the last health check, or of a request that could not reach the worker.
-    pub(super) fn last_check(&self) -> Arc<str> {
+    pub(super) fn last_check(&self) -> LastCheck {
         self.last_check.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn note_check(&self, result: &str) {
-        *self.last_check.lock().unwrap_or_else(PoisonError::into_inner) = result.into();
+    /// Notes the result of a check. `rejected_at`: the time of the check, if it was rejected.
+    pub(super) fn note_check(&self, result: &str, rejected_at: Option<Millis>) {
+        let mut last = self.last_check.lock().unwrap_or_else(PoisonError::into_inner);
+        last.result = result.into();
+        last.rejecting_since = rejected_at.map(|now| last.rejecting_since.unwrap_or(now));
     }
 }

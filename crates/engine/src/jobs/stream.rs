@@ -83,12 +83,12 @@ impl Jobs {
         watch: oneshot::Sender<()>,
     ) -> Result<(JobRow, StreamRow, Option<u64>), EndpointError> {
         match self.shared.request(|reply| Request::Stream { job, watch, reply }).await? {
-            StreamLookup::Here(row, stream, bytes) => Ok((*row, stream, bytes)),
+            StreamLookup::Here(found) => Ok(*found),
             StreamLookup::Cold(key) => {
                 self.warm_stream(key).await?;
                 let (watch, _) = oneshot::channel();
                 match self.shared.request(|reply| Request::Stream { job, watch, reply }).await? {
-                    StreamLookup::Here(row, stream, bytes) => Ok((*row, stream, bytes)),
+                    StreamLookup::Here(found) => Ok(*found),
                     StreamLookup::Cold(_) => Err(reloading()),
                 }
             }

@@ -109,6 +109,8 @@ pub(super) struct Ledger {
     /// By row id.
     sheets: BTreeMap<String, UsageSheet>,
     workers: BTreeMap<WorkerId, Metered>,
+    /// The last metered moment of the workers over the limits of stored sheets, by endpoint and kind. They have no entries of their own.
+    unnamed: BTreeMap<(EndpointId, UsageKind), Millis>,
     /// The ids of sheets that changed since they were written.
     changed: BTreeSet<String>,
     /// The ids of rows whose sheet is dropped.
@@ -131,7 +133,13 @@ impl Ledger {
     /// Adds a stored sheet, and learns from it how far its workers are metered.
     fn insert(&mut self, sheet: UsageSheet) {
         for Usage { worker, kind, until, .. } in &sheet.usages {
-            let Some(worker) = worker else { continue };
+            let Some(worker) = worker else {
+                if sheet.span_ms == HOUR_MS {
+                    let last = self.unnamed.entry((sheet.endpoint, kind.clone())).or_insert(*until);
+                    *last = (*last).max(*until);
+                }
+                continue;
+            };
             let known = self.workers.entry(worker.clone());
             let known = known.or_insert_with(|| Metered { kind: kind.clone(), until: *until });
             if known.until < *until {
@@ -154,8 +162,9 @@ impl Ledger {
         let known =
             self.workers.entry(worker.clone()).or_insert_with(|| Metered { kind: kind(), until: since });
         // A wrong start time adds 35 days at most.
-        let (kind, mut from) =
-            (known.kind.clone(), known.until.max(Millis(to.0.saturating_sub(HOURS_KEPT_MS))));
+        let kind = known.kind.clone();
+        let unnamed = self.unnamed.get(&(endpoint, kind.clone())).copied().unwrap_or(known.until);
+        let mut from = known.until.max(unnamed).max(Millis(to.0.saturating_sub(HOURS_KEPT_MS)));
         known.until = known.until.max(to);
         while from < to {
             let hour = Millis(from.0 - from.0 % HOUR_MS);
@@ -317,6 +326,24 @@ mod tests {
         assert_eq!(changed.len(), 1, "only the changed sheet is written again");
         ledger.restore_unwritten(changed, unwanted);
         assert_eq!(ledger.take_unwritten().0.len(), 1);
+    }
+
+    #[test]
+    fn a_worker_over_the_limit_of_a_sheet_is_metered_once_also_by_the_next_server() {
+        let mut ledger = Ledger::default();
+        let all = |ledger: &mut Ledger, to| {
+            for number in 0..WORKERS_MAX + 3 {
+                ledger.ran(&format!("w{number}"), 0, to);
+            }
+        };
+        let total = |ledger: &Ledger| ledger.minutes().iter().map(|(.., minutes)| minutes).sum::<u64>();
+        all(&mut ledger, 10);
+        let mut next = ledger.reloaded();
+        all(&mut next, 10);
+        assert_eq!(total(&next), 10 * (WORKERS_MAX as u64 + 3));
+        all(&mut next, 12);
+        next.ran("later", 11, 12);
+        assert_eq!(total(&next), 12 * (WORKERS_MAX as u64 + 3) + 1);
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub trait EndpointApi: Send + Sync + 'static {
     fn now(&self) -> Millis;
     /// Returns the counters of the endpoint's workers.
     fn counts(&self) -> &EventCounts;
+    /// Notes that a worker is started at this time, or was by an earlier server.
+    fn note_start(&self, _at: Millis) {}
     /// Sends the span of a worker's start, from its placement's time to `ready_at`.
     fn trace_start(&self, _worker: &WorkerId, _placement: &Placement, _ready_at: Millis) {}
     /// Returns the workers whose tokens are valid.
@@ -59,6 +61,10 @@ impl EndpointApi for Workers {
 
     fn counts(&self) -> &EventCounts {
         &self.shared.metrics.events
+    }
+
+    fn note_start(&self, at: Millis) {
+        self.shared.note_start(at);
     }
 
     fn trace_start(&self, worker: &WorkerId, placement: &Placement, ready_at: Millis) {

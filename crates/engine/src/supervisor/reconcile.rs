@@ -40,8 +40,8 @@ pub(super) struct Supervisor<P> {
     gpu_waiter: GpuWaiter,
     /// Exited workers that the queue does not know of yet.
     losses: Vec<LostWorker>,
-    /// Starts in progress, each with its result.
-    starts: JoinSet<(WorkerId, Result<(), LaunchError>)>,
+    /// Starts in progress, each with its result; `None` if it did not begin, because another node may own the endpoint.
+    starts: JoinSet<(WorkerId, Option<Result<(), LaunchError>>)>,
     /// Stops in progress.
     stops: JoinSet<WorkerId>,
     /// Leftover processes of stopped jobs being ended.
@@ -63,6 +63,7 @@ impl<P: EndpointApi> Supervisor<P> {
         if !planted(Bug::AdoptedForgotten) {
             let endpoint = parts.endpoint_api.record();
             for present in std::mem::take(&mut parts.adopted) {
+                parts.endpoint_api.note_start(present.placement.started_at);
                 let patience = StartPatience::of_adoption(&endpoint, parts.has_moved(&present));
                 fleet.add(present, patience);
             }
@@ -448,14 +449,20 @@ impl<P: EndpointApi> Supervisor<P> {
     fn start(&mut self) -> Result<(), NotStarted> {
         let spec = self.next_spec()?;
         self.parts.endpoint_api.admitted().add(spec.worker.clone());
+        self.parts.endpoint_api.note_start(spec.placement.started_at);
         if let Some(cause) = spec.placement.cause {
             self.parts.endpoint_api.counts().starting(cause);
         }
         self.warn_of_limits(&spec.placement);
         let patience = StartPatience::of_start(&self.parts.endpoint_api.record());
         self.fleet.add_starting(&spec, patience);
-        let launcher = Arc::clone(&self.parts.launcher);
-        self.starts.spawn(async move { (spec.worker.clone(), launcher.start(spec).await) });
+        let (launcher, runtime) = (Arc::clone(&self.parts.launcher), Arc::clone(&self.parts.runtime));
+        self.starts.spawn(async move {
+            let worker = spec.worker.clone();
+            // The process may have been suspended since the pass, until after the lease of this node.
+            let started = if runtime.may_act() { Some(launcher.start(spec).await) } else { None };
+            (worker, started)
+        });
         Ok(())
     }
 
@@ -499,23 +506,22 @@ impl<P: EndpointApi> Supervisor<P> {
     }
 
     /// Handles the end of a start.
-    fn started(&mut self, worker: WorkerId, result: Result<(), LaunchError>) {
+    fn started(&mut self, worker: WorkerId, result: Option<Result<(), LaunchError>>) {
         match result {
-            Ok(()) => {
+            Some(Ok(())) => {
                 let endpoint = self.parts.endpoint_api.record().id;
                 tracing::info!(%worker, %endpoint, "worker started");
                 if let Some(reason) = self.fleet.set_started(&worker) {
                     self.stop_running(worker, self.stop_grace(), reason);
                 }
             }
-            Err(error) => {
+            not_started => {
                 self.parts.endpoint_api.admitted().remove(&worker);
                 let is_cancelled = self.fleet.remove_unstarted(&worker);
                 self.gpu_waiter.free(&worker);
-                if is_cancelled {
-                    tracing::info!(%worker, "worker start cancelled");
-                } else {
-                    self.not_started(Some(&worker), &error.to_string());
+                match not_started {
+                    Some(Err(error)) if !is_cancelled => self.not_started(Some(&worker), &error.to_string()),
+                    _ => tracing::info!(%worker, "worker start cancelled"),
                 }
             }
         }

@@ -5,6 +5,7 @@
 
 mod dir;
 mod memory;
+mod queued;
 pub(crate) mod watched;
 
 use std::collections::HashMap;
@@ -14,8 +15,9 @@ use std::pin::Pin;
 use longshore_model::{EndpointId, JobEnd, JobId, JobState, Millis};
 use serde::{Deserialize, Serialize};
 
-pub use dir::DirWebhookLog;
+pub use dir::open_webhook_log;
 pub use memory::MemoryWebhookLog;
+pub use queued::{QueuedWebhookLog, WebhookLogRequest};
 
 /// The future of [`WebhookLog::read`]: the lines of one endpoint's log, separated by newlines.
 pub type LogFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send + 'a>>;

@@ -1,7 +1,7 @@
 //! Appending chunks to the stream of a job.
 
 use bytes::Bytes;
-use longshore_model::{JobId, WorkerId};
+use longshore_model::{JobId, RequestNo, WorkerId};
 
 use super::Workers;
 use crate::actor::request::{Appended, Request};
@@ -22,10 +22,26 @@ impl Workers {
         job: JobId,
         chunks: Vec<Chunk>,
     ) -> Result<(), EndpointError> {
+        self.append_once(worker, job, None, chunks).await
+    }
+
+    /// As [`append`](Self::append). Appends nothing if one of the stream's last posts had the number `post`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`append`](Self::append).
+    pub async fn append_once(
+        &self,
+        worker: WorkerId,
+        job: JobId,
+        post: Option<RequestNo>,
+        chunks: Vec<Chunk>,
+    ) -> Result<(), EndpointError> {
         let mut chunks: Vec<Bytes> = chunks.into_iter().map(Chunk::encode).collect();
         loop {
             let worker = worker.clone();
-            match self.shared.request(|reply| Request::Append { worker, job, chunks, reply }).await? {
+            let request = |reply| Request::Append { worker, job, post, chunks, reply };
+            match self.shared.request(request).await? {
                 Appended::Done => return Ok(()),
                 Appended::Cold(key, unwritten) => {
                     self.shared.warm_stream_with_bytes(key).await?;

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::Workers;
 use crate::actor::request::{Given, Request};
+use crate::endpoint_shared::EndpointShared;
 use crate::endpoint_shared::requests::reloading;
 use crate::secrets::opened;
 use crate::{EndpointError, TakeRequest, TakenJob};
@@ -150,9 +151,14 @@ impl PendingTake<'_> {
 impl Drop for PendingTake<'_> {
     fn drop(&mut self) {
         if let Some(Ok(given)) = self.given_so_far() {
-            drop(UnansweredTake { workers: self.workers, rows: given.rows.into_iter(), jobs: Vec::new() });
+            return_unread(Arc::clone(&self.workers.shared), given);
         }
     }
+}
+
+/// Returns jobs to the queue whose delivery no take has read.
+pub(crate) fn return_unread(shared: Arc<EndpointShared>, given: Given) {
+    drop(UnansweredTake { workers: &Workers::new(shared), rows: given.rows.into_iter(), jobs: Vec::new() });
 }
 
 /// The delivered jobs of a take that has not returned yet. Dropped with jobs, it returns them to the queue.

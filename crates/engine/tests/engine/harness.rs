@@ -17,15 +17,15 @@ use longshore_engine::{
     WebhookTransport, WorkerSettings,
 };
 use longshore_model::{
-    ComputeType, Counters, Durability, EndedAttempt, Endpoint, EndpointId, EndpointNo, Epoch, JobId, JobKey,
-    JobRow, Millis, Provider, RegistryAuth, RegistryAuthId, RetryOn, ScalerType, ShardId, Submitter,
-    Template, TemplateId, WorkerId,
+    Counters, Durability, EndedAttempt, Endpoint, EndpointId, EndpointNo, Epoch, JobId, JobKey, JobRow,
+    Millis, RegistryAuth, RegistryAuthId, ShardId, Submitter, Template, TemplateId, WorkerId,
 };
 use longshore_store::{
     Batch, Catalog, ChunkRow, CommitChains, MemoryStore, OutcomeRow, Payload, Store, StoreError, StoreFuture,
     StreamRow, WebhookRow,
 };
 use longshore_vault::Keyring;
+use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 /// The stores and the clock of a computer. They survive an engine.
@@ -293,59 +293,14 @@ pub(crate) fn credentials(number: u128, name: &str) -> RegistryAuth {
 
 pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
     let entropy = slug.bytes().fold(7_u128, |sum, byte| sum * 31 + u128::from(byte));
-    Endpoint {
-        id: EndpointId::mint(entropy),
-        no: EndpointNo(0),
-        name: slug.to_owned(),
-        slug: Some(slug.to_owned()),
-        endpoint_type: longshore_model::EndpointType::Queue,
-        lb: None,
-        template_id,
-        workers_min: 0,
-        workers_max: 3,
-        idle_timeout_s: 5,
-        idle_timeout_max_s: 3_600,
-        start_patience_ms: 600_000,
-        scaler_type: ScalerType::QueueDelay,
-        scaler_value: 4,
-        execution_timeout_ms: 600_000,
-        max_retries: 2,
-        retry_on: vec![RetryOn::WorkerLost],
-        result_retention_ms: 60_000,
-        sync_result_retention_ms: 60_000,
-        max_queue_length: None,
-        stop_grace_ms: None,
-        stream_shape: None,
-        paused_from: None,
-        provider: Provider::External,
-        max_concurrency: 1,
-        durability: Durability::Synced,
-        flashboot: true,
-        compute_type: ComputeType::Cpu,
-        gpu_count: 1,
-        models: vec![],
-        gpu_type_ids: vec![],
-        allowed_cuda_versions: vec![],
-        min_cuda_version: None,
-        webhook: None,
-        webhook_events: longshore_model::WebhookEvent::ENDS.to_vec(),
-        cpu_flavor_ids: vec![],
-        data_center_ids: vec![],
-        network_volume_id: None,
-        network_volume_ids: vec![],
-        vcpu_count: 2,
-        memory_bytes: None,
-        vcpus: None,
-        version: 1,
-        created_at: Millis(0),
-        user_id: String::new(),
-        keep_failure_texts: true,
-        example: None,
-        input_schema: None,
-        slo: None,
-        deployed_env: Vec::new(),
-        deleting: false,
-    }
+    let record = json!({
+        "id": EndpointId::mint(entropy), "no": 0, "name": slug, "slug": slug, "templateId": template_id,
+        "workersMin": 0, "workersMax": 3, "idleTimeout": 5, "scalerType": "QUEUE_DELAY", "scalerValue": 4,
+        "executionTimeoutMs": 600_000, "maxRetries": 2, "retryOn": ["workerLost"], "resultRetentionMs": 60_000,
+        "syncResultRetentionMs": 60_000, "provider": "external", "maxConcurrency": 1, "flashboot": true,
+        "computeType": "CPU", "gpuCount": 1, "vcpuCount": 2, "version": 1, "createdAt": 0,
+    });
+    serde_json::from_value(record).unwrap()
 }
 
 /// A submit of a job with this input.

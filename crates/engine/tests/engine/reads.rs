@@ -262,3 +262,21 @@ async fn a_job_whose_worker_disconnects_before_it_reads_the_reply_goes_to_the_ne
     assert_eq!(ids(&taken), [expected]);
     assert_eq!(taken[0].row.retries, 0);
 }
+
+#[tokio::test]
+async fn a_job_whose_worker_disconnects_before_the_delivery_is_durable_goes_to_the_next_worker() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let expected = demo.jobs().submit(job(&engine, "1")).await.unwrap().id;
+    disks.store.set_held(true);
+    let before = disks.store.commits.load(Ordering::SeqCst);
+    let request = TakeRequest { slots: 1, says_busy: Some(false), hold_ms: 30_000 };
+    let mut gone = Box::pin(demo.workers().take(worker("gone"), request));
+    assert!(tokio::time::timeout(Duration::ZERO, &mut gone).await.is_err(), "it waits for the commit");
+    eventually(async || disks.store.commits.load(Ordering::SeqCst) > before).await;
+    drop(gone);
+    disks.store.set_held(false);
+    let taken = take(&demo, "present", 30_000).await;
+    assert_eq!(ids(&taken), [expected]);
+    assert_eq!(taken[0].row.retries, 0);
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use longshore_engine::{EndpointHandle, FollowEvent, Follower, StreamFrom, StreamPage};
-use longshore_model::{JobId, JobState};
+use longshore_model::{JobId, JobState, RequestNo};
 
 use crate::harness::{Disks, done, job, one_endpoint, take, worker};
 
@@ -117,4 +117,35 @@ async fn many_followers_get_chunks_in_groups_and_few_followers_get_them_immediat
             assert!(followers > 100 || events > 10, "{events} events");
         }
     }
+}
+
+#[tokio::test]
+async fn a_post_that_is_sent_again_appends_nothing_also_after_a_restart() {
+    let disks = Disks::new();
+    let (first, demo) = one_endpoint(&disks).await;
+    let id = demo.jobs().submit(job(&first, "{}")).await.unwrap().id;
+    take(&demo, "w1", 0).await;
+    let post = |demo: &EndpointHandle, number: Option<u64>| {
+        let (workers, post) = (demo.workers().clone(), number.map(RequestNo::from_entropy));
+        async move {
+            let chunks = vec![Bytes::from_static(b"1").into(), Bytes::from_static(b"2").into()];
+            workers.append_once(worker("w1"), id, post, chunks).await.unwrap();
+        }
+    };
+    let count = async |demo: &EndpointHandle| demo.jobs().stream_size(id).await.unwrap().chunks;
+    for (number, chunks) in [(Some(7), 2), (Some(7), 2), (None, 4), (None, 6), (Some(8), 8), (Some(7), 8)] {
+        post(&demo, number).await;
+        assert_eq!(count(&demo).await, chunks, "{number:?}");
+    }
+    let second = disks.start().await;
+    let demo = second.endpoint("demo").unwrap();
+    for (number, chunks) in [(Some(8), 8), (Some(7), 8), (Some(9), 10)] {
+        post(&demo, number).await;
+        assert_eq!(count(&demo).await, chunks, "{number:?}");
+    }
+    // Another attempt of the same worker does not get what was sent to the one before.
+    demo.workers().lose(worker("w1"), true, "exit code 1".to_owned()).await.unwrap();
+    take(&demo, "w1", 0).await;
+    post(&demo, Some(9)).await;
+    assert_eq!(count(&demo).await, 10);
 }

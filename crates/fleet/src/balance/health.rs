@@ -3,6 +3,9 @@
 /// The number of consecutive failures after which a healthy worker is unhealthy.
 const FAILURES_MAX: u32 = 3;
 
+/// In place of the text of the last check, before the first one has a result.
+pub const NO_CHECK: &str = "no check yet";
+
 /// The result of one health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {

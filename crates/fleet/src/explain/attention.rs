@@ -26,13 +26,14 @@ impl Severity {
 pub fn problem(explanation: &Explanation) -> Option<(Severity, &WaitCause)> {
     let waits = explanation.queued.is_none_or(|queued| queued > 0);
     let causes = core::iter::once(&explanation.cause).chain(&explanation.also);
-    let problems = causes.filter_map(|cause| Some((severity(cause.code, waits)?, cause)));
+    let problems = causes.filter_map(|cause| Some((severity(cause, waits)?, cause)));
     problems.min_by_key(|(severity, _)| *severity)
 }
 
 /// The severity of a cause; `None` if it is no problem. `waits`: jobs of the endpoint are queued.
-fn severity(code: CauseCode, waits: bool) -> Option<Severity> {
-    match code {
+fn severity(cause: &WaitCause, waits: bool) -> Option<Severity> {
+    match cause.code {
+        CauseCode::WorkerStarting if cause.is_late_start() => Some(Severity::Warn),
         CauseCode::StoreFailing
         | CauseCode::GpuImpossible
         | CauseCode::StartFailed

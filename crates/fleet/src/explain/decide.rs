@@ -8,13 +8,18 @@ use longshore_model::{JobState, Millis, ScalerType, StartStage, WorkerPhase};
 
 use super::sentences::{self, Sentence};
 use super::{
-    CauseCode, CauseDetail, CrashFacts, CrashKind, GpuShortage, WaitAction, WaitCause, WaitEstimate,
-    WaitFacts,
+    CauseCode, CauseDetail, CrashFacts, CrashKind, GpuShortage, ServerHealth, WaitAction, WaitCause,
+    WaitEstimate, WaitFacts,
 };
-use crate::{FleetLoad, ScalingRules, WorkerHealth, demand};
+use crate::{FleetLoad, NO_CHECK, ScalingRules, WorkerHealth, demand};
 
 /// A ready worker that has asked for no job for this time, in ms, is silent. The SDKs ask again immediately.
 const SILENT_MS: u64 = 10_000;
+/// A worker that has answered its checks with an unexpected status for this time, in ms, will hardly become healthy.
+const REJECTING_MS: u64 = 10_000;
+/// A start is unusual from this time in ms on, if that is also this many times the p95 of starts.
+const UNUSUAL_MS: u64 = 60_000;
+const UNUSUAL_TIMES: u64 = 3;
 /// The ttl of a job that starts at an unknown time is near in its last 10 min.
 const TTL_NEAR_MS: u64 = 600_000;
 /// A version is slow if its jobs run this much longer than those of the version before, in percent and in ms.
@@ -200,7 +205,7 @@ fn with_exit(cause: WaitCause, crash: &CrashFacts) -> WaitCause {
             cause.with("code", *code).with("signal", *signal).with("reason", because.as_ref())
         }
         CrashKind::NotStarted(reason) => cause.with("reason", reason),
-        CrashKind::NeverReady(patience_ms) => cause.with("startPatienceMs", *patience_ms),
+        CrashKind::NeverReady(patience_ms) => cause.with(super::START_PATIENCE_MS, *patience_ms),
         CrashKind::NoEnvironment => cause,
     };
     cause.log_tail = crash.log_tail.lines().map(String::from).collect();
@@ -209,12 +214,17 @@ fn with_exit(cause: WaitCause, crash: &CrashFacts) -> WaitCause {
     cause.offers(if has_log { &actions } else { &actions[..1] })
 }
 
-/// Workers of a load-balancing endpoint that fail their checks, while none is healthy.
+/// Workers of a load-balancing endpoint that fail their checks, while none is healthy. A worker that never was healthy is
+/// one of them if it rejects its checks: its server runs, and `lb.healthPath` may be wrong.
 fn workers_unhealthy(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     if facts.servers.iter().any(|server| server.health == WorkerHealth::Healthy) {
         return None;
     }
-    let unhealthy = || facts.servers.iter().filter(|server| server.health == WorkerHealth::Unhealthy);
+    let rejects = |server: &ServerHealth| {
+        server.rejecting_since.is_some_and(|since| facts.now.since(since) >= REJECTING_MS)
+    };
+    let is_unhealthy = |server: &&ServerHealth| server.health == WorkerHealth::Unhealthy || rejects(server);
+    let unhealthy = || facts.servers.iter().filter(is_unhealthy);
     let (workers, first) = (unhealthy().count() as u32, unhealthy().next()?);
     let sentence = sentences::workers_unhealthy(workers, &first.last_check, facts.endpoint.start_patience_ms);
     let cause = cause(CauseCode::WorkersUnhealthy, None, sentence);
@@ -279,12 +289,15 @@ fn lacks_worker(facts: &WaitFacts<'_>) -> bool {
         && facts.waits()
 }
 
+/// Workers that start. Ones that may hang are told also while nothing waits for them.
 fn worker_starting(facts: &WaitFacts<'_>) -> Option<WaitCause> {
-    if !lacks_worker(facts) {
-        return None;
-    }
     let starting = facts.starting().count() as u32;
     let since = facts.starting().map(|worker| worker.started_at).filter(|at| at.0 > 0).min();
+    let ms = since.map(|since| facts.now.since(since));
+    let late = late(facts, ms);
+    if !lacks_worker(facts) && late.is_none() {
+        return None;
+    }
     let leaving = facts.fleet.workers.iter().filter(|worker| worker.is_leaving).count() as u32;
     let is_expected = facts.queue.as_ref().is_some_and(|queue| queue.queued_normal > 0)
         && facts.up() == 0
@@ -298,17 +311,15 @@ fn worker_starting(facts: &WaitFacts<'_>) -> Option<WaitCause> {
         }
         (0, 1..) if is_expected => sentences::worker_about_to_start(facts.work()),
         (0, _) => return None,
-        (n, _) => {
-            let ms = since.map(|since| facts.now.since(since));
-            let late = late(facts, ms);
-            sentences::worker_starting(n, ms, facts.stage, &facts.fleet.starts, late, facts.work())
-        }
+        (n, _) => sentences::worker_starting(n, ms, facts.stage, &facts.fleet.starts, late, facts.work())
+            .with_check(check.filter(|check| *check != NO_CHECK)),
     };
     let cause = cause(CauseCode::WorkerStarting, since, sentence)
         .with("workers", starting)
         .with("stage", facts.stage.map(StartStage::as_str))
         .with("starts", facts.fleet.starts.count)
-        .with("lastCheck", check);
+        .with("lastCheck", check)
+        .with(super::START_PATIENCE_MS, late);
     let usual = |ms: u64| (facts.fleet.starts.count > 0).then_some(ms);
     Some(
         cause.with("p50Ms", usual(facts.fleet.starts.p50_ms)).with("p95Ms", usual(facts.fleet.starts.p95_ms)),
@@ -321,11 +332,14 @@ fn starting_check<'a>(facts: &'a WaitFacts<'_>) -> Option<&'a String> {
     facts.servers.iter().find(|server| is_starting(server.health)).map(|server| &server.last_check)
 }
 
-/// The wait for the first take, in ms, if half of it is over: the start may hang. Pulls of images do not count.
+/// `startPatienceMs`, if the start may hang: half of that is over, or the start takes much longer than usual. Pulls of
+/// images do not count.
 fn late(facts: &WaitFacts<'_>, starting_ms: Option<u64>) -> Option<u64> {
     let is_counted = !matches!(facts.stage, Some(StartStage::Pulling { .. } | StartStage::Creating));
-    let patience_ms = facts.endpoint.start_patience_ms;
-    starting_ms.filter(|ms| is_counted && *ms >= patience_ms / 2).map(|_| patience_ms)
+    let (patience_ms, usual) = (facts.endpoint.start_patience_ms, facts.fleet.starts);
+    let is_unusual = |ms: u64| usual.count > 0 && ms >= UNUSUAL_MS.max(UNUSUAL_TIMES * usual.p95_ms);
+    let is_late = |ms: u64| is_counted && (ms >= patience_ms / 2 || is_unusual(ms));
+    starting_ms.filter(|ms| is_late(*ms)).map(|_| patience_ms)
 }
 
 fn worker_silent(facts: &WaitFacts<'_>) -> Option<WaitCause> {

@@ -209,6 +209,9 @@ pub struct ServerHealth {
     pub health: WorkerHealth,
     /// The result of the last check, such as `GET /ping: 200 OK`. At most some hundred bytes.
     pub last_check: String,
+    /// Since when each check has had an answer that says neither "healthy" nor "not yet", such as 404; `None` if the last
+    /// one had another answer or none.
+    pub rejecting_since: Option<Millis>,
 }
 
 /// What the supervisor of the endpoint published last.

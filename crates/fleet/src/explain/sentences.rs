@@ -19,6 +19,16 @@ pub(super) struct Sentence {
     pub(super) text: String,
 }
 
+impl Sentence {
+    /// Adds the result of the last health check.
+    pub(super) fn with_check(mut self, check: Option<&String>) -> Self {
+        if let Some(check) = check {
+            self.text.extend([" The last check said `", check, "`."]);
+        }
+        self
+    }
+}
+
 fn sentence(title: &str, text: impl Into<String>) -> Sentence {
     Sentence { title: title.to_string(), text: text.into() }
 }

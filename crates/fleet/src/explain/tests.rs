@@ -12,8 +12,7 @@ use core::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 use longshore_model::{
-    ComputeType, Endpoint, EndpointId, EndpointNo, JobState, Millis, Provider, ScalerType, StartStage,
-    TemplateId, WorkerPhase,
+    Endpoint, EndpointId, JobState, Millis, Provider, ScalerType, StartStage, TemplateId, WorkerPhase,
 };
 
 use super::*;
@@ -22,59 +21,14 @@ use super::*;
 const NOW: Millis = Millis(1_700_000_000_000);
 
 fn an_endpoint() -> Endpoint {
-    Endpoint {
-        id: EndpointId::mint(1),
-        no: EndpointNo(1),
-        name: "hello".into(),
-        slug: None,
-        models: vec![],
-        endpoint_type: longshore_model::EndpointType::Queue,
-        lb: None,
-        template_id: TemplateId::mint(2),
-        workers_min: 0,
-        workers_max: 3,
-        paused_from: None,
-        idle_timeout_s: 5,
-        idle_timeout_max_s: 3_600,
-        start_patience_ms: 600_000,
-        scaler_type: ScalerType::QueueDelay,
-        scaler_value: 4,
-        execution_timeout_ms: 600_000,
-        max_retries: 2,
-        retry_on: vec![],
-        result_retention_ms: 1,
-        sync_result_retention_ms: 1,
-        max_queue_length: None,
-        stop_grace_ms: None,
-        stream_shape: None,
-        provider: Provider::Process,
-        max_concurrency: 1,
-        webhook: None,
-        webhook_events: vec![],
-        durability: longshore_model::Durability::Synced,
-        flashboot: true,
-        compute_type: ComputeType::Cpu,
-        gpu_count: 1,
-        gpu_type_ids: vec![],
-        allowed_cuda_versions: vec![],
-        min_cuda_version: None,
-        cpu_flavor_ids: vec![],
-        data_center_ids: vec![],
-        network_volume_id: None,
-        network_volume_ids: vec![],
-        vcpu_count: 2,
-        memory_bytes: None,
-        vcpus: None,
-        version: 1,
-        created_at: Millis(0),
-        user_id: String::new(),
-        keep_failure_texts: true,
-        example: None,
-        input_schema: None,
-        slo: None,
-        deployed_env: Vec::new(),
-        deleting: false,
-    }
+    let record = serde_json::json!({
+        "id": EndpointId::mint(1), "no": 1, "name": "hello", "templateId": TemplateId::mint(2), "workersMin": 0,
+        "workersMax": 3, "idleTimeout": 5, "scalerType": "QUEUE_DELAY", "scalerValue": 4,
+        "executionTimeoutMs": 600_000, "maxRetries": 2, "retryOn": [], "resultRetentionMs": 1,
+        "syncResultRetentionMs": 1, "provider": "process", "maxConcurrency": 1, "flashboot": true,
+        "computeType": "CPU", "gpuCount": 1, "vcpuCount": 2, "version": 1, "createdAt": 0,
+    });
+    serde_json::from_value(record).unwrap()
 }
 
 /// The only job of a queue, which came 1.2 s ago.

@@ -287,3 +287,35 @@ fn while_the_driver_does_not_answer_no_gpu_is_placed_and_no_worker_is_replaced()
     assert_eq!(inventory.update(&[(an_l4("0"), None), (an_l4("1"), None)]), []);
     assert_eq!(inventory.place(Millis(2), endpoint, &other, &need).unwrap()[0].device, "1");
 }
+
+#[test]
+fn the_line_says_what_has_to_come_free_and_who_holds_it() {
+    let mut rack = GpuInventory::new(gpus(&[(LARGE, 81_559, 3), (SMALL, 24_564, 1)]));
+    rack.place(Millis(0), endpoint(1), &worker(1), &need(&[LARGE], 1)).unwrap();
+    rack.place(Millis(0), endpoint(1), &worker(2), &need(&[LARGE], 1)).unwrap();
+    rack.place(Millis(0), endpoint(1), &worker(3), &need(&[SMALL], 1)).unwrap();
+    rack.place(Millis(1), endpoint(2), &worker(8), &need(&[LARGE], 3)).unwrap_err();
+    rack.place(Millis(1), endpoint(3), &worker(9), &need(&[LARGE, SMALL], 1)).unwrap_err();
+    let line = |rack: &GpuInventory| {
+        let shown = |one: InLine| {
+            let holders: Vec<_> = one.holders.iter().map(ToString::to_string).collect();
+            format!("{} missing, {} free of {}: {}", one.missing, one.free, one.type_id, holders.join(" "))
+        };
+        rack.line().into_iter().map(shown).collect::<Vec<_>>()
+    };
+    let workers =
+        |numbers: &[u32]| numbers.iter().map(|n| worker(*n).to_string()).collect::<Vec<_>>().join(" ");
+    // The first one needs two more of the large type. A small one is the least that the second one needs.
+    let expected = [
+        format!("2 missing, 1 free of {LARGE}: {}", workers(&[1, 2])),
+        format!("1 missing, 0 free of {SMALL}: {}", workers(&[3])),
+    ];
+    assert_eq!(line(&rack), expected);
+    rack.free(&worker(1));
+    rack.free(&worker(2));
+    rack.free(&worker(3));
+    assert_eq!(
+        line(&rack),
+        [format!("0 missing, 3 free of {LARGE}: "), format!("0 missing, 1 free of {SMALL}: ")]
+    );
+}

@@ -29,6 +29,19 @@ pub trait AuditStorage: Send + Sync + 'static {
     /// - [`io::ErrorKind::AlreadyExists`] if another server has written a line with such an id. Nothing is written.
     /// - Any other error if the lines cannot be written.
     fn append(&self, lines: &[AuditLine]) -> io::Result<()>;
+    /// The name of the log in the database of the rows, so that a line can be committed together with the change that it is about.
+    /// `None`: lines are appended after the change.
+    fn name_in_store(&self) -> Option<&'static str> {
+        None
+    }
+    /// Replaces the line with the same id, which was committed with a change. Without such a line nothing happens.
+    ///
+    /// # Errors
+    ///
+    /// The line cannot be written, or the log has no name in a database.
+    fn replace(&self, line: &AuditLine) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, format!("line {} is final", line.id)))
+    }
     /// The lines, of which those with an id of `before` or more may be missing.
     fn runs(&self, before: Option<u64>) -> AuditRuns<'_>;
 }

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 
+use longshore_engine::noted_as_here;
 use longshore_model::ApiKey;
 
 use super::entry::KeyRef;
@@ -15,7 +16,7 @@ tokio::task_local! {
 }
 
 /// The key and the fields of one request, as far as they were noted.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Trail {
     /// The key of the request; `None` if the request had no valid key.
     pub(crate) key: Option<KeyRef>,
@@ -28,6 +29,16 @@ pub(crate) struct Trail {
 /// Runs `task` and returns its result with the trail that it noted.
 pub(crate) async fn with_trail<T>(task: impl Future<Output = T>) -> (T, Trail) {
     TRAIL.scope(RefCell::default(), async { (task.await, TRAIL.with(RefCell::take)) }).await
+}
+
+/// Runs `task`, which another task polls, as a part of the present request: with what the request has noted so far.
+pub(crate) fn continued<T>(task: impl Future<Output = T>) -> impl Future<Output = T> {
+    noted_as_here(TRAIL.scope(RefCell::new(trail_so_far()), task))
+}
+
+/// The trail that the present request has noted so far; empty for a request that is not audited.
+pub(crate) fn trail_so_far() -> Trail {
+    TRAIL.try_with(|trail| trail.borrow().clone()).unwrap_or_default()
 }
 
 /// Notes the key of a request for a change, whether or not the key permits the change.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,6 +21,8 @@ use super::storage::{AuditLine, AuditStorage};
 const WAITING_MAX: usize = 10_000;
 /// The number of entries in memory, for readers of events.
 const RECENT_MAX: usize = 100;
+/// How often entries are appended whose numbers were taken meanwhile.
+const APPENDS_MAX: usize = 5;
 /// How long a response waits until its entry is written.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
@@ -33,10 +36,30 @@ struct WriterShared {
     storage: Arc<dyn AuditStorage>,
     entries: SyncSender<Waiting>,
     recent: Arc<RecentEntries>,
+    last_id: Arc<LastId>,
+}
+
+/// The id of the last entry that was numbered.
+#[derive(Debug, Default)]
+struct LastId(AtomicU64);
+
+impl LastId {
+    /// The id of another entry: from the time, or the next number if the clock went back.
+    fn next(&self, at: Millis) -> u64 {
+        let next = |last: u64| (at.0 << 10).max(last + 1);
+        let before = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
+        // The closure refuses no value.
+        before.map_or(0, next)
+    }
 }
 
 /// The entries that were written last, oldest first.
-type RecentEntries = Mutex<VecDeque<Entry>>;
+#[derive(Default)]
+struct RecentEntries {
+    entries: Mutex<VecDeque<Entry>>,
+    /// The number of entries that were ever in `entries`.
+    written: AtomicU64,
+}
 
 /// An entry to be written, the time of its event in ms, and the channel that reports the write.
 struct Waiting {
@@ -67,13 +90,27 @@ impl AuditLog {
         let (entries, waiting) = sync_channel(WAITING_MAX);
         // The thread ends when the last clone of the log is dropped.
         let recent = Arc::<RecentEntries>::default();
-        let written = Arc::clone(&recent);
-        let writer = Writer { storage: Arc::clone(&storage), last_id, recent: written };
+        let last_id = Arc::new(LastId(AtomicU64::new(last_id)));
+        let writer = Writer {
+            storage: Arc::clone(&storage),
+            last_id: Arc::clone(&last_id),
+            recent: Arc::clone(&recent),
+        };
         std::thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&waiting))?;
-        Ok(Self { shared: Arc::new(WriterShared { storage, entries, recent }) })
+        Ok(Self { shared: Arc::new(WriterShared { storage, entries, recent, last_id }) })
     }
 
-    /// Writes an entry and waits until it is synced, for at most one second.
+    /// The name of the log in the database of the rows; `None` if it is not there.
+    pub(super) fn name_in_store(&self) -> Option<&'static str> {
+        self.shared.storage.name_in_store()
+    }
+
+    /// The id of an entry that is written with its change.
+    pub(super) fn next_id(&self, at: Millis) -> u64 {
+        self.shared.last_id.next(at)
+    }
+
+    /// Writes an entry and waits until it is synced, for at most one second. An entry with an id replaces the one with that id.
     pub(crate) async fn record(&self, at: Millis, entry: Entry) {
         let (written, on_disk) = oneshot::channel();
         self.send(Waiting { entry, at, written: Some(written) });
@@ -95,10 +132,14 @@ impl AuditLog {
         }
     }
 
-    /// The entries with a larger id than `after`, oldest first, of the last 100 that this server wrote.
-    pub(crate) fn recent(&self, after: u64) -> Vec<Entry> {
-        let recent = self.shared.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.iter().filter(|entry| entry.id > after).cloned().collect()
+    /// The entries that this server wrote after the first `before` ones, at most 100, in the order in which they were written, and how
+    /// many it has written.
+    pub(crate) fn recent(&self, before: u64) -> (Vec<Entry>, u64) {
+        let RecentEntries { entries, written } = &*self.shared.recent;
+        let entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = written.load(Ordering::Relaxed);
+        let new = usize::try_from(written.saturating_sub(before)).unwrap_or(usize::MAX);
+        (entries.iter().skip(entries.len().saturating_sub(new)).cloned().collect(), written)
     }
 
     /// The entries that meet the conditions, newest first. Blocks.
@@ -116,33 +157,29 @@ impl fmt::Debug for AuditLog {
 /// The state of the thread that writes.
 struct Writer {
     storage: Arc<dyn AuditStorage>,
-    /// The id of the last entry that was written.
-    last_id: u64,
+    last_id: Arc<LastId>,
     recent: Arc<RecentEntries>,
 }
 
 impl Writer {
     /// Writes until the last sender of entries is dropped.
-    fn run(mut self, waiting: &Receiver<Waiting>) {
+    fn run(self, waiting: &Receiver<Waiting>) {
         while let Ok(first) = waiting.recv() {
-            let (mut entries, mut replies) = (Vec::new(), Vec::new());
+            let (mut entries, mut completed, mut replies) = (Vec::new(), Vec::new(), Vec::new());
             for Waiting { entry, at, written } in std::iter::once(first).chain(waiting.try_iter()) {
-                entries.push((at, entry));
+                let place = if entry.id == 0 { &mut entries } else { &mut completed };
+                place.push((at, entry));
                 replies.extend(written);
             }
-            let mut appended = self.append(&mut entries);
-            if let Err(error) = &appended
-                && error.kind() == io::ErrorKind::AlreadyExists
+            if !entries.is_empty()
+                && let Err(error) = self.append_all(&mut entries)
             {
-                appended = self.storage.last_id().and_then(|last_id| {
-                    self.last_id = last_id;
-                    self.append(&mut entries)
-                });
-            }
-            if let Err(error) = appended {
                 tracing::error!(%error, "audit log write failed, entries lost");
             }
-            self.remember(entries.into_iter().map(|(_, entry)| entry));
+            if let Err(error) = self.replace(&completed) {
+                tracing::warn!(%error, "audit log write failed, entries have no status");
+            }
+            self.remember(entries.into_iter().chain(completed).map(|(_, entry)| entry));
             for reply in replies {
                 // A closed channel is no error: the response did not wait longer.
                 let _ = reply.send(());
@@ -150,21 +187,43 @@ impl Writer {
         }
     }
 
+    /// Appends entries. Numbers them again if another one was appended meanwhile: by another server, or with its change.
+    fn append_all(&self, entries: &mut [(Millis, Entry)]) -> io::Result<()> {
+        for _ in 1..APPENDS_MAX {
+            match self.append(entries) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.last_id.0.fetch_max(self.storage.last_id()?, Ordering::Relaxed);
+                }
+                appended => return appended,
+            }
+        }
+        self.append(entries)
+    }
+
+    /// Writes entries in place of those with the same ids.
+    fn replace(&self, entries: &[(Millis, Entry)]) -> io::Result<()> {
+        for (_, entry) in entries {
+            self.storage.replace(&AuditLine { id: entry.id, json: serde_json::to_vec(entry)? })?;
+        }
+        Ok(())
+    }
+
     /// Numbers the entries and appends them.
-    fn append(&mut self, entries: &mut [(Millis, Entry)]) -> io::Result<()> {
+    fn append(&self, entries: &mut [(Millis, Entry)]) -> io::Result<()> {
         let mut lines = Vec::new();
         for (at, entry) in entries {
-            // From the time, or the next number if the clock went back.
-            entry.id = (at.0 << 10).max(self.last_id + 1);
-            self.last_id = entry.id;
+            entry.id = self.last_id.next(*at);
             lines.push(AuditLine { id: entry.id, json: serde_json::to_vec(entry)? });
         }
         self.storage.append(&lines)
     }
 
     fn remember(&self, entries: impl Iterator<Item = Entry>) {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.extend(entries);
+        let mut recent = self.recent.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        for entry in entries {
+            recent.push_back(entry);
+            self.recent.written.fetch_add(1, Ordering::Relaxed);
+        }
         let surplus = recent.len().saturating_sub(RECENT_MAX);
         recent.drain(..surplus);
     }

@@ -1,7 +1,8 @@
 //! What a node may do with a request when the owner is lost before it answered.
 //!
 //! A request is sent again only if the second one cannot change more than the first: reads, submits under the id that this node
-//! gave the job, takes (a job that was handed out and not confirmed comes back), and reports (the first good result counts).
+//! gave the job, takes (a job that was handed out and not confirmed comes back), reports (the first good result counts), and chunks
+//! under the number that this node gave the post.
 
 use std::time::Duration;
 
@@ -9,7 +10,6 @@ use http::{Method, Uri};
 use longshore_model::limits::{
     MANAGEMENT_BODY_BYTES_MAX, RUN_BODY_BYTES_MAX, RUNSYNC_BODY_BYTES_MAX, WORKER_BODY_BYTES_MAX,
 };
-use longshore_planted::{Bug, planted};
 
 use crate::wire::base_path::without_base;
 
@@ -25,6 +25,8 @@ pub(super) enum Repeat {
     Always,
     /// It may under the job id that this node chooses; `sync` marks the id.
     Submit { sync: bool },
+    /// It may under the number that this node gives it: a post of chunks.
+    Post,
     /// It may not, once it was sent.
     Never,
 }
@@ -111,9 +113,12 @@ impl Class {
                 closes: true,
                 ..AGAIN
             },
-            "job-stream" if planted(Bug::ChunkPostRepeated) => {
-                Self { body_bytes_max: WORKER_BODY_BYTES_MAX, ..AGAIN }
-            }
+            "job-stream" if is_post => Self {
+                repeat: Repeat::Post,
+                body_bytes_max: WORKER_BODY_BYTES_MAX,
+                patience: REPORT_PATIENCE,
+                ..ONCE
+            },
             _ if is_read(method) => AGAIN,
             _ => ONCE,
         }
@@ -173,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_may_be_sent_again_is_listed() {
-        use Repeat::{Always, Never, Submit};
+        use Repeat::{Always, Never, Post, Submit};
         for (method, uri, expected) in [
             ("POST", "/v2/e/run", Submit { sync: false }),
             ("POST", "//v2/e/run/", Submit { sync: false }),
@@ -199,7 +204,8 @@ mod tests {
             ("GET", "/v2/e/ping/w", Always),
             ("GET", "/v2/e/job-stop/w", Always),
             ("POST", "/v2/e/job-done/w/j", Always),
-            ("POST", "/v2/e/job-stream/w/j", Never),
+            ("POST", "/v2/e/job-stream/w/j", Post),
+            ("POST", "/base/v2/e/job-stream/w/j?gpu=x", Post),
             ("GET", "/v1/endpoints", Always),
             ("POST", "/v1/endpoints", Never),
             ("PATCH", "/v1/endpoints/e", Never),

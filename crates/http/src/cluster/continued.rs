@@ -72,7 +72,7 @@ impl Cluster {
                                 return next(response, passage, losses);
                             }
                         }
-                        SendOutcome::Unsent => {}
+                        SendOutcome::Unsent | SendOutcome::NotOwner => {}
                         SendOutcome::Lost if losses < LOSSES_MAX => losses += 1,
                         SendOutcome::Lost => return None,
                     }

@@ -13,7 +13,7 @@ use http_body::Body as _;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use longshore_engine::RequestBody;
-use longshore_model::{JobId, Node};
+use longshore_model::{JobId, Node, RequestNo};
 use longshore_planted::{Bug, planted};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep};
 use super::classify::{Class, GoesOn, Repeat};
 use super::net::PeerReply;
 use super::peer_body::{PeerBody, Source};
-use super::peer_head::{NOT_OWNER, PEER, PeerHead};
+use super::peer_head::{NOT_OWNER, PEER, POST, PeerHead, number_value};
 use super::{Cluster, ClusterInner};
 use crate::gate::peer::{self, ChosenJob, Peer};
 use crate::lb::request_head::remove_hop_by_hop;
@@ -55,6 +55,8 @@ pub(super) struct Passage {
     pub(super) class: Class,
     pub(super) surface: Surface,
     job: Option<JobId>,
+    /// The number by which owners know the request when it is sent again; `None` if they need none.
+    number: Option<RequestNo>,
     /// When an owner may have got the submit for the first time; `None` before that.
     sent_at: Option<Instant>,
     /// Whether it may be sent again after an owner was lost with it.
@@ -75,8 +77,10 @@ pub(super) enum Answerer {
 /// What became of one attempt.
 pub(super) enum SendOutcome {
     Answered(Response),
-    /// The node changed nothing: it could not be reached, or is not the owner.
+    /// The node got nothing: it could not be reached.
     Unsent,
+    /// The node changed nothing: it is not the owner, or no longer.
+    NotOwner,
     /// It is not known what the node did.
     Lost,
 }
@@ -118,7 +122,9 @@ impl Cluster {
             Repeat::Submit { sync } => Some(self.mint_job(sync)),
             _ => None,
         };
-        let may_repeat = class.repeat == Repeat::Always || job.is_some();
+        let is_numbered = class.repeat == Repeat::Post;
+        let number = is_numbered.then(|| RequestNo::from_entropy(self.shared.runtime.entropy() as u64));
+        let may_repeat = class.repeat != Repeat::Never;
         // A small one is kept for every request, for an attempt that reached no owner.
         let is_small = body.size_hint().upper().is_some_and(|bytes| bytes <= SMALL_BODY_BYTES);
         let is_kept = may_repeat || is_small;
@@ -134,6 +140,9 @@ impl Cluster {
             peer::hands_over();
         }
         clean(&mut head, is_upgrade, is_kept);
+        if let Some(value) = number.and_then(number_value) {
+            head.headers.insert(POST, value);
+        }
         if class.goes_on == GoesOn::Frames {
             head.headers.insert(FRAMES, frames_from(FramesFrom::default()));
         }
@@ -144,6 +153,7 @@ impl Cluster {
             class,
             surface,
             job,
+            number,
             sent_at: None,
             may_repeat,
             on_upgrade,
@@ -157,8 +167,12 @@ impl Cluster {
         let mut losses = 0;
         loop {
             let Some(answerer) = self.answerer(passage.surface, deadline).await else {
+                if passage.sent_at.is_some() {
+                    counts.count(Passed::Unknown);
+                    return Err(interrupted());
+                }
                 counts.count(Passed::Ownerless);
-                let text = "no node owns the shards: the owner is gone, and none has taken over yet; the request changed nothing";
+                let text = "the owner of the shards cannot be reached, or is gone and no node has taken over yet; the request changed nothing";
                 return Err(ApiError::unavailable("no_owner", text));
             };
             let owner = match answerer {
@@ -173,7 +187,7 @@ impl Cluster {
             };
             let asked_at = Instant::now();
             let outcome = self.attempt(&owner, request, passage.takes_interims).await;
-            if !matches!(outcome, SendOutcome::Unsent) {
+            if !matches!(outcome, SendOutcome::Unsent | SendOutcome::NotOwner) {
                 passage.sent_at.get_or_insert(asked_at);
             }
             match outcome {
@@ -184,10 +198,10 @@ impl Cluster {
                     return Ok(self.continued(response, passage));
                 }
                 // An owner that stops says so after it has waited for the job.
-                SendOutcome::Unsent if asked_at.elapsed() >= WAITED_MIN => {
+                SendOutcome::NotOwner if asked_at.elapsed() >= WAITED_MIN => {
                     deadline = Instant::now() + passage.class.patience;
                 }
-                SendOutcome::Unsent => {}
+                SendOutcome::NotOwner | SendOutcome::Unsent => {}
                 SendOutcome::Lost if passage.may_repeat && losses < LOSSES_MAX => {
                     losses += 1;
                     counts.count(Passed::Repeated);
@@ -239,11 +253,13 @@ impl Cluster {
         if let Some(client) = current {
             peer::set_client(client, job);
         }
+        peer::set_number(passage.number);
         let request = Request::from_parts(passage.head, Body::new(body));
         let answered = self.within_lease(routes, request).await;
         if let Some(client) = current {
             peer::set_client(client, None);
         }
+        peer::set_number(None);
         answered.map_err(|_| {
             ApiError::unavailable("no_owner", "this node has lost its lease; the request changed nothing")
         })
@@ -277,7 +293,7 @@ impl Cluster {
                 Some(link) => link,
                 None => return SendOutcome::Unsent,
             },
-            () = self.superseded(owner.id) => return SendOutcome::Unsent,
+            () = self.superseded(owner.id) => return SendOutcome::NotOwner,
         };
         let sent = tokio::select! {
             biased;
@@ -286,7 +302,7 @@ impl Cluster {
         };
         match sent {
             PeerReply::Answered(response) if response.headers().contains_key(NOT_OWNER) => {
-                SendOutcome::Unsent
+                SendOutcome::NotOwner
             }
             PeerReply::Answered(response) => SendOutcome::Answered(response),
             PeerReply::Unsent => SendOutcome::Unsent,
@@ -365,8 +381,8 @@ fn clean(head: &mut Parts, is_upgrade: bool, is_kept: bool) {
     if headers.contains_key(TRANSFER_ENCODING) || is_kept {
         headers.remove(CONTENT_LENGTH);
     }
-    // Only nodes may ask for frames.
-    remove_hop_by_hop(headers, |name| [EXPECT, TRANSFER_ENCODING, FRAMES].contains(name));
+    // Only nodes may ask for frames, and number posts.
+    remove_hop_by_hop(headers, |name| [EXPECT, TRANSFER_ENCODING, FRAMES, POST].contains(name));
     // The owner keeps its connection to this node, even if the client asks for a close.
     headers.insert(CONNECTION, HeaderValue::from_static("keep-alive"));
     if let Some(upgrade) = upgrade {

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, StatusCode};
 
 use super::Cluster;
-use super::peer_head::{NOT_OWNER, PEER, PeerHead};
+use super::peer_head::{NOT_OWNER, PEER, PeerHead, take_number};
 use super::probe;
 use crate::connection::answers::Answers;
 use crate::gate::peer::{self, Peer};
@@ -45,6 +45,7 @@ impl PeerEdge {
         let Some(routes) = self.cluster.routes_soon(head.surface).await else { return not_owner() };
         request.headers_mut().remove(PEER);
         peer::set_client(Peer::new(head.address, head.is_tls), head.job);
+        peer::set_number(take_number(request.headers_mut()));
         let frames = request.headers_mut().remove(FRAMES);
         peer::set_frames(frames.and_then(|value| FramesFrom::of_text(value.to_str().ok()?)));
         let has_job = head.job.is_some();

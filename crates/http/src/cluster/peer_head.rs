@@ -10,7 +10,7 @@
 use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
-use longshore_model::JobId;
+use longshore_model::{JobId, RequestNo};
 use ring::hmac;
 
 use crate::Surface;
@@ -19,6 +19,8 @@ use crate::gate::peer::{ChosenJob, Peer};
 pub(super) const PEER: HeaderName = HeaderName::from_static("x-longshore-peer");
 /// On a response: this node does not own the shards, and the request changed nothing.
 pub(super) const NOT_OWNER: HeaderName = HeaderName::from_static("x-longshore-not-owner");
+/// On a post of chunks: the number by which the owner knows it when it is sent again.
+pub(super) const POST: HeaderName = HeaderName::from_static("x-longshore-post");
 /// The fields before the HMAC.
 const FIELDS: usize = 6;
 
@@ -84,6 +86,16 @@ impl PeerHead {
         let sent_ms_ago = self.job.map_or(0, |job| job.sent_ms_ago);
         format!("{} {} {tls} {surface} {job} {sent_ms_ago}", self.to, self.address)
     }
+}
+
+/// The number of a request as a header's value; `None` never happens, since it is digits.
+pub(super) fn number_value(number: RequestNo) -> Option<HeaderValue> {
+    HeaderValue::try_from(number.to_string()).ok()
+}
+
+/// Takes the number out of the headers of a request that a node has signed; `None` without one.
+pub(super) fn take_number(headers: &mut HeaderMap) -> Option<RequestNo> {
+    RequestNo::parse(headers.remove(POST)?.to_str().ok()?)
 }
 
 fn signed(method: &Method, uri: &Uri, fields: &str) -> Vec<u8> {

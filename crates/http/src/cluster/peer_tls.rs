@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use longshore_engine::{LinkStream, Links};
+use rustix::net::sockopt;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
@@ -15,6 +16,11 @@ use tokio_rustls::rustls::pki_types::ServerName;
 const SCHEME: &str = "https://";
 /// How long a node may take to accept a connection, its certificate included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long bytes to a node may stay unacknowledged before the connection is broken: by default that takes 15 min where packets
+/// are lost without a word.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+/// The pause before, and between, the probes of a connection that carries nothing, such as one with a take that waits.
+const PROBE_PAUSE: Duration = Duration::from_secs(2);
 /// Least time between two log lines about certificates.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -43,22 +49,27 @@ impl PeerTls {
 
     /// The connections to the node at an address; `None` if its host is not known.
     pub(super) async fn links(&self, address: &str) -> Option<Links> {
-        let Some(encrypted) = address.strip_prefix(SCHEME) else {
-            return Some(Links::to(lookup_host(address).await.ok()?.next()?));
-        };
-        let (tls, encrypted) = (self.clone(), Arc::<str>::from(encrypted));
-        Some(Links::through(Arc::new(move || {
-            let (tls, encrypted) = (tls.clone(), Arc::clone(&encrypted));
-            Box::pin(async move {
-                let opened = timeout(CONNECT_TIMEOUT, tls.open(&encrypted)).await;
-                opened.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
-            })
-        })))
+        let is_known = lookup_host(authority(address)).await.is_ok_and(|mut found| found.next().is_some());
+        let (tls, address) = (self.clone(), Arc::<str>::from(address));
+        is_known.then(|| {
+            Links::through(Arc::new(move || {
+                let (tls, address) = (tls.clone(), Arc::clone(&address));
+                Box::pin(async move {
+                    let opened = timeout(CONNECT_TIMEOUT, tls.open(&address)).await;
+                    opened.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+                })
+            }))
+        })
     }
 
-    async fn open(&self, host_and_port: &str) -> io::Result<Box<dyn LinkStream>> {
+    async fn open(&self, address: &str) -> io::Result<Box<dyn LinkStream>> {
+        let host_and_port = authority(address);
         let stream = TcpStream::connect(host_and_port).await?;
         stream.set_nodelay(true)?;
+        notice_silence(&stream)?;
+        if !address.starts_with(SCHEME) {
+            return Ok(Box::new(stream));
+        }
         let shaken = async {
             let connector = self.connector.as_ref();
             let connector = connector.ok_or_else(|| io::Error::other("`cluster_ca_file` is not set"))?;
@@ -83,6 +94,15 @@ impl PeerTls {
             tracing::warn!(address, %error, "no encrypted connection to another node");
         }
     }
+}
+
+/// Lets the system break a connection whose other side no longer acknowledges anything.
+fn notice_silence(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_tcp_user_timeout(stream, SILENCE_MAX.as_millis() as u32)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, PROBE_PAUSE)?;
+    sockopt::set_tcp_keepintvl(stream, PROBE_PAUSE)?;
+    Ok(())
 }
 
 /// The host and port in the address of a node.

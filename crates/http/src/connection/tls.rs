@@ -9,12 +9,14 @@ use std::time::Duration;
 use longshore_model::Millis;
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier as _;
-use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
+use tokio_rustls::rustls::client::{ResolvesClientCert, WebPkiServerVerifier, verify_server_name};
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use tokio_rustls::rustls::server::ParsedCertificate;
-use tokio_rustls::rustls::{self, CertificateError, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use tokio_rustls::rustls::server::{ParsedCertificate, VerifierBuilderError, WebPkiClientVerifier};
+use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
+use tokio_rustls::rustls::{self, CertificateError, RootCertStore, ServerConfig, SignatureScheme};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls::Error as RustlsError};
 
@@ -60,19 +62,36 @@ pub enum TlsError {
         /// The error of the TLS library.
         cause: RustlsError,
     },
+    /// The other nodes would refuse the certificate.
+    #[error("the other nodes would refuse the certificate in {}: the authorities in `cluster_ca_file` must have signed it, for servers and clients: {cause}", certificate.display())]
+    Untrusted {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The error of the TLS library.
+        cause: RustlsError,
+    },
 }
 
 /// The TLS configuration of a listener. Cheap to clone; every clone uses the latest certificate.
 #[derive(Clone)]
 pub struct Tls {
     files: Arc<CertificatePaths>,
-    config: Arc<RwLock<Arc<ServerConfig>>>,
+    config: Arc<RwLock<TlsConfig>>,
     certificate_end: CertificateEnd,
+}
+
+/// What is made from the files.
+#[derive(Clone)]
+struct TlsConfig {
+    server: Arc<ServerConfig>,
+    certified: Arc<CertifiedKey>,
 }
 
 struct CertificatePaths {
     certificate: PathBuf,
     key: PathBuf,
+    /// Checks the certificates of clients; `None`: clients need none.
+    clients: Option<Arc<dyn ClientCertVerifier>>,
 }
 
 /// The bytes of both files. Those of the key are a secret.
@@ -90,7 +109,39 @@ impl Tls {
     ///
     /// Returns [`TlsError`] if a file cannot be read or parsed, or if the two do not belong together.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        let files = CertificatePaths { certificate: certificate.to_owned(), key: key.to_owned() };
+        Self::open(certificate, key, None)
+    }
+
+    /// As [`from_files`](Self::from_files), for the connections of nodes: each side shows a certificate that these authorities signed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`from_files`](Self::from_files), and [`TlsError::Untrusted`] if the authorities have not signed this certificate.
+    pub fn of_nodes(
+        certificate: &Path,
+        key: &Path,
+        authorities: Arc<RootCertStore>,
+    ) -> Result<Self, TlsError> {
+        let clients =
+            WebPkiClientVerifier::builder_with_provider(authorities, Arc::new(default_provider())).build();
+        let unfit = |cause: VerifierBuilderError| TlsError::Untrusted {
+            certificate: certificate.to_owned(),
+            cause: RustlsError::General(cause.to_string()),
+        };
+        Self::open(certificate, key, Some(clients.map_err(unfit)?))
+    }
+
+    /// The certificate that a client of other nodes shows. Follows replaced files.
+    pub fn of_client(&self) -> Arc<dyn ResolvesClientCert> {
+        Arc::new(ShownCertificate { config: Arc::clone(&self.config) })
+    }
+
+    fn open(
+        certificate: &Path,
+        key: &Path,
+        clients: Option<Arc<dyn ClientCertVerifier>>,
+    ) -> Result<Self, TlsError> {
+        let files = CertificatePaths { certificate: certificate.to_owned(), key: key.to_owned(), clients };
         let content = files.read()?;
         let config = files.config(&content)?;
         let certificate_end = CertificateEnd::default();
@@ -114,7 +165,7 @@ impl Tls {
 
     /// Does the TLS handshake with a client, within 10 s.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let config = Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner));
+        let config = Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner).server);
         tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await?
     }
 }
@@ -123,6 +174,27 @@ impl fmt::Debug for Tls {
     /// Names the certificate's file, and nothing of the key.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Tls").field("certificate", &self.files.certificate).finish_non_exhaustive()
+    }
+}
+
+/// The latest certificate of a node, as it shows it to others.
+struct ShownCertificate {
+    config: Arc<RwLock<TlsConfig>>,
+}
+
+impl ResolvesClientCert for ShownCertificate {
+    fn resolve(&self, _authorities: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner).certified))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for ShownCertificate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ShownCertificate").finish_non_exhaustive()
     }
 }
 
@@ -188,7 +260,7 @@ impl CertificatePaths {
         Ok(CertificateBytes { certificate: read(&self.certificate)?, key: read(&self.key)? })
     }
 
-    fn config(&self, content: &CertificateBytes) -> Result<Arc<ServerConfig>, TlsError> {
+    fn config(&self, content: &CertificateBytes) -> Result<TlsConfig, TlsError> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&content.certificate).collect();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
         let chain = chain.ok_or_else(|| TlsError::NoCertificate { path: self.certificate.clone() })?;
@@ -196,13 +268,21 @@ impl CertificatePaths {
             .map_err(|_| TlsError::NoKey { path: self.key.clone() })?;
         let unfit =
             |cause| TlsError::Unfit { certificate: self.certificate.clone(), key: self.key.clone(), cause };
-        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        if let (Some(nodes), [leaf, others @ ..]) = (&self.clients, &*chain) {
+            let checked = nodes.verify_client_cert(leaf, others, UnixTime::now());
+            checked.map_err(|cause| TlsError::Untrusted { certificate: self.certificate.clone(), cause })?;
+        }
+        let provider = Arc::new(default_provider());
+        let certified = Arc::new(CertifiedKey::from_der(chain, key, &provider).map_err(unfit)?);
+        let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(rustls::DEFAULT_VERSIONS)
-            .map_err(unfit)?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
             .map_err(unfit)?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Arc::new(config))
+        let builder = match &self.clients {
+            None => builder.with_no_client_auth(),
+            Some(clients) => builder.with_client_cert_verifier(Arc::clone(clients)),
+        };
+        let mut server = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&certified))));
+        server.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(TlsConfig { server: Arc::new(server), certified })
     }
 }

@@ -8,7 +8,8 @@ use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use http::{HeaderMap, Uri};
-use longshore_engine::{EndpointHandle, SubmitRefusal};
+use longshore_engine::EndpointHandle;
+use longshore_history::LimitedOperation;
 use longshore_model::{EndpointId, JobId, Permission, Submitter};
 
 use crate::HttpState;
@@ -16,7 +17,6 @@ use crate::audit::note_key;
 use crate::gate::auth;
 use crate::gate::auth::OngoingAccess;
 use crate::gate::caller::Caller;
-use crate::gate::rate_limits::LimitedRoute;
 use crate::wire::BoxResponse;
 use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
@@ -26,15 +26,15 @@ use crate::wire::route_path::RoutePath;
 #[derive(Clone, Copy)]
 pub(crate) struct Gate {
     permission: Permission,
-    route: Option<LimitedRoute>,
+    operation: Option<LimitedOperation>,
     /// Whether the operation has a meaning for a load-balancing endpoint, which has no jobs.
     is_for_all_types: bool,
 }
 
 impl Gate {
     /// A gate with a permission and a rate limit.
-    pub(crate) const fn limited(permission: Permission, route: LimitedRoute) -> Self {
-        Self { permission, route: Some(route), is_for_all_types: false }
+    pub(crate) const fn limited(permission: Permission, operation: LimitedOperation) -> Self {
+        Self { permission, operation: Some(operation), is_for_all_types: false }
     }
 
     /// The same gate for an operation of endpoints of every type.
@@ -44,7 +44,7 @@ impl Gate {
 
     /// A gate with a permission and no rate limit.
     pub(crate) const fn free(permission: Permission) -> Self {
-        Self { permission, route: None, is_for_all_types: true }
+        Self { permission, operation: None, is_for_all_types: true }
     }
 
     /// Runs `operation` for a request that may pass, or returns the refusal.
@@ -69,19 +69,14 @@ impl Gate {
             Ok(found) => found,
             Err(failure) => return Box::pin(ready(failure.into_response())),
         };
-        let is_of_jobs = !self.is_for_all_types && self.route.is_some_and(LimitedRoute::is_of_jobs);
+        let is_of_jobs = !self.is_for_all_types && self.operation.is_some_and(LimitedOperation::is_of_jobs);
         if is_of_jobs && endpoint.balancer().is_some() {
             return Box::pin(ready(ApiError::is_load_balancing(&endpoint.id()).into_response()));
         }
-        let permit = self.route.map(|route| key.admit(&state, &endpoint, route));
+        let permit = self.operation.map(|limited| key.admit(&state, &endpoint, limited));
         let permit = match permit.transpose() {
             Ok(permit) => permit,
-            Err(exceeded) => {
-                if self.route.is_some_and(LimitedRoute::is_submit) {
-                    endpoint.metrics().events.refused(SubmitRefusal::RateLimit);
-                }
-                return Box::pin(ready(exceeded.into_response()));
-            }
+            Err(exceeded) => return Box::pin(ready(exceeded.into_response())),
         };
         let job = path.job.parse().ok();
         let answering =

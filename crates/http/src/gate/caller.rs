@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use longshore_engine::{EndpointHandle, OpenSession, TrackedKey};
+use longshore_history::LimitedOperation;
 
 use crate::HttpState;
 use crate::audit::note_session;
 use crate::gate::client;
-use crate::gate::rate_limits::{LimitExceeded, LimitedRoute, RequestPermit};
+use crate::gate::rate_limits::{LimitExceeded, RequestPermit, count_refused};
 use crate::sessions::lookup::session_of;
 
 /// The key of a request, and its session if it has one. The key decides what is permitted.
@@ -47,12 +48,17 @@ impl Caller {
         &self,
         state: &HttpState,
         endpoint: &EndpointHandle,
-        route: LimitedRoute,
+        operation: LimitedOperation,
     ) -> Result<RequestPermit, LimitExceeded> {
         if self.session.is_some() {
             return Ok(RequestPermit::uncounted());
         }
-        state.limiter().admit(self.owner, endpoint.no(), route, endpoint.running_workers())
+        let admitted =
+            state.limiter().admit(self.owner, endpoint.no(), operation, endpoint.running_workers());
+        if admitted.is_err() {
+            count_refused(operation, endpoint);
+        }
+        admitted
     }
 
     /// As [`admit`](Self::admit), for a request that asks several endpoints: it counts as one of each.
@@ -64,9 +70,9 @@ impl Caller {
         &self,
         state: &HttpState,
         endpoints: &[EndpointHandle],
-        route: LimitedRoute,
+        operation: LimitedOperation,
     ) -> Result<Vec<RequestPermit>, LimitExceeded> {
-        endpoints.iter().map(|endpoint| self.admit(state, endpoint, route)).collect()
+        endpoints.iter().map(|endpoint| self.admit(state, endpoint, operation)).collect()
     }
 }
 

@@ -13,7 +13,7 @@ use std::task::Poll;
 
 use http::HeaderValue;
 use longshore_engine::ClientAddress;
-use longshore_model::JobId;
+use longshore_model::{JobId, RequestNo};
 
 use crate::wire::frames::FramesFrom;
 
@@ -29,6 +29,8 @@ struct ConnectionContext {
     request: Cell<RequestProgress>,
     /// The id of the job that the current request submits, if another node chose it.
     job: Cell<Option<ChosenJob>>,
+    /// The number of the current request, if another node gave it one.
+    number: Cell<Option<RequestNo>>,
     /// How the stream of an OpenAI client is answered, if another node passes it on.
     frames: Cell<Option<FramesFrom>>,
     /// What the connection does after it was upgraded.
@@ -101,6 +103,7 @@ impl Peer {
                 peer: Cell::new(self),
                 request: Cell::default(),
                 job: Cell::default(),
+                number: Cell::default(),
                 frames: Cell::default(),
                 tunnel: Cell::default(),
                 interim: RefCell::default(),
@@ -138,6 +141,16 @@ pub(crate) fn set_client(client: Peer, job: Option<ChosenJob>) {
 /// The id of the job that the current request submits; `None` if this server chooses it.
 pub(crate) fn chosen_job() -> Option<ChosenJob> {
     CONNECTION.try_with(|connection| connection.job.get()).ok().flatten()
+}
+
+/// Sets the number of the current request; `None` if no node gave it one. No effect outside of a connection.
+pub(crate) fn set_number(number: Option<RequestNo>) {
+    let _elsewhere = CONNECTION.try_with(|connection| connection.number.set(number));
+}
+
+/// The number of the current request; `None` if no node gave it one.
+pub(crate) fn number() -> Option<RequestNo> {
+    CONNECTION.try_with(|connection| connection.number.get()).ok().flatten()
 }
 
 /// Sets that the current request is to be answered in frames, and from where on; `None` if it is not. No effect outside of a

@@ -7,6 +7,8 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http_body_util::BodyExt as _;
+use longshore_engine::{EndpointHandle, SubmitRefusal};
+use longshore_history::LimitedOperation;
 use longshore_model::{EndpointNo, OwnerNo};
 use tokio::time::Instant;
 
@@ -91,60 +93,29 @@ impl Default for RateTable {
     }
 }
 
-/// A row of [`RateTable`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum LimitedRoute {
-    Runsync,
-    Run,
-    Status,
-    Stream,
-    Cancel,
-    PurgeQueue,
-    Openai,
-    Requests,
-    Webhooks,
-    Lb,
+impl RateTable {
+    /// The limits of an operation.
+    fn limit(&self, operation: LimitedOperation) -> Limit {
+        match operation {
+            LimitedOperation::Runsync => self.runsync,
+            LimitedOperation::Run => self.run,
+            LimitedOperation::Status => self.status,
+            LimitedOperation::Stream => self.stream,
+            LimitedOperation::Cancel => self.cancel,
+            LimitedOperation::PurgeQueue => self.purge_queue,
+            LimitedOperation::Openai => self.openai,
+            LimitedOperation::Requests => self.requests,
+            LimitedOperation::Webhooks => self.webhooks,
+            LimitedOperation::Lb => self.lb,
+        }
+    }
 }
 
-impl LimitedRoute {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Runsync => "runsync",
-            Self::Run => "run",
-            Self::Status => "status",
-            Self::Stream => "stream",
-            Self::Cancel => "cancel",
-            Self::PurgeQueue => "purge-queue",
-            Self::Openai => "openai",
-            Self::Requests => "requests",
-            Self::Webhooks => "webhooks",
-            Self::Lb => "lb",
-        }
-    }
-
-    /// Whether the operation submits, reads or ends jobs, of which a load-balancing endpoint has none.
-    pub(super) fn is_of_jobs(self) -> bool {
-        !matches!(self, Self::Openai | Self::Requests | Self::Webhooks | Self::Lb)
-    }
-
-    /// Whether the operation submits a job.
-    pub(super) fn is_submit(self) -> bool {
-        matches!(self, Self::Run | Self::Runsync)
-    }
-
-    fn limit(self, table: &RateTable) -> Limit {
-        match self {
-            Self::Runsync => table.runsync,
-            Self::Run => table.run,
-            Self::Status => table.status,
-            Self::Stream => table.stream,
-            Self::Cancel => table.cancel,
-            Self::PurgeQueue => table.purge_queue,
-            Self::Openai => table.openai,
-            Self::Requests => table.requests,
-            Self::Webhooks => table.webhooks,
-            Self::Lb => table.lb,
-        }
+/// Counts a request to an operation of this endpoint that was over the limit.
+pub(crate) fn count_refused(operation: LimitedOperation, endpoint: &EndpointHandle) {
+    endpoint.metrics().activity.limited(operation);
+    if operation.is_submit() {
+        endpoint.metrics().events.refused(SubmitRefusal::RateLimit);
     }
 }
 
@@ -157,7 +128,7 @@ pub(crate) struct RateLimiter {
     keys: Mutex<HashMap<String, SlidingWindow>>,
 }
 
-type Operations = HashMap<(EndpointNo, LimitedRoute), Arc<Mutex<Usage>>>;
+type Operations = HashMap<(EndpointNo, LimitedOperation), Arc<Mutex<Usage>>>;
 
 /// The usages of all owners.
 #[derive(Default)]
@@ -215,12 +186,16 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`LimitExceeded`] if the address is over the rate of the route; the request is not counted.
-    pub(crate) fn admit_address(&self, address: &str, route: LimitedRoute) -> Result<(), LimitExceeded> {
+    /// [`LimitExceeded`] if the address is over the rate of the operation; the request is not counted.
+    pub(crate) fn admit_address(
+        &self,
+        address: &str,
+        operation: LimitedOperation,
+    ) -> Result<(), LimitExceeded> {
         let Some(table) = &self.table else { return Ok(()) };
         // No key has such an id.
-        let client = format!("{} {address}", route.name());
-        self.admit_key(&client, route.limit(table).per_10_s)
+        let client = format!("{} {address}", operation.as_str());
+        self.admit_key(&client, table.limit(operation).per_10_s)
     }
 
     /// Counts a request. Hold the permit until the request has its response.
@@ -232,7 +207,7 @@ impl RateLimiter {
         &self,
         owner: OwnerNo,
         endpoint: EndpointNo,
-        route: LimitedRoute,
+        operation: LimitedOperation,
         running_workers: u32,
     ) -> Result<RequestPermit, LimitExceeded> {
         if self.table.is_none() {
@@ -240,7 +215,7 @@ impl RateLimiter {
             return Ok(RequestPermit { held: None });
         }
         let now_ms = self.started.elapsed().as_millis() as u64;
-        self.admit_at(now_ms, owner, endpoint, route, running_workers)
+        self.admit_at(now_ms, owner, endpoint, operation, running_workers)
     }
 
     fn admit_at(
@@ -248,17 +223,17 @@ impl RateLimiter {
         now_ms: u64,
         owner: OwnerNo,
         endpoint: EndpointNo,
-        route: LimitedRoute,
+        operation: LimitedOperation,
         running_workers: u32,
     ) -> Result<RequestPermit, LimitExceeded> {
         let Some(table) = &self.table else { return Ok(RequestPermit { held: None }) };
-        let limit = route.limit(table);
+        let limit = table.limit(operation);
         let by_workers = running_workers.saturating_mul(table.requests_per_worker);
         let rate = limit.per_10_s.max(by_workers);
-        let usage_of = self.usage(now_ms, owner, endpoint, route);
+        let usage_of = self.usage(now_ms, owner, endpoint, operation);
         let mut usage = locked(&usage_of);
         let limit_status = |left, reset_ms: u64| LimitStatus {
-            name: route.name(),
+            name: operation.as_str(),
             rate,
             window_s: WINDOW_MS / 1_000,
             left,
@@ -269,7 +244,9 @@ impl RateLimiter {
             return Err(LimitExceeded { limit_status, reason: Reason::Concurrency, retry_after_s: 1 });
         }
         match usage.window.admit(now_ms, rate) {
-            WindowDecision::Refused { wait_ms } => Err(LimitExceeded::of_rate(route.name(), rate, wait_ms)),
+            WindowDecision::Refused { wait_ms } => {
+                Err(LimitExceeded::of_rate(operation.as_str(), rate, wait_ms))
+            }
             WindowDecision::Admitted { left } => {
                 usage.open += 1;
                 let limit_status = limit_status(left, usage.window.oldest_leaves_ms(now_ms));
@@ -284,10 +261,10 @@ impl RateLimiter {
         now_ms: u64,
         owner: OwnerNo,
         endpoint: EndpointNo,
-        route: LimitedRoute,
+        operation: LimitedOperation,
     ) -> Arc<Mutex<Usage>> {
         let mut usages = locked(&self.usages);
-        if let Some(usage) = usages.by_owner.get(&owner).and_then(|of| of.get(&(endpoint, route))) {
+        if let Some(usage) = usages.by_owner.get(&owner).and_then(|of| of.get(&(endpoint, operation))) {
             return Arc::clone(usage);
         }
         if usages.entries >= usages.sweep_at {
@@ -295,7 +272,7 @@ impl RateLimiter {
         }
         usages.entries += 1;
         let operations = usages.by_owner.entry(owner).or_default();
-        Arc::clone(operations.entry((endpoint, route)).or_default())
+        Arc::clone(operations.entry((endpoint, operation)).or_default())
     }
 }
 
@@ -430,17 +407,17 @@ mod tests {
     #[test]
     fn the_defaults_are_the_specs_table() {
         let table = RateTable::default();
-        let row = |route: LimitedRoute| {
-            let limit = route.limit(&table);
+        let row = |operation: LimitedOperation| {
+            let limit = table.limit(operation);
             (limit.per_10_s, limit.concurrent)
         };
-        assert_eq!(row(LimitedRoute::Runsync), (2_000, 400));
-        assert_eq!(row(LimitedRoute::Run), (1_000, 200));
-        assert_eq!(row(LimitedRoute::Status), (2_000, 400));
-        assert_eq!(row(LimitedRoute::Stream), (2_000, 400));
-        assert_eq!(row(LimitedRoute::Cancel), (100, 20));
-        assert_eq!(row(LimitedRoute::PurgeQueue), (2, 0));
-        assert_eq!(row(LimitedRoute::Requests), (10, 2));
+        assert_eq!(row(LimitedOperation::Runsync), (2_000, 400));
+        assert_eq!(row(LimitedOperation::Run), (1_000, 200));
+        assert_eq!(row(LimitedOperation::Status), (2_000, 400));
+        assert_eq!(row(LimitedOperation::Stream), (2_000, 400));
+        assert_eq!(row(LimitedOperation::Cancel), (100, 20));
+        assert_eq!(row(LimitedOperation::PurgeQueue), (2, 0));
+        assert_eq!(row(LimitedOperation::Requests), (10, 2));
         assert_eq!((table.openai.per_10_s, table.openai.concurrent), (2_000, 400));
     }
 
@@ -448,36 +425,37 @@ mod tests {
     fn a_rate_holds_per_owner_endpoint_and_operation() {
         let limiter = limiter();
         for _ in 0..2 {
-            assert!(limiter.admit_at(0, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).is_ok());
+            assert!(limiter.admit_at(0, A, ENDPOINT, LimitedOperation::PurgeQueue, 0).is_ok());
         }
-        let exceeded = limiter.admit_at(9_500, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).err().unwrap();
+        let exceeded = limiter.admit_at(9_500, A, ENDPOINT, LimitedOperation::PurgeQueue, 0).err().unwrap();
         assert_eq!((exceeded.reason, exceeded.retry_after_s), (Reason::Rate, 1));
-        assert!(limiter.admit_at(9_500, B, ENDPOINT, LimitedRoute::PurgeQueue, 0).is_ok());
-        assert!(limiter.admit_at(9_500, A, EndpointNo(2), LimitedRoute::PurgeQueue, 0).is_ok());
-        assert!(limiter.admit_at(9_500, A, ENDPOINT, LimitedRoute::Cancel, 0).is_ok());
-        assert!(limiter.admit_at(10_000, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).is_ok());
+        assert!(limiter.admit_at(9_500, B, ENDPOINT, LimitedOperation::PurgeQueue, 0).is_ok());
+        assert!(limiter.admit_at(9_500, A, EndpointNo(2), LimitedOperation::PurgeQueue, 0).is_ok());
+        assert!(limiter.admit_at(9_500, A, ENDPOINT, LimitedOperation::Cancel, 0).is_ok());
+        assert!(limiter.admit_at(10_000, A, ENDPOINT, LimitedOperation::PurgeQueue, 0).is_ok());
     }
 
     #[test]
     fn concurrency_ends_with_the_request() {
         let limiter = limiter();
-        let first = limiter.admit_at(0, A, ENDPOINT, LimitedRoute::Requests, 0).ok().unwrap();
-        let _second = limiter.admit_at(0, A, ENDPOINT, LimitedRoute::Requests, 0).ok().unwrap();
-        let exceeded = limiter.admit_at(0, A, ENDPOINT, LimitedRoute::Requests, 0).err().unwrap();
+        let first = limiter.admit_at(0, A, ENDPOINT, LimitedOperation::Requests, 0).ok().unwrap();
+        let _second = limiter.admit_at(0, A, ENDPOINT, LimitedOperation::Requests, 0).ok().unwrap();
+        let exceeded = limiter.admit_at(0, A, ENDPOINT, LimitedOperation::Requests, 0).err().unwrap();
         assert_eq!(exceeded.reason, Reason::Concurrency);
         drop(first);
-        assert!(limiter.admit_at(0, A, ENDPOINT, LimitedRoute::Requests, 0).is_ok());
+        assert!(limiter.admit_at(0, A, ENDPOINT, LimitedOperation::Requests, 0).is_ok());
     }
 
     #[test]
     fn running_workers_raise_the_limits() {
         let limiter = limiter();
         for _ in 0..100 {
-            assert!(limiter.admit_at(0, A, ENDPOINT, LimitedRoute::PurgeQueue, 1).is_ok());
+            assert!(limiter.admit_at(0, A, ENDPOINT, LimitedOperation::PurgeQueue, 1).is_ok());
         }
-        assert!(limiter.admit_at(0, A, ENDPOINT, LimitedRoute::PurgeQueue, 1).is_err());
-        let held: Vec<_> =
-            (0..30).map_while(|_| limiter.admit_at(0, A, ENDPOINT, LimitedRoute::Cancel, 1).ok()).collect();
+        assert!(limiter.admit_at(0, A, ENDPOINT, LimitedOperation::PurgeQueue, 1).is_err());
+        let held: Vec<_> = (0..30)
+            .map_while(|_| limiter.admit_at(0, A, ENDPOINT, LimitedOperation::Cancel, 1).ok())
+            .collect();
         assert_eq!(held.len(), 30);
     }
 
@@ -485,7 +463,7 @@ mod tests {
     fn without_limits_everything_is_admitted_without_headers() {
         let limiter = RateLimiter::new(&RateLimits::Off);
         for _ in 0..5_000 {
-            let admission = limiter.admit_at(0, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).ok().unwrap();
+            let admission = limiter.admit_at(0, A, ENDPOINT, LimitedOperation::PurgeQueue, 0).ok().unwrap();
             assert!(admission.close(Response::default()).headers().is_empty());
         }
     }
@@ -493,13 +471,16 @@ mod tests {
     #[test]
     fn responses_carry_the_state_of_the_limit() {
         let limiter = limiter();
-        let admission = limiter.admit_at(0, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).ok().unwrap();
+        let admission = limiter.admit_at(0, A, ENDPOINT, LimitedOperation::PurgeQueue, 0).ok().unwrap();
         let response = admission.close(Response::default());
         assert_eq!(response.headers()["ratelimit-policy"], "\"purge-queue\";q=2;w=10");
         assert_eq!(response.headers()["ratelimit"], "\"purge-queue\";r=1;t=10");
-        limiter.admit_at(4_000, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).ok().unwrap();
-        let refused =
-            limiter.admit_at(4_000, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).err().unwrap().into_response();
+        limiter.admit_at(4_000, A, ENDPOINT, LimitedOperation::PurgeQueue, 0).ok().unwrap();
+        let refused = limiter
+            .admit_at(4_000, A, ENDPOINT, LimitedOperation::PurgeQueue, 0)
+            .err()
+            .unwrap()
+            .into_response();
         assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(refused.headers()["retry-after"], "6");
         assert_eq!(refused.headers()["ratelimit"], "\"purge-queue\";r=0;t=6");
@@ -527,10 +508,12 @@ mod tests {
     #[test]
     fn idle_entries_are_removed() {
         let limiter = limiter();
-        let held = limiter.admit_at(0, OwnerNo(u32::MAX), ENDPOINT, LimitedRoute::Run, 0).ok().unwrap();
+        let held = limiter.admit_at(0, OwnerNo(u32::MAX), ENDPOINT, LimitedOperation::Run, 0).ok().unwrap();
         for owner in 0..10 * SWEEP_STEP {
             let now_ms = 20 * owner as u64;
-            assert!(limiter.admit_at(now_ms, OwnerNo(owner as u32), ENDPOINT, LimitedRoute::Run, 0).is_ok());
+            assert!(
+                limiter.admit_at(now_ms, OwnerNo(owner as u32), ENDPOINT, LimitedOperation::Run, 0).is_ok()
+            );
         }
         let usages = locked(&limiter.usages);
         assert!(usages.entries <= 3 * SWEEP_STEP, "{} entries", usages.entries);

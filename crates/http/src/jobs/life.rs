@@ -39,7 +39,9 @@ pub(super) async fn life(call: Call) -> Result<Response, ApiError> {
     let worker = worker.as_ref();
     view.insert("version".to_owned(), json!(version(&call, row, worker)));
     view.insert("coldStart".to_owned(), worker.map_or(Value::Null, |worker| cold_start(row, worker)));
-    let gpu = worker.and_then(|worker| worker.placement.gpus.first()).map(|gpu| gpu.type_id.as_str());
+    // A row of an older version has no GPU.
+    let of_worker = worker.and_then(|worker| worker.placement.gpus.first()).map(|gpu| gpu.type_id.as_str());
+    let gpu = row.gpu.as_deref().or(of_worker);
     view.insert("attempts".to_owned(), attempts(row, ended, gpu).iter().map(attempt).collect());
     let calls = if row.webhook || call.endpoint.record().webhook.is_some() {
         jobs.deliveries(DeliveryFilter { job: Some(id), ..DeliveryFilter::default() }).await?
@@ -67,7 +69,7 @@ fn version(call: &Call, row: &JobRow, worker: Option<&JobWorker>) -> Option<u32>
 /// The start of the worker that the job waited for; null if the worker was there before the job.
 fn cold_start(row: &JobRow, worker: &JobWorker) -> Value {
     let requested_at = worker.placement.started_at;
-    let waited = row.ran() && !row.never_taken && (row.enqueued_at..=row.started_at).contains(&requested_at);
+    let waited = row.ran() && !row.never_taken && row.was_waiting_at(requested_at);
     match worker.ready_at.filter(|_| waited) {
         Some(ready_at) => json!({
             "worker": row.worker, "requestedAt": rfc3339(requested_at), "readyAt": rfc3339(ready_at),
@@ -102,7 +104,9 @@ fn record(job: &JobSnapshot) -> Map<String, Value> {
 fn times(row: &JobRow) -> Map<String, Value> {
     let known = |at: Millis| (at != Millis(0)).then(|| rfc3339(at));
     let is_over = row.state.is_terminal();
+    let progress = row.progress.iter().flatten().map(|ms| rfc3339(row.started_at + u64::from(*ms)));
     let view = json!({
+        "progressAt": progress.collect::<Vec<_>>(),
         "createdAt": rfc3339(row.created_at),
         "enqueuedAt": rfc3339(row.enqueued_at),
         "startedAt": if row.never_taken { None } else { known(row.started_at) },
@@ -241,6 +245,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("enqueuedAt", time()),
         ("startedAt", later()),
         ("firstChunkAt", later()),
+        ("progressAt", array_of(&time())),
         ("completedAt", later()),
         ("ttlAt", later()),
         ("expiresAt", later()),

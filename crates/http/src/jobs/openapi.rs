@@ -130,7 +130,8 @@ fn page_members(item: &str) -> [(&'static str, Value); 5] {
 
 /// The schemas of the list of all endpoints' jobs.
 pub(crate) fn all_requests() -> Vec<(&'static str, Value)> {
-    let job = [job(), job_times(), job_sizes(), job_submitter(), vec![("endpointId", text())]].concat();
+    let of_endpoint = vec![("webhook", latest_call()), ("endpointId", text())];
+    let job = [job(), job_times(), job_sizes(), job_submitter(), of_endpoint].concat();
     let unanswered = json!({ "type": "integer", "description": "endpoints that are left out" });
     let page = [&page_members("JobOfEndpoint")[..], &[("unanswered", unanswered)]].concat();
     vec![
@@ -139,14 +140,18 @@ pub(crate) fn all_requests() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// The schema of the state of a job's latest webhook call.
+fn latest_call() -> Value {
+    json!({
+        "type": "string", "nullable": true, "enum": super::webhooks::STATES,
+        "description": "how its latest webhook call stands; with `webhooks=true`",
+    })
+}
+
 /// Every schema of the job interface.
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let numbers = counts(&JobState::ALL.map(JobState::as_str));
     let page = [&page_members("ListedJob")[..], &[("counts", numbers)]].concat();
-    let webhook = json!({
-        "type": "string", "nullable": true, "enum": super::webhooks::STATES,
-        "description": "how its latest webhook call stands; with `webhooks=true`",
-    });
     let health = [
         ("jobs", counts(&["completed", "failed", "inProgress", "inQueue", "retried"])),
         ("workers", counts(&["idle", "initializing", "ready", "running", "throttled", "unhealthy"])),
@@ -159,7 +164,8 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         (
             "ListedJob",
             object(
-                &[job(), job_times(), job_sizes(), job_submitter(), vec![("webhook", webhook)]].concat(),
+                &[job(), job_times(), job_sizes(), job_submitter(), vec![("webhook", latest_call())]]
+                    .concat(),
                 &["id", "status", "createdAt", "owner"],
             ),
         ),

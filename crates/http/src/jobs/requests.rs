@@ -46,11 +46,7 @@ pub(super) async fn requests(call: Call) -> Result<Response, ApiError> {
         body.text(if at == 0 { "{" } else { ",{" });
         write_members(job, call.state.engine(), &mut body);
         if let Some(calls) = &calls {
-            body.text(",\"webhook\":");
-            match calls.get(&id) {
-                Some(state) => body.string(state.as_str()),
-                None => body.text("null"),
-            };
+            write_call(calls.get(&id).copied(), &mut body);
         }
         body.text("}");
     }
@@ -76,8 +72,17 @@ pub(super) async fn requests(call: Call) -> Result<Response, ApiError> {
     Ok(body.into_response())
 }
 
+/// Writes how the latest webhook call of a job stands; `None` if the log has none.
+pub(crate) fn write_call(state: Option<DeliveryState>, body: &mut JsonBody) {
+    body.text(",\"webhook\":");
+    match state {
+        Some(state) => body.string(state.as_str()),
+        None => body.text("null"),
+    };
+}
+
 /// The state of the latest webhook call of each job of which the log has one.
-async fn calls(endpoint: &EndpointHandle) -> Result<HashMap<JobId, DeliveryState>, ApiError> {
+pub(crate) async fn calls(endpoint: &EndpointHandle) -> Result<HashMap<JobId, DeliveryState>, ApiError> {
     let calls = endpoint.jobs().deliveries(DeliveryFilter::default()).await?;
     // The latest call of a job is the first one of the list.
     Ok(calls.into_iter().rev().map(|call| (call.job, call.state)).collect())

@@ -24,8 +24,8 @@ pub(crate) const LIST: &[Parameter] = &[
     limit("how many webhooks at most"),
     query("cursor", ParameterKind::Text, "the `cursor` of the page before"),
 ];
-/// The parameters of `POST /webhooks/redeliver`.
-pub(super) const REDELIVER: &[Parameter] = &[SINCE];
+/// The parameters of `POST /webhooks/redeliver`, of one endpoint and of all.
+pub(crate) const REDELIVER: &[Parameter] = &[SINCE];
 const SINCE: Parameter = query("since", ParameterKind::Time, "only webhooks that were tried then or later");
 
 /// `GET /webhooks?job=&state=&since=&limit=&cursor=`: latest attempt first.
@@ -81,7 +81,8 @@ pub(super) fn delivery_state(query: &Query, name: &str) -> Result<Option<Deliver
     state.transpose()
 }
 
-fn since(query: &Query) -> Result<Option<Millis>, ApiError> {
+/// The time of a query, from which on attempts count.
+pub(crate) fn since(query: &Query) -> Result<Option<Millis>, ApiError> {
     let since = query.get("since").filter(|text| !text.is_empty()).map(|text| {
         parse_rfc3339(text).ok_or_else(|| {
             let text = "`since` must be a time as in RFC 3339, like 2026-01-31T12:00:00Z";

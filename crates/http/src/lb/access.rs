@@ -4,6 +4,7 @@ use axum::extract::Request;
 use http::header::{ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, ORIGIN};
 use http::{HeaderMap, HeaderValue, Method};
 use longshore_engine::EndpointHandle;
+use longshore_history::LimitedOperation;
 use longshore_model::Permission;
 
 use super::error::LbError;
@@ -12,7 +13,7 @@ use super::websocket;
 use crate::HttpState;
 use crate::gate::auth;
 use crate::gate::client;
-use crate::gate::rate_limits::{LimitedRoute, RequestPermit};
+use crate::gate::rate_limits::{RequestPermit, count_refused};
 
 /// A request that may be forwarded.
 pub(super) struct Admitted {
@@ -35,7 +36,11 @@ pub(super) fn check(state: &HttpState, target: &Target, request: &Request) -> Re
         if is_public || (is_preflight(request) && endpoint.balancer().is_some()) {
             let address = client::address(state, request.headers());
             let address = address.map(|client| client.address.to_string());
-            state.limiter().admit_address(address.as_deref().unwrap_or("unknown"), LimitedRoute::Lb)?;
+            let address = address.as_deref().unwrap_or("unknown");
+            if let Err(exceeded) = state.limiter().admit_address(address, LimitedOperation::Lb) {
+                count_refused(LimitedOperation::Lb, &endpoint);
+                return Err(exceeded.into());
+            }
             return Ok(Admitted { endpoint, permit: None });
         }
     }
@@ -48,7 +53,7 @@ pub(super) fn check(state: &HttpState, target: &Target, request: &Request) -> Re
     };
     let (caller, endpoint) =
         auth::authorize_endpoint(state, credentials, Permission::WriteJobs, &target.endpoint)?;
-    let permit = caller.admit(state, &endpoint, LimitedRoute::Lb)?;
+    let permit = caller.admit(state, &endpoint, LimitedOperation::Lb)?;
     Ok(Admitted { endpoint, permit: Some(permit) })
 }
 

@@ -37,8 +37,9 @@ fn without_own(line: &HeaderValue) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&kept.join(&b"; "[..])).ok().filter(|value| !value.is_empty())
 }
 
-/// Limits the cookies that a worker sets to the `prefix` of its endpoint, and removes those with a name of the console.
-pub(super) fn confine(headers: &mut HeaderMap, prefix: &str) {
+/// Limits the cookies that a worker sets to the host and the `prefix` of its endpoint, and removes those with a name of the
+/// console. Without a prefix, their paths stay.
+pub(super) fn confine(headers: &mut HeaderMap, prefix: Option<&str>) {
     if !headers.contains_key(SET_COOKIE) {
         return;
     }
@@ -50,35 +51,38 @@ pub(super) fn confine(headers: &mut HeaderMap, prefix: &str) {
     }
 }
 
-/// The cookie with a path below the prefix and without a domain; `None` for one of the console.
-fn confined(value: &HeaderValue, prefix: &str) -> Option<HeaderValue> {
-    let text = value.to_str().ok()?;
-    let mut parts = text.split(';').map(str::trim);
+/// The cookie with a path below the prefix and without a domain, which would be that of other endpoints, too; `None` for one of
+/// the console.
+fn confined(value: &HeaderValue, prefix: Option<&str>) -> Option<HeaderValue> {
+    // A value may have bytes that are no text.
+    let mut parts = value.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
     let pair = parts.next()?;
-    if is_own(name_of(pair.as_bytes())) {
+    if is_own(name_of(pair)) {
         return None;
     }
     let mut path = None;
-    let mut others = String::new();
+    let mut others = Vec::new();
     for part in parts {
-        let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        if name.trim().eq_ignore_ascii_case("path") {
-            path = Some(value.trim()).filter(|path| path.starts_with('/'));
-        } else if !name.trim().eq_ignore_ascii_case("domain") {
-            others.push_str("; ");
-            others.push_str(part);
+        let name = name_of(part);
+        if name.eq_ignore_ascii_case(b"path") {
+            let value = part.splitn(2, |byte| *byte == b'=').nth(1).unwrap_or_default().trim_ascii();
+            path = Some(value).filter(|path| path.starts_with(b"/"));
+        } else if !name.eq_ignore_ascii_case(b"domain") {
+            others.push(part);
         }
     }
-    let path = match path {
-        Some(path)
-            if path == prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/')) =>
-        {
-            path.to_owned()
-        }
-        Some(path) => format!("{prefix}{path}"),
-        None => format!("{prefix}/"),
+    let path = match (prefix.map(str::as_bytes), path) {
+        (None, path) => path.map(<[u8]>::to_vec),
+        (Some(prefix), Some(path)) if is_below(path, prefix) => Some(path.to_vec()),
+        (Some(prefix), path) => Some([prefix, path.unwrap_or(b"/")].concat()),
     };
-    HeaderValue::try_from(format!("{pair}; Path={path}{others}")).ok()
+    let path = path.map(|path| [b"Path=", &path[..]].concat());
+    let kept: Vec<&[u8]> = std::iter::once(pair).chain(path.as_deref()).chain(others).collect();
+    HeaderValue::from_bytes(&kept.join(&b"; "[..])).ok()
+}
+
+fn is_below(path: &[u8], prefix: &[u8]) -> bool {
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 #[cfg(test)]
@@ -109,8 +113,27 @@ mod tests {
             ("longshore=evil", None),
         ] {
             let mut headers = HeaderMap::from_iter([(SET_COOKIE, HeaderValue::from_static(set))]);
-            confine(&mut headers, "/lb/e");
+            confine(&mut headers, Some("/lb/e"));
             assert_eq!(headers.get(SET_COOKIE).map(|value| value.to_str().unwrap()), expected, "{set}");
+        }
+    }
+
+    #[test]
+    fn cookies_of_workers_stay_at_their_host() {
+        for (set, expected) in [
+            ("a=1", Some("a=1")),
+            ("a=1; Domain=apps.example; Path=/x; Secure", Some("a=1; Path=/x; Secure")),
+            ("a=\u{e9}; Domain=apps.example", Some("a=\u{e9}")),
+            ("longshore=evil", None),
+        ] {
+            let mut headers =
+                HeaderMap::from_iter([(SET_COOKIE, HeaderValue::from_bytes(set.as_bytes()).unwrap())]);
+            confine(&mut headers, None);
+            assert_eq!(
+                headers.get(SET_COOKIE).map(HeaderValue::as_bytes),
+                expected.map(str::as_bytes),
+                "{set}"
+            );
         }
     }
 }

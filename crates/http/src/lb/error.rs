@@ -1,5 +1,7 @@
 //! The errors that the server answers in place of a worker. Each has its code in `X-Longshore-Error` too.
 
+use std::borrow::Cow;
+
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderName, HeaderValue, StatusCode};
 use longshore_engine::NotAdmitted;
@@ -20,16 +22,20 @@ pub(super) enum LbError {
     Refused(Box<ApiError>),
     /// The endpoint has a queue.
     HasQueue(EndpointId),
+    /// The method is `CONNECT`.
+    NoProxy,
     /// No worker has taken the request.
     NotAdmitted(NotAdmitted),
     /// No worker accepted a connection.
     Unreachable,
     /// The client's body is malformed, or ended early.
     BadBody,
+    /// The client sent no part of its body within the endpoint's `requestTimeoutMs`, and the worker has not answered.
+    BodyTimedOut,
     /// The worker closed the connection before it had answered.
     Closed,
-    /// The worker answered what is no HTTP/1.1 response.
-    BadAnswer,
+    /// The worker answered what is no HTTP/1.1 response, for this reason.
+    BadAnswer(Cow<'static, str>),
     /// The head of the response did not come within the endpoint's `requestTimeoutMs`.
     TimedOut,
 }
@@ -49,38 +55,56 @@ impl From<LimitExceeded> for LbError {
 impl LbError {
     /// The response to the client.
     pub(super) fn into_response(self) -> Response {
-        let error = match self {
+        response(self.into_api_error())
+    }
+
+    /// The error as the client gets it.
+    pub(super) fn into_api_error(self) -> ApiError {
+        match self {
             Self::Refused(error) => *error,
             Self::HasQueue(id) => ApiError::bad_request(
                 "not_load_balancing",
                 format!("this endpoint has a queue of jobs; its address is /v2/{id}/run"),
             ),
+            Self::NoProxy => ApiError::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "no_proxy",
+                "`CONNECT` asks for a tunnel to another server, and this server is no such proxy",
+            ),
             Self::NotAdmitted(reason) => not_admitted(reason),
-            Self::Unreachable => bad_gateway("upstream_connect", "no worker accepted a connection"),
+            Self::Unreachable => bad_gateway("upstream_connect", "no worker accepted a connection".into()),
             Self::BadBody => ApiError::bad_request(
                 "bad_body",
                 "the request's body is malformed, or ended before it was complete",
             ),
+            Self::BodyTimedOut => ApiError::body_timeout(
+                "no part of the request's body arrived within the endpoint's `requestTimeoutMs`",
+            ),
             Self::Closed => {
-                bad_gateway("upstream_closed", "the worker closed the connection before it answered")
+                bad_gateway("upstream_closed", "the worker closed the connection before it answered".into())
             }
-            Self::BadAnswer => {
-                bad_gateway("upstream_protocol", "the worker's answer is no HTTP/1.1 response")
-            }
+            Self::BadAnswer(why) => bad_gateway(
+                "upstream_protocol",
+                format!("the worker's answer is no HTTP/1.1 response: {why}"),
+            ),
             Self::TimedOut => ApiError::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 "upstream_timeout",
                 "the worker did not begin to answer within the endpoint's `requestTimeoutMs`",
             ),
-        };
-        let code = HeaderValue::from_static(error.code());
-        let mut response = error.into_response();
-        response.headers_mut().insert(ERROR, code);
-        response
+        }
     }
 }
 
-fn bad_gateway(code: &'static str, text: &'static str) -> ApiError {
+/// The response with an error, whose code is in a header, too.
+pub(super) fn response(error: ApiError) -> Response {
+    let code = HeaderValue::from_static(error.code());
+    let mut response = error.into_response();
+    response.headers_mut().insert(ERROR, code);
+    response
+}
+
+fn bad_gateway(code: &'static str, text: String) -> ApiError {
     ApiError::new(StatusCode::BAD_GATEWAY, code, text)
 }
 
@@ -89,7 +113,9 @@ fn not_admitted(reason: NotAdmitted) -> ApiError {
         NotAdmitted::QueueFull => {
             ("queue_full", "every worker is busy, and as many requests wait as `queueMax` permits")
         }
-        NotAdmitted::TimedOut => ("no_worker", "no worker had room within the endpoint's `queueTimeoutMs`"),
+        NotAdmitted::TimedOut => {
+            ("no_worker", "no worker was healthy and had room within the endpoint's `queueTimeoutMs`")
+        }
         NotAdmitted::Paused => ("paused", "the endpoint is paused: its `workersMax` is 0"),
         NotAdmitted::Draining => ("draining", "the server drains and starts no worker"),
         NotAdmitted::Deleted => return ApiError::no_such_endpoint(),

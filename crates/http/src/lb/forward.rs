@@ -1,5 +1,7 @@
 //! Sends a request to a worker, and again only where that is safe.
 
+use std::borrow::Cow;
+use std::error::Error as _;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,7 @@ use super::trace::RequestTrace;
 use super::{MadeByWorker, refused, response_head, tunnel, websocket};
 use crate::gate::interim::Interims;
 use crate::gate::rate_limits::RequestPermit;
+use crate::wire::request_id::RequestId;
 
 /// The pause before the only worker is tried again.
 const SAME_WORKER_PAUSE: Duration = Duration::from_millis(100);
@@ -40,6 +43,7 @@ pub(super) struct Forwarding {
     pub(super) prefix: Option<String>,
     /// The place of the request in its trace; `None` if the server sends no traces.
     pub(super) trace: Option<RequestTrace>,
+    pub(super) id: RequestId,
 }
 
 /// The settings of an endpoint that decide how a request is forwarded.
@@ -121,7 +125,7 @@ impl Forwarding {
         }
         match self.answer(&mut prepared).await {
             Err(error) => {
-                let response = refused(&balancer, error);
+                let response = refused(&balancer, &self.id, error);
                 if let Some(trace) = trace {
                     trace.end(response.status(), None);
                 }
@@ -230,13 +234,17 @@ impl Forwarding {
             Some(progress) => progress.limit(deadline, limit, answering).await,
         };
         match answered {
+            None if progress.is_some_and(Progress::waits_for_client) => Sent::Lost(LbError::BodyTimedOut),
             None => Sent::Lost(LbError::TimedOut),
+            Some(Ok(response)) if !response_head::is_decoded(response.headers()) => {
+                Sent::Lost(LbError::BadAnswer("its `Transfer-Encoding` is not `chunked`".into()))
+            }
             Some(Ok(response)) => Sent::Answered(Box::new(response)),
             Some(Err(mut error)) => match error.take_message() {
                 Some(request) => Sent::Unsent(Box::new(request)),
                 // The body is the client's.
                 None if error.error().is_user() => Sent::Lost(LbError::BadBody),
-                None if error.error().is_parse() => Sent::Lost(LbError::BadAnswer),
+                None if error.error().is_parse() => Sent::Lost(LbError::BadAnswer(reason(error.error()))),
                 None => Sent::Lost(LbError::Closed),
             },
         }
@@ -261,7 +269,10 @@ impl Forwarding {
         let (mut parts, body) = response.into_parts();
         if let Some(worker) = upgraded {
             // Without a request for it, a worker may not leave HTTP.
-            let Some(client) = on_upgrade else { return refused(&self.balancer, LbError::BadAnswer) };
+            let Some(client) = on_upgrade else {
+                let error = LbError::BadAnswer("it leaves HTTP without being asked to".into());
+                return refused(&self.balancer, &self.id, error);
+            };
             if offered {
                 websocket::choose_protocol(&mut parts.headers);
             }
@@ -333,6 +344,12 @@ impl Repeatable {
         }
         request
     }
+}
+
+/// What is wrong with a response.
+fn reason(error: &hyper::Error) -> Cow<'static, str> {
+    let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    why.into()
 }
 
 fn declared_length(headers: &HeaderMap) -> Option<u64> {

@@ -24,6 +24,13 @@ const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection")
 const HOP_BY_HOP: [HeaderName; 6] =
     [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, PROXY_AUTHORIZATION, TE, UPGRADE];
 
+/// Headers by which proxies name the client, beside those that the server sets. They count only behind a trusted proxy.
+const OF_PROXIES: [HeaderName; 3] = [
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-forwarded-server"),
+];
+
 /// What the connection of a request says about it.
 pub(super) struct Context {
     /// The value of `X-Forwarded-For`.
@@ -36,6 +43,8 @@ pub(super) struct Context {
     prefix: Option<HeaderValue>,
     /// The value of `X-Request-Id`.
     id: HeaderValue,
+    /// Whether headers of a proxy count.
+    is_trusted: bool,
     /// Whether the client asks for a WebSocket.
     pub(super) is_websocket: bool,
 }
@@ -59,6 +68,7 @@ impl Context {
             host: sent(&FORWARDED_HOST).or(authority).or_else(|| headers.get(HOST).cloned()),
             prefix: prefix.and_then(|prefix| HeaderValue::try_from(prefix).ok()),
             id: id.header(),
+            is_trusted,
             is_websocket: websocket::is_asked(request.method(), request.version(), headers),
         }
     }
@@ -74,7 +84,9 @@ impl Context {
         remove_hop_by_hop(headers, |name| {
             matches!(*name, EXPECT | TRANSFER_ENCODING | FORWARDED)
                 || (*name == AUTHORIZATION && !pass_authorization)
+                || (!self.is_trusted && OF_PROXIES.contains(name))
                 || is_own(name)
+                || is_read_as_own(name)
         });
         if takes_trailers {
             headers.insert(TE, HeaderValue::from_static("trailers"));
@@ -147,9 +159,28 @@ pub(super) fn is_own(name: &HeaderName) -> bool {
     name.as_str().starts_with("x-longshore-")
 }
 
+/// Whether CGI and WSGI servers take a header for one that the server sets, because they do not tell `_` from `-`.
+fn is_read_as_own(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.contains('_')
+        && ["x-forwarded-", "x-longshore-", "x-request-id", "x-real-ip"]
+            .iter()
+            .any(|own| name.replace('_', "-").starts_with(own))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_with_underscores_is_not_read_as_one_of_the_server() {
+        for name in ["x_forwarded_for", "x-forwarded_proto", "x_longshore_key", "x_request_id"] {
+            assert!(is_read_as_own(&HeaderName::from_static(name)), "{name}");
+        }
+        for name in ["x-forwarded-for", "x_api_key", "x_forwarded"] {
+            assert!(!is_read_as_own(&HeaderName::from_static(name)), "{name}");
+        }
+    }
 
     #[test]
     fn every_line_of_connection_names_headers_to_remove() {

@@ -1,6 +1,9 @@
 //! The head of a worker's response as the client gets it.
 
-use http::header::{CONTENT_SECURITY_POLICY, LOCATION, PROXY_AUTHENTICATE, TRANSFER_ENCODING};
+use http::header::{
+    ALT_SVC, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, LOCATION, PROXY_AUTHENTICATE,
+    STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING,
+};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::cookies;
@@ -9,21 +12,37 @@ use super::request_head::{is_own, remove_hop_by_hop};
 /// What a page of a worker may do that has the origin of the console: nothing with that origin.
 const SANDBOX: HeaderValue =
     HeaderValue::from_static("sandbox allow-scripts allow-forms allow-popups allow-downloads");
-const SERVICE_WORKER_ALLOWED: HeaderName = HeaderName::from_static("service-worker-allowed");
-const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
+/// Headers that act on all pages of an origin, which a worker may not do where it has the origin of the console.
+const OF_ALL_PAGES: [HeaderName; 7] = [
+    ALT_SVC,
+    STRICT_TRANSPORT_SECURITY,
+    HeaderName::from_static("clear-site-data"),
+    HeaderName::from_static("nel"),
+    HeaderName::from_static("report-to"),
+    HeaderName::from_static("reporting-endpoints"),
+    HeaderName::from_static("service-worker-allowed"),
+];
+
+/// Whether the body has no transfer coding but the one that hyper decodes. Of another one, hyper passes the bytes on as they
+/// are, and they would look like the body.
+pub(super) fn is_decoded(headers: &HeaderMap) -> bool {
+    headers.get_all(TRANSFER_ENCODING).iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+}
 
 /// Makes the headers of a response those that the client gets. `prefix` is what the client's path had before the worker's;
 /// `host` is the worker's own address.
 pub(super) fn rewrite(headers: &mut HeaderMap, prefix: Option<&str>, host: &HeaderValue, is_sandboxed: bool) {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        // The coding says where the body ends: RFC 9112 (6.3).
+        headers.remove(CONTENT_LENGTH);
+    }
     remove_hop_by_hop(headers, |name| {
         matches!(*name, TRANSFER_ENCODING | PROXY_AUTHENTICATE)
-            || (is_sandboxed && [SERVICE_WORKER_ALLOWED, CLEAR_SITE_DATA].contains(name))
+            || (is_sandboxed && OF_ALL_PAGES.contains(name))
             || is_own(name)
     });
     relocate(headers, prefix.unwrap_or_default(), host);
-    if let Some(prefix) = prefix {
-        cookies::confine(headers, prefix);
-    }
+    cookies::confine(headers, prefix);
     if is_sandboxed {
         headers.append(CONTENT_SECURITY_POLICY, SANDBOX);
     }

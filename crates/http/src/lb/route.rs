@@ -56,6 +56,8 @@ fn by_host(domain: Option<&str>, uri: &Uri, headers: &HeaderMap) -> Option<Targe
         None => headers.get(HOST)?.to_str().ok()?,
     };
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
+    // The root of all names may be written.
+    let name = name.strip_suffix('.').unwrap_or(&name);
     let endpoint = name.strip_suffix(domain)?.strip_suffix('.')?;
     if endpoint.is_empty() || endpoint.contains('.') {
         return None;
@@ -119,6 +121,7 @@ mod tests {
         };
         assert_eq!(host("/x", "chat.apps.example").as_deref(), Some("chat"));
         assert_eq!(host("/x", "CHAT.Apps.Example:8080").as_deref(), Some("chat"));
+        assert_eq!(host("/x", "chat.apps.example.:8080").as_deref(), Some("chat"));
         assert_eq!(host("http://chat.apps.example/x", "other").as_deref(), Some("chat"));
         assert_eq!(host("http://other/x", "chat.apps.example"), None, "the authority of the URI counts");
         for other in

@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use longshore_engine::{Deadline, Link, RequestBody, RequestSlot};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::request_head::{is_own, remove_hop_by_hop};
 use crate::gate::rate_limits::RequestPermit;
 
 /// The progress of a request's body: the time for the response counts from its last part.
@@ -23,23 +24,25 @@ pub(super) struct Progress {
     began: Instant,
     /// When the last part was read, in ms since `began`.
     last_ms: AtomicU64,
+    /// Whether the worker has taken what was read, and the client has not sent more.
+    waits_for_client: AtomicBool,
 }
 
 impl Default for Progress {
     fn default() -> Self {
-        Self { began: Instant::now(), last_ms: AtomicU64::new(0) }
+        Self { began: Instant::now(), last_ms: AtomicU64::new(0), waits_for_client: AtomicBool::new(false) }
     }
 }
 
 impl Progress {
     /// The same body, whose parts count as progress.
     pub(super) fn watch(self: &Arc<Self>, body: Body) -> RequestBody {
-        let progress = Arc::clone(self);
-        let watched = body.map_frame(move |frame| {
-            progress.last_ms.store(progress.began.elapsed().as_millis() as u64, Ordering::Relaxed);
-            frame
-        });
-        watched.map_err(Into::into).boxed_unsync()
+        WatchedBody { inner: body, progress: Arc::clone(self) }.map_err(Into::into).boxed_unsync()
+    }
+
+    /// Whether the next part of the body is the client's to send.
+    pub(super) fn waits_for_client(&self) -> bool {
+        self.waits_for_client.load(Ordering::Relaxed)
     }
 
     /// Awaits a response; `None` if neither the response nor a further part of the body comes within `limit`.
@@ -64,6 +67,39 @@ impl Progress {
     }
 }
 
+/// The body of a request, with its progress.
+struct WatchedBody {
+    inner: Body,
+    progress: Arc<Progress>,
+}
+
+impl HttpBody for WatchedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let mut polled = Pin::new(&mut self.inner).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &mut polled {
+            remove_own(frame);
+            let now_ms = self.progress.began.elapsed().as_millis() as u64;
+            self.progress.last_ms.store(now_ms, Ordering::Relaxed);
+        }
+        self.progress.waits_for_client.store(polled.is_pending(), Ordering::Relaxed);
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
 /// The body of a worker's response. The request counts as outstanding until the body has ended or is dropped.
 pub(super) struct StreamedBody {
     inner: Incoming,
@@ -76,6 +112,15 @@ pub(super) struct StreamedBody {
     idle: Option<Pin<Box<Sleep>>>,
     began: Instant,
     permit: Option<RequestPermit>,
+    /// Why the body ends early, which the next poll says.
+    failure: Option<io::Error>,
+}
+
+/// Removes headers of this server, and those of one connection, from trailers.
+fn remove_own(frame: &mut Frame<Bytes>) {
+    if let Some(trailers) = frame.trailers_mut() {
+        remove_hop_by_hop(trailers, is_own);
+    }
 }
 
 impl StreamedBody {
@@ -87,7 +132,7 @@ impl StreamedBody {
         began: Instant,
         permit: Option<RequestPermit>,
     ) -> Self {
-        Self { inner, link: Some(link), slot: Some(slot), idle_max, idle: None, began, permit }
+        Self { inner, link: Some(link), slot: Some(slot), idle_max, idle: None, began, permit, failure: None }
     }
 
     /// Ends the request. The connection serves further requests if the body is complete.
@@ -102,6 +147,18 @@ impl StreamedBody {
         }
         let took = now.duration_since(self.began);
         slot.balancer().metrics().duration_ms.record(took.as_millis() as u64);
+    }
+
+    /// Ends the body early, at the next poll: hyper sends what it has before, and no more once a body has failed.
+    fn fail(
+        &mut self,
+        context: &Context<'_>,
+        error: io::Error,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        self.end(false);
+        self.failure = Some(error);
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Whether the worker has sent nothing for too long.
@@ -120,8 +177,12 @@ impl HttpBody for StreamedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if let Some(failure) = self.failure.take() {
+            return Poll::Ready(Some(Err(failure)));
+        }
         match Pin::new(&mut self.inner).poll_frame(context) {
-            Poll::Ready(Some(Ok(frame))) => {
+            Poll::Ready(Some(Ok(mut frame))) => {
+                remove_own(&mut frame);
                 let idle_max = self.idle_max;
                 if let (Some(idle), Some(idle_max)) = (&mut self.idle, idle_max) {
                     idle.as_mut().reset(Instant::now() + idle_max);
@@ -132,14 +193,8 @@ impl HttpBody for StreamedBody {
                 self.end(true);
                 Poll::Ready(None)
             }
-            Poll::Ready(Some(Err(error))) => {
-                self.end(false);
-                Poll::Ready(Some(Err(io::Error::other(error))))
-            }
-            Poll::Pending if self.is_stalled(context) => {
-                self.end(false);
-                Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())))
-            }
+            Poll::Ready(Some(Err(error))) => self.fail(context, io::Error::other(error)),
+            Poll::Pending if self.is_stalled(context) => self.fail(context, io::ErrorKind::TimedOut.into()),
             Poll::Pending => Poll::Pending,
         }
     }

@@ -1,14 +1,18 @@
 //! Writes requests for changes to the audit log when they are answered.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
+use longshore_engine::{ChangeNote, noted};
+use longshore_model::Millis;
 
 use crate::HttpState;
-use crate::audit::{Entry, with_trail};
+use crate::audit::{CommittedEntry, Entry, Trail, with_trail};
 use crate::gate::client;
 use crate::wire::request_id::RequestId;
 use crate::wire::rfc3339::rfc3339;
@@ -20,36 +24,73 @@ pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD)
         && (path.starts_with("/v1/") || is_graphql(path) || is_bulk(path));
     let Some(log) = state.audit().filter(|_| changes) else { return next.run(request).await };
-    let (path, method) = (path.to_owned(), request.method().to_string());
-    let address = client::address(&state, request.headers()).map(|client| client.address.to_string());
-    let request_id = request.extensions().get::<RequestId>().map(ToString::to_string);
-    let (response, trail) = with_trail(next.run(request)).await;
-    let Some(key) = trail.key else { return response };
-    let status = response.status();
-    if status.is_success() && is_graphql(&path) {
+    let asked = Arc::new(AskedChange {
+        path: path.to_owned(),
+        method: request.method().to_string(),
+        address: client::address(&state, request.headers()).map(|client| client.address.to_string()),
+        request_id: request.extensions().get::<RequestId>().map(ToString::to_string),
+    });
+    let of = Arc::clone(&asked);
+    let committed = CommittedEntry::in_database(log, state.engine(), move |at, trail, made| {
+        // A new resource has no id in the path.
+        let resource = resource(&of.path, made.filter(|_| !names_resource(&of.path)));
+        of.entry(at, trail, resource, "done")
+    });
+    let committed = committed.map(Arc::new);
+    let task = next.run(request);
+    let (response, trail) = match &committed {
+        Some(entry) => with_trail(noted(Arc::clone(entry) as Arc<dyn ChangeNote>, task)).await,
+        None => with_trail(task).await,
+    };
+    let (is_known, status) = (trail.key.is_some(), response.status());
+    if !is_known || (status.is_success() && is_graphql(&asked.path)) {
         return response;
     }
     let shows_id = matches!(status, StatusCode::OK | StatusCode::ACCEPTED);
     let (made, response) = if shows_id { id_of(response).await } else { (None, response) };
-    let at = state.engine().now();
-    let entry = Entry {
-        id: 0,
-        at: rfc3339(at),
-        event: "change".to_owned(),
-        key: Some(key),
-        via: trail.session.is_some().then(|| "console".to_owned()),
-        session: trail.session,
-        address,
-        request_id,
-        method: Some(method),
-        resource: Some(resource(&path, made)),
-        path: Some(path),
-        fields: trail.fields,
-        status: Some(status.as_u16()),
-        outcome: outcome(status).to_owned(),
-    };
-    log.record(at, entry).await;
+    let place = committed.and_then(|entry| entry.place());
+    let (id, at) = place.unwrap_or_else(|| (0, state.engine().now()));
+    let resource = resource(&asked.path, made);
+    if let Some(entry) = asked.entry(at, trail, resource, outcome(status)) {
+        log.record(at, Entry { id, status: Some(status.as_u16()), ..entry }).await;
+    }
     response
+}
+
+/// A request for a change.
+struct AskedChange {
+    path: String,
+    method: String,
+    address: Option<String>,
+    request_id: Option<String>,
+}
+
+impl AskedChange {
+    /// The entry without an id and a status; `None` if the request had no valid key.
+    fn entry(&self, at: Millis, trail: Trail, resource: String, outcome: &str) -> Option<Entry> {
+        let Trail { key, fields, session } = trail;
+        Some(Entry {
+            id: 0,
+            at: rfc3339(at),
+            event: "change".to_owned(),
+            key: Some(key?),
+            via: session.is_some().then(|| "console".to_owned()),
+            session,
+            address: self.address.clone(),
+            request_id: self.request_id.clone(),
+            method: Some(self.method.clone()),
+            resource: Some(resource),
+            path: Some(self.path.clone()),
+            fields,
+            status: None,
+            outcome: outcome.to_owned(),
+        })
+    }
+}
+
+/// Whether a path under `/v1` names a resource, and not only its kind.
+fn names_resource(path: &str) -> bool {
+    !is_bulk(path) && path.split('/').skip(1).filter(|part| *part != "v1").nth(1).is_some()
 }
 
 fn is_graphql(path: &str) -> bool {

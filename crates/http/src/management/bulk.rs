@@ -3,6 +3,7 @@
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use longshore_engine::{BULK_IDS_MAX, BulkAction, BulkSelection, BulkState, BulkTask, JobConditions};
+use longshore_history::LimitedOperation;
 use longshore_model::Permission::{ReadJobs, WriteJobs};
 use longshore_model::limits::MANAGEMENT_BODY_BYTES_MAX;
 use longshore_model::{JobId, JobState};
@@ -11,7 +12,6 @@ use serde_json::{Map, Value, json};
 use super::fields::{Field, FieldKind, Verb, read_members};
 use super::schemas::sent;
 use crate::gate::call::{Call, Gate};
-use crate::gate::rate_limits::LimitedRoute;
 use crate::jobs::gated;
 use crate::jobs::openapi::job_id;
 use crate::jobs::requests::{conditions, of_version, search};
@@ -74,8 +74,8 @@ const ABOUT: &str = "The task goes on after the answer, also after a restart of 
 
 /// The operations on bulk tasks.
 pub(super) fn group() -> Group {
-    let read = Gate::limited(ReadJobs, LimitedRoute::Status);
-    let change = Gate::limited(WriteJobs, LimitedRoute::Cancel);
+    let read = Gate::limited(ReadJobs, LimitedOperation::Status);
+    let change = Gate::limited(WriteJobs, LimitedOperation::Cancel);
     let operations = vec![
         Operation::post("CreateBulkTask", "/v2/{endpoint}/bulk", gated(change, create))
             .summary("cancels, retries or deletes many jobs")

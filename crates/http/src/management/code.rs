@@ -1,6 +1,7 @@
 //! `/v1/code`: uploaded archives of folders with handlers, which templates run.
 
 use std::cell::LazyCell;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -8,11 +9,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use longshore_engine::Engine;
 use longshore_model::limits::CODE_BODY_BYTES_MAX;
-use longshore_model::{CodeHash, Template};
+use longshore_model::{CodeHash, Endpoint, Template};
 use serde_json::{Value, json};
 
 use super::JsonResult;
-use super::access::{may_manage, may_manage_endpoint, may_read};
+use super::access::{may_manage, may_manage_endpoint, may_read, may_read_endpoint};
 use super::workers::blocking;
 use crate::HttpState;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
@@ -25,8 +26,14 @@ use crate::wire::query::Query;
 use crate::wire::rfc3339::rfc3339;
 
 pub(super) const PATTERN: &str = "^[a-z0-9][a-z0-9-]{1,62}$";
-const NAME: &[Parameter] =
-    &[query("name", ParameterKind::Form(PATTERN), "the name that all versions of the code share").required()];
+const LISTED: &[Parameter] = &[
+    query("name", ParameterKind::Form(PATTERN), "the name that all versions of the code share"),
+    query(
+        "endpoint",
+        ParameterKind::Text,
+        "instead of `name`: the id or slug of an endpoint that runs deployed code; a key that reads it may list its code",
+    ),
+];
 const OWNER: &[Parameter] = &[
     query("name", ParameterKind::Form(PATTERN), "the name that all versions of the code share"),
     query(
@@ -41,8 +48,10 @@ pub(super) fn group() -> Group {
     let operations = vec![
         Operation::get("ListCode", "/v1/code", list)
             .summary("the versions of the code with a name, newest first")
+            .about("With `endpoint`, those of the name under which the present code of the endpoint is stored.")
             .gives_many("CodeVersion")
-            .with(NAME),
+            .with(LISTED)
+            .refuses(404),
         Operation::post("CreateCode", "/v1/code", create)
             .summary("stores the archive of a folder with a handler")
             .about(
@@ -71,11 +80,44 @@ pub(super) fn group() -> Group {
 }
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> JsonResult {
-    may_read(&state, &headers)?;
-    let name = name(&Query::of(&uri)?)?;
+    let query = Query::of(&uri);
     let files = Arc::clone(state.files());
-    let versions = blocking(move || files.code_versions(&name)).await?;
+    let endpoint = query.as_ref().ok().and_then(|query| query.get("endpoint"));
+    let versions = if let Some(endpoint) = endpoint {
+        let (_, endpoint) = may_read_endpoint(&state, &headers, endpoint)?;
+        if query?.get("name").is_some() {
+            return Err(both_sent());
+        }
+        let record = endpoint.record();
+        let template = state.engine().catalog().template(&record.template_id);
+        blocking(move || versions_of(&*files, &record, template.as_deref())).await?
+    } else {
+        may_read(&state, &headers)?;
+        let name = name(&query?)?;
+        blocking(move || files.code_versions(&name)).await?
+    };
     Ok(Value::Array(versions.iter().map(view).collect()).into())
+}
+
+/// The versions under the names that the code of an endpoint has: the one of its present code, and the endpoint's id.
+fn versions_of(
+    files: &dyn FileService,
+    endpoint: &Endpoint,
+    template: Option<&Template>,
+) -> Vec<CodeVersion> {
+    let workdir = template.and_then(|template| template.workdir.as_deref());
+    let present = workdir.and_then(CodeHash::in_workdir).and_then(Result::ok);
+    let name = present.and_then(|code| files.code_name(&code));
+    let own = endpoint.id.to_string();
+    let mut versions =
+        name.filter(|name| *name != own).map_or_else(Vec::new, |name| files.code_versions(&name));
+    versions.extend(files.code_versions(&own));
+    versions.sort_by_key(|version| Reverse((version.created_at, version.hash.clone())));
+    versions
+}
+
+fn both_sent() -> ApiError {
+    ApiError::bad_request("bad_parameter", "send either `name` or `endpoint`, not both")
 }
 
 async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, body: Body) -> JsonResult {
@@ -91,7 +133,7 @@ async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, bo
     let query = query?;
     let (name, may_be_under_another_name) = match endpoint {
         Some(_) if query.get("name").is_some() => {
-            return Err(ApiError::bad_request("bad_parameter", "send either `name` or `endpoint`, not both"));
+            return Err(both_sent());
         }
         Some(endpoint) => (endpoint.to_string(), true),
         None => (name(&query)?, false),

@@ -32,11 +32,11 @@ pub(super) fn start(state: &HttpState) {
         drop(endpoint.take_job_changes());
     }
     // Noted here and not in the task: what changes before the task runs is told.
-    let audited = state.audit().and_then(|log| log.recent(0).last().map(|entry| entry.id)).unwrap_or(0);
+    let audited = state.audit().map_or(0, |log| log.recent(u64::MAX).1);
     engine.spawn(collect(state.clone(), Endpoints::of(state), BulkTasks::of(state), audited));
 }
 
-/// Publishes what differs from `endpoints`, and the entries of the audit log after the one with the id `audited`.
+/// Publishes what differs from `endpoints`, and the entries that were written to the audit log after the first `audited` ones.
 async fn collect(state: HttpState, mut endpoints: Endpoints, mut bulk: BulkTasks, mut audited: u64) {
     let slow = state.engine().spawn(collect_slow(state.clone()));
     let mut ticks = interval(TICK);
@@ -56,8 +56,9 @@ async fn collect(state: HttpState, mut endpoints: Endpoints, mut bulk: BulkTasks
             let json = job_events::jobs(state.engine(), &endpoint.record(), &changes);
             drafts.push(Draft { topic: Topic::Jobs, endpoint: Some(endpoint.id()), json });
         }
-        for entry in state.audit().map(|log| log.recent(audited)).unwrap_or_default() {
-            audited = entry.id;
+        let (entries, written) = state.audit().map(|log| log.recent(audited)).unwrap_or_default();
+        audited = written;
+        for entry in entries {
             let json = json!(entry).to_string();
             drafts.push(Draft { topic: Topic::Audit, endpoint: None, json });
         }

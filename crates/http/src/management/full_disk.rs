@@ -14,10 +14,11 @@ use crate::gate::caller::Caller;
 use crate::wire::api_error::ApiError;
 
 /// The changes that store nothing, or only what is needed to look and delete in a browser.
-const SERVED: [&str; 6] = [
+const SERVED: [&str; 7] = [
     "/v1/console-codes",
     "/v1/endpoints/{endpoint}/try-now",
     "/v1/endpoints/{endpoint}/worker-token",
+    "/v1/endpoints/{endpoint}/workers/drain",
     "/v1/endpoints/{endpoint}/workers/{worker}/drain",
     "/v1/endpoints/{endpoint}/workers/{worker}/stop",
     "/v1/server/drain",

@@ -42,6 +42,32 @@ impl http_body::Body for LogBody {
     }
 }
 
+/// Finds the log of a worker; `None` if there is none, or the client may no longer read it.
+pub(super) type FindLog = Box<dyn Fn() -> Option<WorkerLog> + Send>;
+
+/// Follows the log of a worker that is being started, once it is there, as long as `is_awaited`.
+pub(super) async fn send_once_there(
+    pieces: mpsc::Sender<Bytes>,
+    tail: Option<u64>,
+    find_log: FindLog,
+    is_awaited: impl Fn() -> bool,
+) {
+    loop {
+        // Checked first: the log of a worker that has ended meanwhile is there.
+        let is_last = !is_awaited();
+        if let Some(log) = find_log() {
+            return LogTail::new(log.path, pieces).send(tail, Some(find_log)).await;
+        }
+        if is_last {
+            return;
+        }
+        tokio::select! {
+            () = pieces.closed() => return,
+            () = tokio::time::sleep(PERIOD) => {}
+        }
+    }
+}
+
 /// Reads the log of one worker for one client.
 pub(super) struct LogTail {
     path: PathBuf,
@@ -59,11 +85,7 @@ impl LogTail {
 
     /// Sends the last `tail` lines, or all lines for `None`. With `find_log` it then sends the bytes that the worker appends,
     /// as long as `find_log` finds a running worker.
-    pub(super) async fn send(
-        mut self,
-        tail: Option<u64>,
-        find_log: Option<Box<dyn Fn() -> Option<WorkerLog> + Send>>,
-    ) {
+    pub(super) async fn send(mut self, tail: Option<u64>, find_log: Option<FindLog>) {
         if let Some(lines) = tail {
             self.offset = start_of_tail(&self.path, lines).unwrap_or(0);
         }

@@ -1,10 +1,12 @@
 //! `/v1/machines`: the computers that run workers, their GPUs with the holders, and the endpoints that wait for GPUs. Today
 //! there is one computer: the server's own.
 
+mod line;
+
 use axum::extract::State;
 use axum::http::HeaderMap;
-use longshore_engine::{DrainProgress, GpuStatus, PooledGpu};
-use longshore_model::Provider;
+use longshore_engine::{DrainProgress, PooledGpu};
+use longshore_model::{EndpointId, Provider};
 use serde_json::{Value, json};
 
 use super::JsonResult;
@@ -16,6 +18,9 @@ use crate::openapi::{Group, Operation};
 const BYTES_PER_KIB: u64 = 1_024;
 const BYTES_PER_MIB: u64 = 1_048_576;
 
+/// The id of the server's own computer.
+pub(super) const LOCAL: &str = "local";
+
 /// The operation on machines.
 pub(super) fn group() -> Group {
     let operations = vec![
@@ -23,8 +28,10 @@ pub(super) fn group() -> Group {
             .summary("the computers that run workers, and their GPUs")
             .about("`gpus` are those that workers can get; without sharing of GPUs there are none, and workers start without \
                     regard to them. One with a `fault` is given to no worker. The driver is asked about each \
-                    every 60 s. `waiting` are the endpoints whose next worker waits for GPUs, in the order of their \
-                    turns. External workers run elsewhere: they are not in this list.")
+                    every 60 s. `endpoints` are those of which workers run there. `waiting` are the endpoints whose \
+                    next worker waits for GPUs, in the order of their turns; `line` says of each one how many GPUs of \
+                    one type have to come free before its turn, its own included, and which workers hold them. External \
+                    workers run elsewhere: they are not in this list.")
             .lists("Machine"),
     ];
     let or_null = |mut schema: Value| {
@@ -72,8 +79,10 @@ pub(super) fn group() -> Group {
         ("memoryFreeBytes", or_null(count())),
         ("diskFreeBytes", or_null(count())),
         ("workers", count()),
+        ("endpoints", array_of(&text())),
         ("gpus", array_of(&gpu)),
         ("waiting", array_of(&text())),
+        ("line", array_of(&line::schema())),
     ];
     let names = members.clone().map(|(name, _)| name);
     let about = "The computers that run workers.";
@@ -82,14 +91,14 @@ pub(super) fn group() -> Group {
 
 async fn list(State(state): State<HttpState>, headers: HeaderMap) -> JsonResult {
     may_read(&state, &headers)?;
-    let GpuStatus { gpus, line } = state.engine().gpus();
+    let gpus = state.engine().gpus();
     let DrainProgress { managed_workers, .. } = state.engine().drain_progress();
     let mut providers = state.engine().providers();
     providers.retain(|provider| *provider != Provider::External);
     let memory = Memory::parse(&read("/proc/meminfo"));
     let name = read("/proc/sys/kernel/hostname");
     Ok(json!([{
-        "id": "local",
+        "id": LOCAL,
         "name": if name.trim().is_empty() { "this computer" } else { name.trim() },
         "providers": providers,
         "cpuCount": std::thread::available_parallelism().ok(),
@@ -97,10 +106,21 @@ async fn list(State(state): State<HttpState>, headers: HeaderMap) -> JsonResult 
         "memoryFreeBytes": memory.as_ref().map(|memory| memory.available),
         "diskFreeBytes": state.files().free_bytes(),
         "workers": managed_workers,
-        "gpus": gpus.iter().map(gpu).collect::<Vec<_>>(),
-        "waiting": line,
+        "endpoints": with_workers(&state),
+        "gpus": gpus.gpus.iter().map(gpu).collect::<Vec<_>>(),
+        "waiting": gpus.waiting,
+        "line": line::view(state.engine(), &gpus),
     }])
     .into())
+}
+
+/// The endpoints of which workers run here, or are being started or stopped.
+fn with_workers(state: &HttpState) -> Vec<EndpointId> {
+    let endpoints = state.engine().endpoints().into_iter();
+    endpoints
+        .filter(|endpoint| !endpoint.workers().fleet_status().workers.is_empty())
+        .map(|endpoint| endpoint.id())
+        .collect()
 }
 
 fn gpu(PooledGpu { gpu, holder, fault, reading }: &PooledGpu) -> Value {

@@ -16,6 +16,8 @@ use serde_json::{Map, Value, json};
 
 use super::access::may_read;
 use super::etag::ETag;
+use super::machines::LOCAL;
+use super::worker_gpus::{self, WorkerGpus};
 use super::{PathId, views};
 use crate::HttpState;
 use crate::openapi::page::Page;
@@ -56,10 +58,6 @@ pub(super) fn group() -> Group {
         "enum": ["INITIALIZING", "IDLE", "RUNNING", "DRAINING", "THROTTLED", "EXITED"],
         "description": "the status; a `THROTTLED` worker has no placement yet, for the `reason`",
     });
-    let unenforced = json!({
-        "type": "string",
-        "description": "the limits of its endpoint (`memoryBytes`, `vcpus`) that are not enforced for it, and why",
-    });
     let (started_because, exit) = start_and_end();
     let pod = object(
         &[
@@ -76,6 +74,8 @@ pub(super) fn group() -> Group {
             ("jobsInProgress", count()),
             ("idleMs", count()),
             ("gpu", gpu),
+            ("gpus", worker_gpus::schema()),
+            ("machineId", machine_id()),
             ("costPerHr", number()),
             ("adjustedCostPerHr", number()),
             ("lastStartedAt", time()),
@@ -100,7 +100,7 @@ pub(super) fn group() -> Group {
             ("volumeMountPath", text()),
             ("ports", array_of(&text())),
             ("vcpuCount", count()),
-            ("unenforcedLimits", unenforced),
+            ("unenforcedLimits", unenforced_limits()),
             ("interruptible", json!({ "type": "boolean" })),
             ("locked", json!({ "type": "boolean" })),
         ],
@@ -126,6 +126,22 @@ fn stage() -> Value {
 fn health() -> Value {
     let known = ["starting", "initializing", "healthy", "unhealthy"];
     json!({ "type": "string", "enum": known, "description": "the health of a worker that serves HTTP" })
+}
+
+/// The schema of the id of a worker's computer.
+fn machine_id() -> Value {
+    json!({
+        "type": "string",
+        "description": "the computer that runs it, as in `/v1/machines`; absent if someone else has started it",
+    })
+}
+
+/// The schema of the limits that are not enforced for a worker.
+fn unenforced_limits() -> Value {
+    json!({
+        "type": "string",
+        "description": "the limits of its endpoint (`memoryBytes`, `vcpus`) that are not enforced for it, and why",
+    })
 }
 
 /// The schema of the processors that a worker uses.
@@ -234,7 +250,8 @@ pub(super) async fn of_endpoint(state: &HttpState, endpoint: &EndpointHandle) ->
     let record = endpoint.record();
     let template = state.engine().catalog().template(&record.template_id);
     let usage = state.engine().worker_usage(&record).await;
-    let of = Common { state, record: &record, template: template.as_ref(), usage };
+    let gpus = WorkerGpus::of(state, &status);
+    let of = Common { state, record: &record, template: template.as_ref(), usage, gpus };
     let managed = |worker: &WorkerView| status.workers.iter().find(|managed| managed.id == worker.id);
     let registered = view.workers.iter().map(|worker| of.registered(worker, managed(worker)));
     let starting =
@@ -261,7 +278,8 @@ pub(super) fn ended_of_endpoint(
     endpoint: &EndpointHandle,
     ended: &[EndedWorker],
 ) -> Vec<Value> {
-    let of = Common { state, record: &endpoint.record(), template: None, usage: HashMap::new() };
+    let (record, gpus) = (endpoint.record(), WorkerGpus::none());
+    let of = Common { state, record: &record, template: None, usage: HashMap::new(), gpus };
     ended.iter().map(|ended| Value::Object(of.ended(ended))).collect()
 }
 
@@ -272,6 +290,7 @@ struct Common<'a> {
     template: Option<&'a Arc<Template>>,
     /// What the running workers use of their computer, as far as their launcher knows.
     usage: HashMap<WorkerId, WorkerUsage>,
+    gpus: WorkerGpus,
 }
 
 impl Common<'_> {
@@ -364,6 +383,9 @@ impl Common<'_> {
         }
         set_placement(pod, &managed.placement);
         set_readiness(pod, &managed.placement, managed.ready_at);
+        if let Some(gpus) = self.gpus.view(&managed.id) {
+            pod.insert("gpus".to_owned(), gpus);
+        }
         if let Some(usage) = self.usage.get(&managed.id) {
             pod.insert("rssBytes".to_owned(), json!(usage.rss_bytes));
             pod.insert("cpuRatio".to_owned(), json!((usage.cpu_ratio * 1_000.0).round() / 1_000.0));
@@ -396,8 +418,9 @@ impl Common<'_> {
     }
 }
 
-/// Adds the GPUs of a worker, and when and why it was started.
+/// Adds the computer and the GPUs of a worker, and when and why it was started.
 fn set_placement(pod: &mut Map<String, Value>, placement: &Placement) {
+    pod.insert("machineId".to_owned(), json!(LOCAL));
     if let Some(first) = placement.gpus.first() {
         let count = placement.gpus.len();
         let gpu = json!({ "id": first.type_id, "displayName": first.type_id, "count": count });

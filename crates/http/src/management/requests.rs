@@ -1,22 +1,23 @@
 //! `/v1/requests`: the jobs of all endpoints, newest first.
 
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
+use futures_util::future::ready;
 use futures_util::stream::iter;
-use longshore_engine::{EndpointError, EndpointHandle, JobFilter, JobSnapshot};
-use longshore_model::{JobId, Permission};
+use longshore_engine::{DeliveryState, EndpointError, EndpointHandle, JobFilter, JobSnapshot};
+use longshore_history::LimitedOperation;
+use longshore_model::{EndpointId, JobId, Permission};
 use tokio::time::timeout;
 
 use crate::HttpState;
 use crate::gate::auth;
-use crate::gate::rate_limits::LimitedRoute;
 use crate::jobs::openapi;
-use crate::jobs::requests::{job_filter, write_members};
+use crate::jobs::requests::{calls, job_filter, write_call, write_members};
 use crate::openapi::{Group, Operation};
 use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
@@ -36,7 +37,8 @@ pub(super) fn group() -> Group {
             .summary("the jobs of all endpoints, newest first")
             .about("Of the endpoints whose jobs the key may read; each job has the `endpointId`. The parameters are those of \
                     an endpoint's list, but for `q` and `counts`. An endpoint whose queue does not answer within a second is \
-                    left out, and counted in `unanswered`. A call counts as one `/requests` of each endpoint.")
+                    left out, and counted in `unanswered`. With `webhooks=true`, jobs of an endpoint whose log of calls cannot be \
+                    read within a second have no `webhook`. A call counts as one `/requests` of each endpoint.")
             .gives("AllRequestPage")
             .with(openapi::CONDITIONS),
     ];
@@ -51,14 +53,19 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     let now = auth::now_for(&key, &state);
     let mut endpoints = state.engine().endpoints();
     endpoints.retain(|endpoint| key.permits(Permission::ReadJobs, Some(&endpoint.id()), now));
-    let _permits = key.admit_all(&state, &endpoints, LimitedRoute::Requests)?;
+    let _permits = key.admit_all(&state, &endpoints, LimitedOperation::Requests)?;
     let page = merge(endpoints, &filter).await;
+    let calls = if query.flag("webhooks") { calls_of(&page.jobs).await } else { HashMap::new() };
 
     let mut body = JsonBody::new();
     body.text("{\"requests\":[");
     for (at, (endpoint, job)) in page.jobs.into_iter().enumerate() {
         body.text(if at == 0 { "{" } else { ",{" });
+        let call = calls.get(&endpoint.id()).map(|calls| calls.get(&job.row.id).copied());
         write_members(job, state.engine(), &mut body);
+        if let Some(call) = call {
+            write_call(call, &mut body);
+        }
         body.text(",\"endpointId\":").string(endpoint.id().as_str()).text("}");
     }
     body.text("],\"cursor\":");
@@ -71,6 +78,25 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     body.text(",\"complete\":").text(if is_complete { "true" } else { "false" });
     body.text(",\"unanswered\":").number(page.unanswered).text("}");
     Ok(body.into_response())
+}
+
+/// The states of the webhook calls of each endpoint in a page, whose log of calls can be read in time.
+async fn calls_of(
+    jobs: &[(EndpointHandle, JobSnapshot)],
+) -> HashMap<EndpointId, HashMap<JobId, DeliveryState>> {
+    let mut endpoints = BTreeMap::new();
+    for (endpoint, job) in jobs {
+        let new = || (endpoint.clone(), endpoint.record().webhook.is_some());
+        let (_, may_have_calls) = endpoints.entry(endpoint.id()).or_insert_with(new);
+        *may_have_calls |= job.row.webhook;
+    }
+    let read = iter(endpoints).map(|(id, (endpoint, may_have_calls))| async move {
+        if !may_have_calls {
+            return Some((id, HashMap::new()));
+        }
+        Some((id, timeout(PATIENCE, calls(&endpoint)).await.ok()?.ok()?))
+    });
+    read.buffer_unordered(CONCURRENT).filter_map(ready).collect().await
 }
 
 /// One page of the jobs of several endpoints.

@@ -79,7 +79,8 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
         FieldKind::Object(fields) => sent(fields, verb.unwrap_or(Verb::Create), &[]),
     };
     schema["description"] = json!(field.about);
-    if verb.is_some() && field.nullable {
+    // A field that clients may set to null is left out of what they read.
+    if field.nullable && (verb.is_some() || field.access == Access::Read) {
         schema["nullable"] = json!(true);
     }
     // Only for create: an update does not change a field that is not sent.

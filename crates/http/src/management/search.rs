@@ -1,4 +1,6 @@
-//! `/v1/search`: endpoints, jobs and keys by their names and ids.
+//! `/v1/search`: endpoints, jobs, workers and keys by their names and ids.
+
+mod workers;
 
 use std::time::Duration;
 
@@ -7,6 +9,7 @@ use axum::http::{HeaderMap, Uri};
 use futures_util::StreamExt as _;
 use futures_util::stream::iter;
 use longshore_engine::{EndpointHandle, JobConditions, JobFilter, JobPage};
+use longshore_history::LimitedOperation;
 use longshore_model::Permission;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -15,7 +18,7 @@ use super::JsonResult;
 use crate::HttpState;
 use crate::gate::auth;
 use crate::gate::caller::Caller;
-use crate::gate::rate_limits::{LimitExceeded, LimitedRoute};
+use crate::gate::rate_limits::LimitExceeded;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
 use crate::openapi::schema::{array_of, count, object, text};
 use crate::openapi::{Group, Operation};
@@ -26,6 +29,8 @@ use crate::wire::query::Query;
 const HITS_MAX: usize = 20;
 /// A shorter text is the beginning or the end of too many ids.
 const ID_CHARS_MIN: usize = 4;
+/// Workers have shorter ids.
+const WORKER_CHARS_MIN: usize = 3;
 const TEXT_CHARS_MAX: usize = 200;
 /// How long an endpoint may take to look for jobs. One that takes longer is left out.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -47,8 +52,9 @@ pub(super) fn group() -> Group {
         &["id", "endpoint", "name", "status"],
     );
     let members = [
-        ("endpoints", found(&[("slug", slug)])),
+        ("endpoints", found(&[("slug", slug.clone())])),
         ("jobs", array_of(&job)),
+        ("workers", found(&[("endpoint", text()), ("slug", slug)])),
         ("keys", found(&[])),
         ("searched", count()),
         ("of", count()),
@@ -56,10 +62,11 @@ pub(super) fn group() -> Group {
     let names: Vec<_> = members.iter().map(|(name, _)| *name).collect();
     let operations = vec![
         Operation::get("Search", "/v1/search", search)
-            .summary("finds endpoints, jobs and keys")
-            .about("At most 20 of a kind, of what the key may read. Jobs are found by the beginning or the end of their id, \
-                    from 4 characters on, among the newest 10 000 of each endpoint: `searched` of `of` jobs were compared. A search of jobs counts as one \
-                    `/requests` of each endpoint.")
+            .summary("finds endpoints, jobs, workers and keys")
+            .about("At most 20 of a kind, of what the key may read. Workers are found by a part of their id, from 3 \
+                    characters on. Jobs are found by the beginning or the end of their id, from 4 characters on, among \
+                    the newest 10 000 of each endpoint: `searched` of `of` jobs were compared. A search of jobs counts \
+                    as one `/requests` of each endpoint.")
             .gives("SearchResult")
             .with(PARAMETERS),
     ];
@@ -78,16 +85,19 @@ async fn search(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) ->
     let has = |value: &str| value.to_lowercase().contains(&text);
     let now = auth::now_for(&key, &state);
     let all = state.engine().endpoints();
-    let named = all.iter().filter(|endpoint| {
+    let may_read =
+        |endpoint: &&EndpointHandle| key.permits(Permission::ReadCatalog, Some(&endpoint.id()), now);
+    let readable: Vec<EndpointHandle> = all.iter().filter(may_read).cloned().collect();
+    let named = readable.iter().filter(|endpoint| {
         let record = endpoint.record();
-        key.permits(Permission::ReadCatalog, Some(&record.id), now)
-            && (has(&record.name) || has(record.id.as_str()) || record.slug.as_deref().is_some_and(has))
+        has(&record.name) || has(record.id.as_str()) || record.slug.as_deref().is_some_and(has)
     });
     let endpoints: Vec<_> = named.take(HITS_MAX).map(endpoint_view).collect();
     let Jobs { hits, searched, of } = jobs(&state, &key, &all, &text).await?;
     Ok(json!({
         "endpoints": endpoints,
         "jobs": hits,
+        "workers": if text.len() < WORKER_CHARS_MIN { Vec::new() } else { workers::found(readable, &text).await },
         "keys": keys(&state, &key, has),
         "searched": searched,
         "of": of,
@@ -130,7 +140,7 @@ async fn jobs(
     let now = auth::now_for(key, state);
     let may_read = |endpoint: &&EndpointHandle| key.permits(Permission::ReadJobs, Some(&endpoint.id()), now);
     let readable: Vec<EndpointHandle> = all.iter().filter(may_read).cloned().collect();
-    let _permits = key.admit_all(state, &readable, LimitedRoute::Requests)?;
+    let _permits = key.admit_all(state, &readable, LimitedOperation::Requests)?;
     let conditions = JobConditions { id_part: Some(text.to_owned()), ..JobConditions::default() };
     let filter = JobFilter { conditions, limit: HITS_MAX, before: None };
     let asked = iter(readable).map(|endpoint| {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::from_fields::{JSON_MEMBERS, MASK};
+use crate::services::files::VolumeUse;
 use crate::wire::rfc3339::rfc3339;
 
 /// A template, with the texts of the environment masked.
@@ -26,9 +27,11 @@ pub(super) fn registry_auth(auth: &RegistryAuth) -> Value {
     })
 }
 
-/// A network volume as clients read it.
-pub(super) fn volume(volume: &NetworkVolume) -> Value {
+/// A network volume as clients read it, with how much of the disk it takes.
+pub(super) fn volume(volume: &NetworkVolume, measured: Option<VolumeUse>) -> Value {
     let mut view = members(volume);
+    view.insert("diskBytes".to_owned(), json!(measured.map(|it| it.bytes)));
+    view.insert("diskBytesAt".to_owned(), json!(measured.map(|it| rfc3339(it.measured_at))));
     view.insert("createdAt".to_owned(), time(volume.created_at));
     Value::Object(view)
 }

@@ -21,5 +21,14 @@ pub(crate) const VOLUME_FIELDS: &[Field] = &[
     .names(Resource::Endpoint)
     .default("[]"),
     Field::new("id", SHORT_TEXT, "14 characters of a–z and 0–9").read_only(),
+    Field::new(
+        "diskBytes",
+        FieldKind::Integer { min: 0, max: 1 << 53 },
+        "how much of the server's disk its files take; null until it is measured, in the background. It is measured again \
+         after 5 minutes, when it is asked for",
+    )
+    .nullable()
+    .read_only(),
+    Field::new("diskBytesAt", SHORT_TEXT, "when `diskBytes` was measured, RFC 3339").nullable().read_only(),
     Field::new("createdAt", SHORT_TEXT, "when it was created, RFC 3339").read_only(),
 ];

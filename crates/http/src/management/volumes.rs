@@ -1,7 +1,7 @@
 //! `/v1/networkvolumes`: directories that the workers of several endpoints share.
 
 use longshore_engine::TrackedKey;
-use longshore_model::{NetworkVolume, VolumeId};
+use longshore_model::{Millis, NetworkVolume, VolumeId};
 use serde_json::{Map, Value, json};
 
 use super::fields::Field;
@@ -12,7 +12,11 @@ use super::views;
 use super::volume_fields::VOLUME_FIELDS;
 use crate::HttpState;
 use crate::openapi::Group;
+use crate::services::files::VolumeUse;
 use crate::wire::api_error::ApiError;
+
+/// The measurement of the example.
+const MEASURED: VolumeUse = VolumeUse { bytes: 14_483_501_056, measured_at: Millis(1_769_860_800_000) };
 
 /// The operations on network volumes.
 pub(super) fn group() -> Group {
@@ -36,7 +40,7 @@ pub(super) fn group() -> Group {
     ];
     let create = json!({ "name": "weights", "size": 200, "dataCenterId": "cellar" });
     let made = NetworkVolume::new(create.as_object().cloned().unwrap_or_default(), EXAMPLE);
-    let read = made.map_or(Value::Null, |volume| views::volume(&volume));
+    let read = made.map_or(Value::Null, |volume| views::volume(&volume, Some(MEASURED)));
     let schemas = schemas!(
         "NetworkVolume",
         VOLUME_FIELDS,
@@ -54,8 +58,8 @@ impl SharedResource for NetworkVolume {
     const FIELDS: &'static [Field] = VOLUME_FIELDS;
     const REQUIRED: &'static [&'static str] = &["name", "size"];
 
-    fn view(&self, _state: &HttpState, _key: &TrackedKey) -> Value {
-        views::volume(self)
+    fn view(&self, state: &HttpState, _key: &TrackedKey) -> Value {
+        views::volume(self, state.files().volume_use(&self.id))
     }
 
     fn new(members: Map<String, Value>, creation: Creation<'_>) -> Result<Self, ApiError> {

@@ -1,4 +1,4 @@
-//! `/v1/webhooks`: the webhook calls of all endpoints, and the receivers with an open circuit breaker.
+//! `/v1/webhooks`: the webhook calls of all endpoints, their redelivery, and the receivers with an open circuit breaker.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, Uri};
 use futures_util::StreamExt as _;
 use futures_util::stream::iter;
 use longshore_engine::{Delivery, DeliveryFilter, EndpointHandle, PausedReceiver};
+use longshore_history::LimitedOperation;
 use longshore_model::limits::{REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX};
 use longshore_model::{EndpointId, Millis, Permission};
 use serde_json::{Value, json};
@@ -18,8 +19,7 @@ use crate::HttpState;
 use crate::events::hub::Draft;
 use crate::events::topic::Topic;
 use crate::gate::auth;
-use crate::gate::rate_limits::LimitedRoute;
-use crate::jobs::webhooks::{LIST, delivery_filter, view};
+use crate::jobs::webhooks::{LIST, REDELIVER, delivery_filter, since, view};
 use crate::openapi::parameter::Parameter;
 use crate::openapi::schema::{array_of, count, object, reference, text, time};
 use crate::openapi::{Group, Operation};
@@ -48,6 +48,13 @@ pub(super) fn group() -> Group {
                     `/webhooks` of each endpoint.")
             .gives("AllWebhooks")
             .with(PARAMETERS),
+        Operation::post("RedeliverAllWebhooks", "/v1/webhooks/redeliver", redeliver_failed)
+            .summary("delivers all webhooks again that failed")
+            .about("Of the endpoints to which the key may submit jobs. `gone` counts the calls whose jobs are no longer there, \
+                    `unread` the endpoints whose calls could not be read or delivered again: ask again for those. Counts as one \
+                    `/webhooks` of each endpoint.")
+            .gives("AllRedeliveredWebhooks")
+            .with(REDELIVER),
     ];
     let receiver = object(
         &[("receiver", text()), ("since", time()), ("until", time())],
@@ -65,7 +72,10 @@ pub(super) fn group() -> Group {
         &["webhooks", "of", "unread", "pausedReceivers"],
     );
     let about = "The webhook calls of all endpoints.";
-    Group { name: "Webhooks", about, operations, schemas: vec![("AllWebhooks", all)] }
+    let redelivered = [("redelivered", count()), ("gone", count()), ("unread", count())];
+    let redelivered = object(&redelivered, &["redelivered", "gone", "unread"]);
+    let schemas = vec![("AllWebhooks", all), ("AllRedeliveredWebhooks", redelivered)];
+    Group { name: "Webhooks", about, operations, schemas }
 }
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> JsonResult {
@@ -77,7 +87,7 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> J
     let now = auth::now_for(&key, &state);
     let mut readable = state.engine().endpoints();
     readable.retain(|endpoint| key.permits(Permission::ReadJobs, Some(&endpoint.id()), now));
-    let _permits = key.admit_all(&state, &readable, LimitedRoute::Webhooks)?;
+    let _permits = key.admit_all(&state, &readable, LimitedOperation::Webhooks)?;
     let logs: Vec<_> =
         iter(readable).map(|endpoint| read(endpoint, filter)).buffered(CONCURRENT).collect().await;
     let unread = logs.iter().filter(|log| log.is_none()).count();
@@ -98,6 +108,21 @@ async fn read(endpoint: EndpointHandle, filter: DeliveryFilter) -> Option<Vec<(E
     let id = endpoint.id();
     let found = timeout(PATIENCE, endpoint.jobs().deliveries(filter)).await.ok()?.ok()?;
     Some(found.into_iter().map(|delivery| (id, delivery)).collect())
+}
+
+async fn redeliver_failed(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> JsonResult {
+    let key = auth::authorize_somewhere(&state, &headers, Permission::WriteJobs)?;
+    let since = since(&Query::of(&uri)?)?;
+    let now = auth::now_for(&key, &state);
+    let mut endpoints = state.engine().endpoints();
+    endpoints.retain(|endpoint| key.permits(Permission::WriteJobs, Some(&endpoint.id()), now));
+    let _permits = key.admit_all(&state, &endpoints, LimitedOperation::Webhooks)?;
+    let again = |endpoint: EndpointHandle| async move { endpoint.jobs().redeliver_failed(since).await.ok() };
+    let results: Vec<_> = iter(endpoints).map(again).buffer_unordered(CONCURRENT).collect().await;
+    let unread = results.iter().filter(|result| result.is_none()).count();
+    let (redelivered, gone) =
+        results.into_iter().flatten().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    Ok(json!({ "redelivered": redelivered, "gone": gone, "unread": unread }).into())
 }
 
 /// Adds the events of the webhook calls that were tried since `since`: of each endpoint the last 100.

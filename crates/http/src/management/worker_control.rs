@@ -1,4 +1,4 @@
-//! Draining and stopping managed workers, and ending the wait after crashes.
+//! Draining and stopping managed workers, one or all, and ending the wait after crashes.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,6 +11,7 @@ use super::access::may_manage_endpoint;
 use super::workers::no_such_worker;
 use super::{JsonResult, PathId, PathIds, pods};
 use crate::HttpState;
+use crate::gate::caller::Caller;
 use crate::openapi::{Group, Operation};
 use crate::wire::api_error::ApiError;
 
@@ -28,6 +29,11 @@ pub(super) fn group() -> Group {
             .about("The worker gets no further job and SIGTERM, and SIGKILL after `stopGraceMs`. Jobs that it still runs then are \
                     queued again at the front, without counting a retry.")
             .gives("Pod"),
+        Operation::post("DrainWorkers", "/v1/endpoints/{endpoint}/workers/drain", drain_all)
+            .summary("ends all workers after their running jobs")
+            .about("Answers the workers that drain. Those that were started elsewhere go on: the server cannot stop them. Other \
+                    workers start if the load needs them.")
+            .gives_many("Pod"),
         Operation::post("TryWorkersNow", "/v1/endpoints/{endpoint}/try-now", try_now)
             .summary("ends the wait after crashes of workers")
             .about("The next worker starts now, if jobs wait for one.")
@@ -44,9 +50,30 @@ async fn drain(
 ) -> JsonResult {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let worker = managed(&endpoint, &worker).await?;
+    drain_one(&endpoint, &worker, &key).await?;
+    ending(&state, &endpoint, &worker).await
+}
+
+async fn drain_one(endpoint: &EndpointHandle, worker: &WorkerId, key: &Caller) -> Result<(), ApiError> {
     endpoint.workers().drain_managed(worker.clone()).await?;
     tracing::info!(endpoint = %endpoint.id(), %worker, by = %key.id, "worker drain requested");
-    ending(&state, &endpoint, &worker).await
+    Ok(())
+}
+
+async fn drain_all(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> JsonResult {
+    let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
+    let fleet = endpoint.workers().fleet_status();
+    let ids: Vec<WorkerId> = fleet.workers.iter().map(|managed| managed.id.clone()).collect();
+    for worker in &ids {
+        drain_one(&endpoint, worker, &key).await?;
+    }
+    let mut pods = pods::of_endpoint(&state, &endpoint).await;
+    // One that has exited meanwhile is no longer listed.
+    pods.retain(|pod| ids.iter().any(|id| pod["id"] == json!(id)));
+    for pod in &mut pods {
+        pod["status"] = json!("DRAINING");
+    }
+    Ok(Json(pods.into()))
 }
 
 async fn stop(

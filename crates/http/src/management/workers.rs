@@ -7,13 +7,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse as _, Response};
 use http::header::CONTENT_TYPE;
-use longshore_engine::Workers;
+use longshore_engine::{EndpointHandle, Workers};
 use longshore_model::Permission::ReadCatalog;
 use longshore_model::{EndpointId, WorkerId};
 use serde_json::Value;
 
 use super::access::may_read_endpoint;
-use super::log_tail::{LogBody, LogTail};
+use super::log_tail::{FindLog, LogBody, LogTail, send_once_there};
 use super::{JsonResult, PathIds, pods};
 use crate::HttpState;
 use crate::gate::auth;
@@ -84,23 +84,37 @@ async fn logs(
     // The form of a worker id has no `/` and no `.` at the start, so the id cannot name a file outside of the log directory.
     let worker: WorkerId = worker.parse().map_err(|_| no_such_worker())?;
     let log = find(&state, endpoint.id(), worker.clone()).await?;
-    let Some(log) = log else {
-        return if is_known(endpoint.workers(), &worker).await? {
-            Ok(text_of(Body::empty()))
-        } else {
-            Err(no_such_worker())
-        };
-    };
+    let is_starting = log.is_none() && is_managed(&endpoint, &worker);
+    if log.is_none() && !is_starting && !is_known(endpoint.workers(), &worker).await? {
+        return Err(no_such_worker());
+    }
     let (pieces, sender) = LogBody::channel();
     let follow = query.flag("follow").then(|| {
-        let (state, endpoint) = (state.clone(), endpoint.id());
+        let (state, endpoint, worker) = (state.clone(), endpoint.id(), worker.clone());
         let access = OngoingAccess::of(&key, ReadCatalog, endpoint);
-        let find_log: Box<dyn Fn() -> Option<WorkerLog> + Send> =
+        let find_log: FindLog =
             Box::new(move || state.files().worker_log(&endpoint, &worker).filter(|_| access.holds(&state)));
         find_log
     });
-    state.engine().spawn(async move { LogTail::new(log.path, sender).send(tail, follow).await });
+    match (log, follow) {
+        (Some(log), follow) => {
+            state.engine().spawn(async move { LogTail::new(log.path, sender).send(tail, follow).await });
+        }
+        (None, Some(find_log)) if is_starting => {
+            let access = OngoingAccess::of(&key, ReadCatalog, endpoint.id());
+            let reader = state.clone();
+            let is_awaited = move || access.holds(&reader) && is_managed(&endpoint, &worker);
+            state.engine().spawn(async move { send_once_there(sender, tail, find_log, is_awaited).await });
+        }
+        // Nothing is there yet, or the output stays where the worker runs.
+        (None, _) => {}
+    }
     Ok(text_of(Body::new(pieces)))
+}
+
+/// Whether the server starts or runs the worker.
+fn is_managed(endpoint: &EndpointHandle, worker: &WorkerId) -> bool {
+    endpoint.workers().fleet_status().workers.iter().any(|managed| managed.id == *worker)
 }
 
 async fn find(

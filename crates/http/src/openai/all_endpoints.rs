@@ -6,6 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use longshore_engine::EndpointHandle;
+use longshore_history::LimitedOperation;
 use longshore_model::{ApiKey, Permission};
 
 use super::error::OpenAiError;
@@ -13,7 +14,6 @@ use super::request::OpenAiRequest;
 use super::{Answered, models, one_endpoint};
 use crate::HttpState;
 use crate::gate::auth;
-use crate::gate::rate_limits::LimitedRoute;
 use crate::lb;
 use crate::wire::api_error::ApiError;
 use crate::wire::submit_trace;
@@ -53,7 +53,7 @@ async fn to_model(state: HttpState, request: Request) -> Answered {
     let Some(endpoint) = models::find(&usable(&state, &key), &name) else {
         return Ok(OpenAiError::no_such_model(&name).into_response());
     };
-    let admitted = key.admit(&state, &endpoint, LimitedRoute::Openai);
+    let admitted = key.admit(&state, &endpoint, LimitedOperation::Openai);
     let permit = match admitted {
         Ok(permit) => permit,
         Err(exceeded) => return Ok(exceeded.into_response()),

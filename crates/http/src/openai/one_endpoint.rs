@@ -4,6 +4,7 @@ use axum::RequestExt as _;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::EndpointHandle;
+use longshore_history::LimitedOperation;
 use longshore_model::{Permission, Submitter};
 
 use super::cancel_guard::CancelGuard;
@@ -12,7 +13,6 @@ use super::{Answered, models, streamed, whole};
 use crate::HttpState;
 use crate::gate::auth;
 use crate::gate::peer::{self, ChosenJob};
-use crate::gate::rate_limits::LimitedRoute;
 use crate::gate::repeated_submit;
 use crate::wire::api_error::ApiError;
 use crate::wire::submit_trace;
@@ -36,7 +36,7 @@ async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_b
     if endpoint.balancer().is_some() {
         return Err(ApiError::is_load_balancing(&endpoint.id()));
     }
-    let admitted = key.admit(&state, &endpoint, LimitedRoute::Openai);
+    let admitted = key.admit(&state, &endpoint, LimitedOperation::Openai);
     let permit = match admitted {
         Ok(permit) => permit,
         Err(exceeded) => return Ok(exceeded.into_response()),

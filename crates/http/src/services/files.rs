@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_model::{CodeHash, EndedWorker, EndpointId, Millis, WorkerId};
+use longshore_model::{CodeHash, EndedWorker, EndpointId, Millis, VolumeId, WorkerId};
 
 /// The log file of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,15 @@ pub struct WorkerLog {
     pub path: PathBuf,
     /// Whether the worker lives. Only then can the log grow.
     pub live: bool,
+}
+
+/// How much of the disk a network volume takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumeUse {
+    /// The space of its files, in bytes.
+    pub bytes: u64,
+    /// When it was measured.
+    pub measured_at: Millis,
 }
 
 /// One version of deployed code: an archive of a folder with a handler.
@@ -89,6 +98,12 @@ pub trait FileService: Send + Sync {
         None
     }
 
+    /// How much of the disk a network volume takes, measured at most 5 minutes before the request before this one; `None`
+    /// before the first measurement. Does not block.
+    fn volume_use(&self, _volume: &VolumeId) -> Option<VolumeUse> {
+        None
+    }
+
     /// The ended workers of an endpoint whose logs are stored, oldest first.
     fn ended_workers(&self, endpoint: &EndpointId) -> Vec<EndedWorker>;
 
@@ -102,6 +117,11 @@ pub trait FileService: Send + Sync {
 
     /// Whether the key with this id has sent the code. Of the keys that sent the same code, only the newest 16 are known.
     fn was_sent_by(&self, code: &CodeHash, key: &str) -> bool;
+
+    /// The name under which the code is stored on this computer; `None` if it is not.
+    fn code_name(&self, _code: &CodeHash) -> Option<String> {
+        None
+    }
 
     /// The versions of the code with this name, newest first.
     fn code_versions(&self, name: &str) -> Vec<CodeVersion>;

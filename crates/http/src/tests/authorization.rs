@@ -39,6 +39,7 @@ const ROUTES: &str = "
     GET     /v1/requests                               key
     GET     /v1/search                                 key
     GET     /v1/webhooks                               key
+    POST    /v1/webhooks/redeliver                     some
     GET     /v1/sessions                               manage
     DELETE  /v1/sessions/{session}                     manage
     POST    /v1/console-codes                          key
@@ -72,6 +73,7 @@ const ROUTES: &str = "
     POST    /v1/endpoints/{endpoint}/versions/{version}/restore change
     GET     /v1/endpoints/{endpoint}/workers           look
     GET     /v1/endpoints/{endpoint}/workers/{worker}/logs look
+    POST    /v1/endpoints/{endpoint}/workers/drain     change
     POST    /v1/endpoints/{endpoint}/workers/{worker}/drain change
     POST    /v1/endpoints/{endpoint}/workers/{worker}/stop change
     POST    /v1/endpoints/{endpoint}/try-now           change

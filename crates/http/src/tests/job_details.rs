@@ -312,10 +312,22 @@ async fn a_search_finds_names_and_ids_that_the_key_may_read() {
         assert_eq!(found["jobs"][0]["id"], json!(job), "{text}: {found}");
         assert_eq!((&found["searched"], &found["of"]), (&json!(1), &json!(1)));
     }
+    let known: WorkerId = "w-Known".parse().unwrap();
+    let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 0 };
+    server.engine.endpoint("demo").unwrap().workers().take(known, ask).await.unwrap();
+    let found = get(&server, "/v1/search?q=-kno").await;
+    assert_eq!(found["workers"][0]["id"], "w-Known");
+    assert_eq!(found["workers"][0]["endpoint"], json!(server.endpoint));
+    assert_eq!(get(&server, "/v1/search?q=kn").await["workers"], json!([]), "the text is too short");
     let minted = mint_key("k", vec![KeyScope::Jobs { endpoint_ids: vec![server.other] }], Millis(0)).unwrap();
     server.engine.keys().put(minted.record).await.unwrap();
+    let reply = server.send(request("GET", "/v1/search?q=-kno", Some(&minted.text), "")).await;
+    assert_eq!(reply.json()["workers"], json!([]), "the key may not read the endpoint");
     let reply = server.send(request("GET", &format!("/v1/search?q={job}"), Some(&minted.text), "")).await;
-    assert_eq!(reply.json(), json!({ "endpoints": [], "jobs": [], "keys": [], "searched": 0, "of": 0 }));
+    assert_eq!(
+        reply.json(),
+        json!({ "endpoints": [], "jobs": [], "workers": [], "keys": [], "searched": 0, "of": 0 })
+    );
     for query in ["", "?q=", "?q=%20"] {
         assert_eq!(server.ask("GET", &format!("/v1/search{query}"), "").await.code(), "bad_parameter");
     }

@@ -76,7 +76,7 @@ proptest! {
             purged_until: Millis(counts[5]),
         };
         // The store refuses larger ones when it reads them from a disk.
-        let stream = StreamRow { next: counts[0] >> 1, consumed: counts[1] >> 1 };
+        let stream = StreamRow { next: counts[0] >> 1, consumed: counts[1] >> 1, ..StreamRow::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(request_all(rows, counters, stream));
     }

@@ -18,7 +18,7 @@ use super::chunks::{posted, split};
 use super::path::segment;
 use super::report_body::{ReportBody, ReportKind};
 use crate::HttpState;
-use crate::gate::auth;
+use crate::gate::{auth, peer};
 use crate::wire::api_error::ApiError;
 use crate::wire::body::{self, BodyBudget, ReadBody};
 use crate::wire::json_body::json;
@@ -145,7 +145,8 @@ impl Reporter {
             return self.fail("a chunk of the worker has no `output`".to_owned()).await;
         };
         let chunks = split(posted(output, report.metrics), CHUNK_BYTES_MAX);
-        answer(self.endpoint.workers().append(self.worker, self.job, chunks).await)
+        let post = peer::number();
+        answer(self.endpoint.workers().append_once(self.worker, self.job, post, chunks).await)
     }
 
     async fn fail(self, error: String) -> Result<Response, ApiError> {

@@ -11,7 +11,7 @@ use longshore_store::StoreError;
 use tokio::time::{Instant, sleep_until};
 
 use super::{InFlight, Lane, LaneParts};
-use crate::sessions::{LaneDatabase, LaneSession as _, ShardPlace};
+use crate::sessions::{LaneDatabase, LaneSession as _, RAISED_BY, ShardPlace};
 
 /// How long batches wait for a new connection. After that they fail, and further ones fail immediately, until there is one.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -98,13 +98,22 @@ impl<D: LaneDatabase> LaneParts<D> {
         Ok(session)
     }
 
-    /// Raises the stored epochs of the lane's shards, durably. A shard that has another owner stays as it is: its commits are
-    /// refused.
+    /// Raises the stored epochs of the lane's shards, durably, or finds that an earlier raise without an answer took effect. A
+    /// shard that has another owner stays as it is: its commits are refused.
+    ///
+    /// # Errors
+    /// That of the database; [`StoreError::Unusable`] if it has forgotten batches that it made durable.
     async fn raise_epochs(&self, session: &D::Lane) -> Result<(), StoreError> {
         let claims = self.shards.claims(|shard| self.has(shard));
-        let claims = claims.into_iter().map(|(shard, claim)| (shard, claim.stored)).collect();
-        for (shard, ShardPlace { epoch, batches }) in session.raise(claims).await? {
-            self.shards.raised(shard, epoch - 1, epoch, batches);
+        let claims: Vec<_> = claims.into_iter().map(|(shard, claim)| (shard, claim.stored)).collect();
+        let places = session.raise(claims.clone()).await?;
+        self.shards.check_places(&places)?;
+        for (shard, stored) in claims {
+            if let Some(ShardPlace { epoch, batches }) =
+                places.get(&shard).filter(|place| place.epoch == stored + RAISED_BY)
+            {
+                self.shards.raised(shard, stored, *epoch, *batches);
+            }
         }
         Ok(())
     }

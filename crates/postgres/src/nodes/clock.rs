@@ -32,3 +32,23 @@ impl DatabaseClock {
         read.map(|(at, now)| Millis(now.0 + at.elapsed().as_millis() as u64))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_an_hour_apart_are_followed_and_a_late_answer_is_not() {
+        const HOUR_MS: u64 = 3_600_000;
+        let clock = DatabaseClock::default();
+        assert_eq!(clock.now(), None);
+        clock.set(Millis(10 * HOUR_MS));
+        clock.set(Millis(10 * HOUR_MS - 500));
+        assert!(clock.now() >= Some(Millis(10 * HOUR_MS)));
+        // The next primary has another time.
+        clock.set(Millis(9 * HOUR_MS));
+        assert!(clock.now() < Some(Millis(10 * HOUR_MS)));
+        clock.set(Millis(11 * HOUR_MS));
+        assert!(clock.now() >= Some(Millis(11 * HOUR_MS)));
+    }
+}

@@ -172,8 +172,10 @@ async fn tables(database: &Database) -> DatabaseFinding {
 
 /// A transaction that keeps the database from removing old rows.
 async fn old_transaction(client: &Client) -> Option<DatabaseFinding> {
-    let oldest = "SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::int8 FROM pg_stat_activity \
-        WHERE xact_start IS NOT NULL AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid()";
+    let oldest = "SELECT coalesce(max(extract(epoch FROM clock_timestamp() - since)), 0)::int8 FROM ( \
+        SELECT xact_start AS since FROM pg_stat_activity WHERE datname = current_database() \
+            AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL) AND pid <> pg_backend_pid() \
+        UNION ALL SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()) held";
     match single::<i64>(client, oldest).await {
         Ok(seconds) if seconds >= OLD_TRANSACTION_S => Some(DatabaseFinding::warn(format!(
             "a transaction of another program is open for {} min: old rows stay, and commits become slower; end it",

@@ -4,10 +4,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longshore_model::{Durability, EndpointNo, ShardId};
-use longshore_postgres::PostgresStore;
+use longshore_model::{Durability, EndpointNo, Epoch, ShardId};
+use longshore_postgres::{PostgresStore, RAISED_BY};
 use longshore_store::{Batch, Store, StoreError, Write};
 use tokio::time::{Instant, sleep};
+use tokio_postgres::Client;
 
 use crate::harness::{Server, shared};
 use crate::rows::{SHARD, batch, claim, commit, inline, job, key, put};
@@ -33,11 +34,15 @@ async fn stored(store: &PostgresStore) -> Vec<u64> {
     store.jobs(EndpointNo(1), 0, 100_000).await.unwrap().iter().map(|row| row.key.seq).collect()
 }
 
-/// Ends the connections of one schema's lanes, as a network does.
+async fn schema_of(client: &Client) -> String {
+    let sql = "SELECT schemaname::text FROM pg_tables WHERE tablename = 'shard'";
+    client.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+/// Ends the connections of one schema's lanes, as a network does, and waits for their end.
 async fn break_lanes(server: &Server) {
     let client = server.client().await;
-    let sql =
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'longshore lane'";
+    let sql = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'longshore lane'";
     client.query(sql, &[]).await.unwrap();
 }
 
@@ -108,11 +113,7 @@ async fn a_broken_connection_leaves_no_batch_that_takes_effect_later() {
     commit(&store, epoch, submit(1)).await.unwrap();
     // The statement waits for a lock that a stranger holds, so that its outcome is open when the connection breaks.
     let stranger = server.client().await;
-    let schema: String = stranger
-        .query_one("SELECT schemaname::text FROM pg_tables WHERE tablename = 'shard'", &[])
-        .await
-        .unwrap()
-        .get(0);
+    let schema = schema_of(&stranger).await;
     stranger
         .batch_execute(&format!("BEGIN; LOCK TABLE {schema}.chunk IN ACCESS EXCLUSIVE MODE"))
         .await
@@ -142,11 +143,7 @@ async fn another_owners_claim_refuses_the_batches_of_this_one() {
     let store = PostgresStore::open(server.database()).await.unwrap();
     let epoch = claim(&store).await;
     let stranger = server.client().await;
-    let schema: String = stranger
-        .query_one("SELECT schemaname::text FROM pg_tables WHERE tablename = 'shard'", &[])
-        .await
-        .unwrap()
-        .get(0);
+    let schema = schema_of(&stranger).await;
     stranger.batch_execute(&format!("UPDATE {schema}.shard SET epoch = epoch + 1")).await.unwrap();
     let refused = commit(&store, epoch, submit(1)).await;
     assert!(
@@ -157,6 +154,38 @@ async fn another_owners_claim_refuses_the_batches_of_this_one() {
     // Other shards are not concerned.
     let other = store.claim_shards(vec![ShardId(9)]).await.unwrap()[0];
     store.commit(ShardId(9), other, batch(submit(2))).await.unwrap();
+}
+
+/// A store with one job whose stored epochs were raised without its knowledge, and whose lanes then lost their connections.
+async fn broken_with_epoch_raised_by(by: i64) -> (Server, PostgresStore, Epoch) {
+    let server = Server::start();
+    let store = PostgresStore::open(server.database()).await.unwrap();
+    let epoch = claim(&store).await;
+    commit(&store, epoch, submit(1)).await.unwrap();
+    let stranger = server.client().await;
+    let schema = schema_of(&stranger).await;
+    stranger.batch_execute(&format!("UPDATE {schema}.shard SET epoch = epoch + {by}")).await.unwrap();
+    break_lanes(&server).await;
+    (server, store, epoch)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_owners_claim_is_not_mistaken_for_an_own_raise() {
+    let (_server, store, epoch) = broken_with_epoch_raised_by(1).await;
+    // The first commits may still fail with the connection that broke.
+    eventually("the epoch is refused", async || match commit(&store, epoch, submit(2)).await {
+        Ok(()) => panic!("the batch took effect under another owner's epoch"),
+        Err(error) => matches!(error, StoreError::StaleEpoch { shard: SHARD, .. }),
+    })
+    .await;
+    assert_eq!(stored(&store).await, [1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_raise_without_an_answer_is_recognised() {
+    let (_server, store, epoch) = broken_with_epoch_raised_by(RAISED_BY).await;
+    eventually("the lane goes on", async || commit(&store, epoch, submit(2)).await.is_ok()).await;
+    assert_eq!(stored(&store).await, [1, 2]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -204,4 +233,34 @@ async fn a_broken_lock_is_taken_again() {
     let refusal = PostgresStore::open(database).await.unwrap_err().to_string();
     assert!(refusal.contains("stop it first"), "{refusal}");
     drop(store);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_has_forgotten_durable_batches_is_written_no_more() {
+    // As after a failover to a standby that was behind: it lacks a batch, or also the epoch.
+    for (schema, earlier) in
+        [("without_batch", "batches = batches - 1"), ("without_epoch", "epoch = epoch - 1")]
+    {
+        let server = Server::start();
+        let store = PostgresStore::open(server.database().with_schema(schema)).await.unwrap();
+        let epoch = claim(&store).await;
+        commit(&store, epoch, submit(1)).await.unwrap();
+        let client = server.client().await;
+        client.batch_execute(&format!("UPDATE {schema}.shard SET {earlier}")).await.unwrap();
+        break_lanes(&server).await;
+        let refusal = store.commit(SHARD, epoch, chained(1, submit(2))).await;
+        assert!(refusal.is_err(), "{schema}");
+        let lost = tokio::time::timeout(Duration::from_mins(1), store.lost()).await.unwrap().to_string();
+        assert!(lost.contains("does not have what it had made durable"), "{lost}");
+        let again = store.commit(SHARD, epoch, chained(2, submit(3))).await.unwrap_err().to_string();
+        assert!(again.contains("does not have what it had made durable"), "{again}");
+        let rows = format!("SELECT count(*) FROM {schema}.job");
+        assert_eq!(client.query_one(&rows, &[]).await.unwrap().get::<_, i64>(0), 1);
+        // The next start goes on.
+        drop(store);
+        let store = PostgresStore::open(server.database().with_schema(schema)).await.unwrap();
+        let epoch = claim(&store).await;
+        commit(&store, epoch, submit(2)).await.unwrap();
+        assert_eq!(stored(&store).await, [1, 2]);
+    }
 }

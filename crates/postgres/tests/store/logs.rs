@@ -1,8 +1,12 @@
 //! Lines of logs.
 
+use bytes::Bytes;
+use longshore_model::{EndpointNo, Epoch};
 use longshore_postgres::{LogTable, NumberedLine, PostgresStore};
+use longshore_store::{LogLine, Store as _, StoreError};
 
 use crate::harness::{Server, shared};
+use crate::rows::{SHARD, batch, claim, job, put};
 
 fn line(no: i64) -> NumberedLine {
     NumberedLine { no, line: format!("line {no}").into_bytes() }
@@ -53,4 +57,32 @@ async fn a_broken_connection_costs_no_line() {
     assert_eq!(server.client().await.query(ended, &[]).await.unwrap().len(), 1);
     assert!(logs.append_numbered("audit", &[line(2)]).await.unwrap());
     assert_eq!(logs.lines("audit").await.unwrap(), [b"line 1", b"line 2"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_is_stored_with_its_batch_or_not_at_all() {
+    let database = shared().database().with_schema("logs_with_batches");
+    let store = PostgresStore::open(database.clone()).await.unwrap();
+    let epoch = claim(&store).await;
+    let logs = LogTable::of(database);
+    let commit = async |epoch: Epoch, seq: u64, no: u64| {
+        let line = LogLine { log: "audit", no, line: Bytes::from(format!("line {no}")) };
+        let lines = store.with_log_lines().unwrap();
+        lines.commit_with_line(SHARD, epoch, batch(vec![put(job(1, seq))]), line).await
+    };
+    let stored = async || {
+        let jobs = store.jobs(EndpointNo(1), 0, 10).await.unwrap();
+        (jobs.len(), logs.newest("audit", i64::MAX, 10).await.unwrap())
+    };
+    commit(epoch, 1, 5).await.unwrap();
+    assert_eq!(stored().await, (1, vec![line(5)]));
+    let stale = commit(Epoch(epoch.0 - 1), 2, 6).await;
+    assert!(matches!(stale, Err(StoreError::StaleEpoch { .. })), "{stale:?}");
+    let taken = commit(epoch, 2, 5).await;
+    assert!(matches!(taken, Err(StoreError::Io(_))), "{taken:?}");
+    assert_eq!(stored().await, (1, vec![line(5)]), "neither the row nor the line is there");
+    commit(epoch, 2, 6).await.unwrap();
+    let changed = NumberedLine { no: 6, line: b"another text".to_vec() };
+    logs.replace("audit", &changed).await.unwrap();
+    assert_eq!(stored().await, (2, vec![changed, line(5)]));
 }

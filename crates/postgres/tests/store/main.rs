@@ -9,6 +9,7 @@ mod rows;
 
 mod faults;
 mod harness;
+mod jobs;
 mod logs;
 mod migrations;
 mod nodes;

@@ -1,14 +1,14 @@
 //! Tables of earlier and later versions, and who may change them.
 
-use longshore_model::EndpointNo;
+use longshore_model::{EndpointNo, RequestNo};
 use longshore_postgres::{Database, PostgresStore, SchemaVersions, migrate_database, versions};
-use longshore_store::{Store as _, encode_job_row};
+use longshore_store::{Store as _, StreamRow, Write, encode_job_row};
 
 use crate::faults::eventually;
 use crate::harness::shared;
-use crate::rows::{claim, commit, job, put};
+use crate::rows::{claim, commit, job, key, put};
 
-/// Makes tables as the first version had them, with one job.
+/// Makes tables as the first version had them, with one job and its stream.
 async fn of_version_two(schema: &str) -> Database {
     let client = shared().client().await;
     let schema_of_two = format!(
@@ -21,6 +21,8 @@ async fn of_version_two(schema: &str) -> Database {
     client.batch_execute(include_str!("../../src/schema/0002_commit.sql")).await.unwrap();
     let row = encode_job_row(&job(1, 1));
     client.execute("INSERT INTO job (endpoint, seq, row) VALUES (1, 1, $1)", &[&row]).await.unwrap();
+    let sql = "INSERT INTO stream (endpoint, seq, next, consumed) VALUES (1, 1, 3, 2)";
+    client.execute(sql, &[]).await.unwrap();
     shared().database().with_schema(schema)
 }
 
@@ -38,8 +40,25 @@ async fn earlier_tables_are_brought_up_to_date_with_their_rows() {
         assert_eq!(versions(&database).await.unwrap(), after);
         assert_eq!(migrate_database(&database).await.unwrap(), after, "also while a server runs");
         assert_eq!(store.jobs(EndpointNo(1), 0, 10).await.unwrap(), [job(1, 1)]);
+        let mut stream = StreamRow { next: 3, consumed: 2, ..StreamRow::default() };
+        assert_eq!(store.stream(key(1, 1)).await.unwrap(), Some(stream));
+        stream.posts.push(RequestNo::from_entropy(7));
         let epoch = claim(&store).await;
-        commit(&store, epoch, vec![put(job(1, 2))]).await.unwrap();
+        commit(&store, epoch, vec![put(job(1, 2)), Write::PutStream(key(1, 1), stream)]).await.unwrap();
+        assert_eq!(store.stream(key(1, 1)).await.unwrap(), Some(stream));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_user_may_do_with_jobs_stays_when_their_table_is_made_anew() {
+    let database = of_version_two("earlier_with_rights").await;
+    let client = shared().client().await;
+    let grant = "CREATE ROLE \"who reads\"; SET search_path = earlier_with_rights; GRANT SELECT, UPDATE ON job TO \"who reads\"";
+    client.batch_execute(grant).await.unwrap();
+    migrate_database(&database).await.unwrap();
+    for (right, is_given) in [("SELECT", true), ("UPDATE", true), ("DELETE", false)] {
+        let has = "SELECT has_table_privilege('who reads', 'job', $1)";
+        assert_eq!(client.query_one(has, &[&right]).await.unwrap().get::<_, bool>(0), is_given, "{right}");
     }
 }
 

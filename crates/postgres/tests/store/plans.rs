@@ -1,7 +1,7 @@
 //! Plans: every statement of a job's life finds its rows by the primary key, with any statistics.
 
 use longshore_postgres::PostgresStore;
-use longshore_store::{StreamRow, WebhookRow, Write};
+use longshore_store::{OutcomeRow, StreamRow, WebhookRow, Write};
 
 use crate::harness::shared;
 use crate::rows::{batch, chunk, claim, commit, inline, job, key, put};
@@ -12,7 +12,7 @@ use longshore_store::Store as _;
 async fn scans(schema: &str) -> (i64, i64) {
     let client = shared().client().await;
     let sql = "SELECT coalesce(sum(idx_scan), 0)::int8, coalesce(sum(seq_scan), 0)::int8 FROM pg_stat_user_tables \
-        WHERE schemaname = $1 AND relname SIMILAR TO '(job_[0-9]+|chunk|stream|webhook)'";
+        WHERE schemaname = $1 AND relname SIMILAR TO '(job|chunk|stream|webhook)'";
     let row = client.query_one(sql, &[&schema]).await.unwrap();
     (row.get(0), row.get(1))
 }
@@ -27,8 +27,12 @@ async fn no_statement_of_a_jobs_life_scans_a_table() {
         (1..=jobs).flat_map(|seq| [put(job(1, seq)), Write::PutInput(key(1, seq), inline("{}"))]).collect();
     commit(&store, epoch, submit).await.unwrap();
     let (_, seq_before) = scans(schema).await;
+    commit(&store, epoch, (1..=jobs).map(|seq| put(job(1, seq))).collect()).await.unwrap();
+    let done = OutcomeRow { output: Some(inline("1")), error: None };
+    let ended = (1..=jobs).flat_map(|seq| [put(job(1, seq)), Write::PutOutcome(key(1, seq), done.clone())]);
+    commit(&store, epoch, ended.collect()).await.unwrap();
     for seq in 1..=jobs {
-        let stream = StreamRow { next: 1, consumed: 0 };
+        let stream = StreamRow { next: 1, consumed: 0, ..StreamRow::default() };
         let hook = WebhookRow { job: key(1, seq), attempts: 0, due_at: Millis(1) };
         let writes = vec![
             put(job(1, seq)),

@@ -1,5 +1,7 @@
 //! What is checked when a store is opened.
 
+use std::time::Duration;
+
 use longshore_postgres::{Database, PostgresStore};
 use longshore_store::Store as _;
 
@@ -65,4 +67,26 @@ async fn a_database_that_loses_commits_in_a_power_cut_is_refused() {
     .await;
     let refusal = PostgresStore::open(server.database()).await.unwrap_err().to_string();
     assert!(refusal.contains("set fsync = on"), "{refusal}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_of_another_program_that_stays_open_is_told_once() {
+    let server = Server::start();
+    let mut store = PostgresStore::open(server.database()).await.unwrap();
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    store.watch_transactions(Duration::from_millis(100), move |old| tell.send(old).unwrap());
+    let reads = "SET application_name = 'a report'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1";
+    let writes = "SET application_name = 'an import'; BEGIN; CREATE TABLE imported (id int)";
+    for (statements, name) in [(reads, "a report"), (writes, "an import")] {
+        let other = server.client().await;
+        other.batch_execute(statements).await.unwrap();
+        let old = tokio::time::timeout(Duration::from_mins(1), told.recv()).await.unwrap().unwrap();
+        assert_eq!(old.application, name);
+        assert!(old.pid > 0);
+        // While it lasts, commits go on.
+        let epoch = claim(&store).await;
+        commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
+        other.batch_execute("COMMIT").await.unwrap();
+    }
+    assert!(told.is_empty(), "each is told once");
 }

@@ -38,11 +38,11 @@ fn each_attempt_that_ends_without_a_result_is_stored_with_its_reason() {
             3s error w3 a: ignored; a back in line, retry 2
             3s take w4: a
             3s unread a: recorded; a back in line
-            3s attempts a: 1 by w1 from 0s to 2s workerLost: signal 9; 2 by w2 from 3s to 3s drained: stopped: the endpoint needs fewer workers; 3 by w3 from 3s to 3s failed: the handler reported an error; 4 by w4 from 3s to 3s undelivered: its input could not be read from the disk
+            3s attempts a: 1 by w1 from 0s to 2s workerLost: signal 9; 2 by w2 from 3s to 3s drained: stopped: the endpoint needs fewer workers; 3 by w3 from 3s to 3s failed: the handler reported an error; 4 by w4 from 3s to 3s undelivered: its input could not be read from the disk, or its worker had disconnected
             4s take w5: a
-            4s attempts a: 1 by w1 from 0s to 2s workerLost: signal 9; 2 by w2 from 3s to 3s drained: stopped: the endpoint needs fewer workers; 3 by w3 from 3s to 3s failed: the handler reported an error; 4 by w4 from 3s to 3s undelivered: its input could not be read from the disk
+            4s attempts a: 1 by w1 from 0s to 2s workerLost: signal 9; 2 by w2 from 3s to 3s drained: stopped: the endpoint needs fewer workers; 3 by w3 from 3s to 3s failed: the handler reported an error; 4 by w4 from 3s to 3s undelivered: its input could not be read from the disk, or its worker had disconnected
             4s done w5 a: recorded; a outcome kept; a COMPLETED
-            4s attempts a: 1 by w1 from 0s to 2s workerLost: signal 9; 2 by w2 from 3s to 3s drained: stopped: the endpoint needs fewer workers; 3 by w3 from 3s to 3s failed: the handler reported an error; 4 by w4 from 3s to 3s undelivered: its input could not be read from the disk
+            4s attempts a: 1 by w1 from 0s to 2s workerLost: signal 9; 2 by w2 from 3s to 3s drained: stopped: the endpoint needs fewer workers; 3 by w3 from 3s to 3s failed: the handler reported an error; 4 by w4 from 3s to 3s undelivered: its input could not be read from the disk, or its worker had disconnected
         "#]],
     );
 }
@@ -178,6 +178,105 @@ fn the_first_chunk_of_each_attempt_has_its_time() {
             3s append w2 a: may append in attempt 2
             3s done w2 a: recorded; a outcome kept; a COMPLETED
             3s status a: COMPLETED by w2, delay 0s, execution 1s, first chunk 3s, retries 1, chunks 1, outcome, until 1803s
+        "#]],
+    );
+}
+
+#[test]
+fn an_attempt_keeps_its_gpu_when_the_worker_is_gone() {
+    check(
+        "
+        submit a
+        take w1 gpu=H100
+        lose w1 counted 'signal 9'
+        status a
+        take w2
+        status a
+        lose w2 counted 'signal 9'
+        take w3 gpu=L4
+        done w3 a
+        lose w3 free
+        restart
+        status a
+        attempts a
+        submit b
+        take w4 gpu=L4
+        error w4 b
+        retry b
+        status b
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1 gpu=H100: a
+            0s lose w1 counted 'signal 9': a back in line, retry 1
+            0s status a: IN_QUEUE after w1, on H100, retries 1, until 86400s
+            0s take w2: a
+            0s status a: IN_PROGRESS by w2, delay 0s, execution 0s, retries 1, until 86400s
+            0s lose w2 counted 'signal 9': a back in line, retry 2
+            0s take w3 gpu=L4: a
+            0s done w3 a: recorded; a outcome kept; a COMPLETED
+            0s lose w3 free: ok
+            0s restart: 1 jobs
+            0s status a: COMPLETED by w3, delay 0s, execution 0s, on L4, retries 2, outcome, until 1800s
+            0s attempts a: 1 by w1 on H100 from 0s to 0s workerLost: signal 9; 2 by w2 from 0s to 0s workerLost: signal 9
+            0s submit b: accepted
+            0s take w4 gpu=L4: b
+            0s error w4 b: recorded; b outcome kept; b FAILED
+            0s retry b: IN_QUEUE; b outcome cleared
+            0s status b: IN_QUEUE, until 86400s
+        "#]],
+    );
+}
+
+#[test]
+fn the_times_of_progress_values_are_those_of_the_last_attempt_and_stay_with_its_end() {
+    check(
+        "
+        submit a
+        take w1
+        wait 1s
+        progress w1 a
+        lose w1 free
+        take w2
+        wait 2s
+        progress w2 a
+        wait 3s
+        progress w2 a
+        status a
+        done w2 a
+        restart
+        status a
+        submit b
+        take w2
+        progress w2 b
+        restart
+        status b
+        error w2 b
+        status b
+        retry b
+        status b
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            1s progress w1 a: recorded; a outcome kept
+            1s lose w1 free: a outcome cleared; a back in line
+            1s take w2: a
+            3s progress w2 a: recorded; a outcome kept
+            6s progress w2 a: recorded; a outcome kept
+            6s status a: IN_PROGRESS by w2, delay 0s, execution 5s, progress after 2s 5s, outcome, until 86400s
+            6s done w2 a: recorded; a outcome kept; a COMPLETED
+            6s restart: 1 jobs
+            6s status a: COMPLETED by w2, delay 0s, execution 5s, progress after 2s 5s, outcome, until 1806s
+            6s submit b: accepted
+            6s take w2: b
+            6s progress w2 b: recorded; b outcome kept
+            6s restart: 2 jobs
+            6s status b: IN_PROGRESS by w2, delay 0s, execution 0s, outcome, until 86406s
+            6s error w2 b: recorded; b outcome kept; b FAILED
+            6s status b: FAILED by w2, delay 0s, execution 0s, outcome, until 1806s
+            6s retry b: IN_QUEUE; b outcome cleared
+            6s status b: IN_QUEUE, until 86406s
         "#]],
     );
 }

@@ -45,10 +45,10 @@ fn a_running_job_is_cancelled_and_its_worker_gets_a_stop_signal() {
             0s take w1: a
             0s progress w1 a: recorded; a outcome kept
             2s cancel a: CANCELLED; a outcome cleared; a CANCELLED; a stop at w1
-            2s status a: CANCELLED by w1, delay 0s, execution 2s, until 1802s
+            2s status a: CANCELLED by w1, delay 0s, execution 2s, progress after 0s, until 1802s
             2s load: queued 0 (0 normal), running 0
             2s done w1 a: ignored; w1 let go of its only job since 0s
-            2s status a: CANCELLED by w1, delay 0s, execution 2s, until 1802s
+            2s status a: CANCELLED by w1, delay 0s, execution 2s, progress after 0s, until 1802s
         "#]],
     );
 }

@@ -172,9 +172,9 @@ fn a_job_that_runs_too_long_is_timed_out_and_stopped() {
             0s take w1: a
             0s progress w1 a: recorded; a outcome kept
             5s tick: a error "the job ran longer than its execution timeout of 5000 ms"; a TIMED_OUT; a stop at w1
-            5s status a: TIMED_OUT by w1, delay 0s, execution 5s, error "the job ran longer than its execution timeout of 5000 ms", until 1805s
+            5s status a: TIMED_OUT by w1, delay 0s, execution 5s, progress after 0s, error "the job ran longer than its execution timeout of 5000 ms", until 1805s
             5s done w1 a: ignored; w1 let go of its only job since 0s
-            5s status a: TIMED_OUT by w1, delay 0s, execution 5s, error "the job ran longer than its execution timeout of 5000 ms", until 1805s
+            5s status a: TIMED_OUT by w1, delay 0s, execution 5s, progress after 0s, error "the job ran longer than its execution timeout of 5000 ms", until 1805s
             5s counters: completed 0, failed 1, cancelled 0, retried 0
         "#]],
     );

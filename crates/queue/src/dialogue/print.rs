@@ -107,6 +107,13 @@ pub(super) fn status(world: &mut World, name: &str) -> String {
     if row.first_chunk_at != Millis(0) {
         said.push(format!("first chunk {}", time(row.first_chunk_at)));
     }
+    if let Some(gpu) = &row.gpu {
+        said.push(format!("on {gpu}"));
+    }
+    if let Some(times) = &row.progress {
+        let after: Vec<_> = times.iter().map(|ms| seconds(u64::from(*ms))).collect();
+        said.push(format!("progress after {}", after.join(" ")));
+    }
     if row.retries > 0 {
         said.push(format!("retries {}", row.retries));
     }
@@ -128,7 +135,8 @@ pub(super) fn attempts(world: &mut World, name: &str) -> String {
         .map(|((_, n), attempt)| {
             let by = attempt.worker.as_ref().map_or("no worker", |worker| worker.as_str());
             let (from, to) = (time(attempt.taken_at), time(attempt.ended_at));
-            format!("{} by {by} from {from} to {to} {}: {}", n.0, attempt.end.as_str(), attempt.reason)
+            let on = attempt.gpu.as_ref().map_or_else(String::new, |gpu| format!(" on {gpu}"));
+            format!("{} by {by}{on} from {from} to {to} {}: {}", n.0, attempt.end.as_str(), attempt.reason)
         })
         .collect();
     if all.is_empty() { "none".to_string() } else { with_names(world, all.join("; ")) }

@@ -191,8 +191,10 @@ impl History {
         let slots = 1 + self.rng.below(3) as u32;
         let says_busy = [None, Some(true), Some(false)][self.rng.below(3) as usize];
         let overlapping = self.rng.chance(2);
+        // The first worker has none.
+        let gpu = (worker != self.workers[0]).then(|| format!("the GPU of {worker}").into());
         let input_bytes_max = u64::MAX;
-        self.run(Command::Take(Take { worker, slots, says_busy, overlapping, input_bytes_max }));
+        self.run(Command::Take(Take { worker, slots, says_busy, overlapping, gpu, input_bytes_max }));
     }
 
     /// One of the verbs of a worker on a job.

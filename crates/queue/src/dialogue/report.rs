@@ -99,11 +99,11 @@ fn progress_is_stored_until_the_result() {
             0s take w1: a
             0s progress w1 a: recorded; a outcome kept
             0s progress w1 a: recorded; a outcome kept
-            0s status a: IN_PROGRESS by w1, delay 0s, execution 0s, outcome, until 86400s
+            0s status a: IN_PROGRESS by w1, delay 0s, execution 0s, progress after 0s 0s, outcome, until 86400s
             0s done w1 a: recorded; a outcome kept; a COMPLETED
             0s progress w1 a: ignored
             0s append w1 a: ignored
-            0s status a: COMPLETED by w1, delay 0s, execution 0s, outcome, until 1800s
+            0s status a: COMPLETED by w1, delay 0s, execution 0s, progress after 0s 0s, outcome, until 1800s
         "#]],
     );
 }

@@ -196,7 +196,8 @@ fn take(id: &str, flags: &[&str]) -> Take {
     let overlapping = flags.contains(&"overlapping");
     let input_bytes_max = flags.iter().find_map(|flag| flag.strip_prefix("bytes="));
     let input_bytes_max = input_bytes_max.map_or(u64::MAX, |bytes| bytes.parse().expect("a size in bytes"));
-    Take { worker: worker(id), slots: slots.unwrap_or(1), says_busy, overlapping, input_bytes_max }
+    let gpu = flags.iter().find_map(|flag| flag.strip_prefix("gpu=")).map(Into::into);
+    Take { worker: worker(id), slots: slots.unwrap_or(1), says_busy, overlapping, gpu, input_bytes_max }
 }
 
 fn report(world: &mut World, id: &str, job: &str, report: Report) -> Command {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use longshore_blobs::Blobs;
-use longshore_model::{Durability, EndedAttempt, Endpoint, Epoch, JobRow, ShardId};
+use longshore_model::{Durability, EndedAttempt, Endpoint, Epoch, JobRow, LastPosts, ShardId};
 use longshore_store::{
     Batch, BlobRef, Catalog, ChunkRow, OutcomeRow, PAYLOADS_AT, Payload, Store, StoreError, StreamRow,
     WebhookRow, Write, encode_attempt, encode_job_row,
@@ -304,6 +304,8 @@ impl<'a> Writer<'a> {
             self.put(Write::PutOutcome(key, OutcomeRow { output, error }), bytes).await?;
         }
         if let Some(stream) = stream {
+            // No server runs that could repeat a post.
+            let stream = StreamRow { posts: LastPosts::default(), ..stream };
             self.put(Write::PutStream(key, stream), 0).await?;
         }
         if let Some(webhook) = webhook {

@@ -3,8 +3,9 @@
 //! The names are for programs that read logs. They stay when a text is improved. The manual lists them.
 
 /// Every kind of line: its name, and its text. A text that ends with `{` is the beginning of one.
-pub(super) const EVENTS: [(&str, &str); 214] = [
+pub(super) const EVENTS: [(&str, &str); 217] = [
     ("audit.full", "audit log is full, entry lost"),
+    ("audit.not_completed", "audit log write failed, entries have no status"),
     ("audit.not_written", "audit log write failed, entries lost"),
     ("audit.unreadable", "the audit log cannot be read"),
     ("bulk.created", "bulk task created"),
@@ -46,7 +47,11 @@ pub(super) const EVENTS: [(&str, &str); 214] = [
     ("database.connection_broke", "the connection to the database broke"),
     ("database.connection_ended", "a connection to the database ended"),
     ("database.lock_awaited", "the lock of the database cannot be taken yet"),
-    ("database.lost", "stopping, because the connection to the database was lost meanwhile"),
+    ("database.lost", "stopping, because the rows of the database are no longer those of this server"),
+    (
+        "database.old_transaction",
+        "a transaction in the database is open for more than 5 min: old rows stay, and commits become slower; end it",
+    ),
     (
         "database.standby_asynchronous",
         "every standby of the database is asynchronous: a failover can lose acknowledged jobs; set synchronous_standby_names",
@@ -111,6 +116,7 @@ pub(super) const EVENTS: [(&str, &str); 214] = [
     ("key.revoked", "key revoked"),
     ("key.use_not_stored", "key use not written at shutdown"),
     ("key.use_not_written", "key use not written, retrying"),
+    ("lb.not_forwarded", "request not forwarded"),
     ("metrics.failed", "metrics rendering failed"),
     ("node.declared_dead", "stopping, because this node was declared dead"),
     ("node.joined", "joined the cluster"),

@@ -31,6 +31,16 @@ impl AuditLines {
         Self { table, runtime, bytes_max, grown: AtomicU64::new(bytes_max) }
     }
 
+    /// Counts bytes that were written, and removes the oldest lines from time to time.
+    fn trim_after(&self, bytes: usize) -> io::Result<()> {
+        let grown = self.grown.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        if grown > self.bytes_max / TRIM_SHARE {
+            self.grown.store(0, Ordering::Relaxed);
+            self.wait(self.table.trim(AUDIT, self.bytes_max))?;
+        }
+        Ok(())
+    }
+
     fn wait<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> io::Result<T> {
         self.runtime.block_on(call).map_err(io::Error::other)
     }
@@ -61,12 +71,17 @@ impl AuditStorage for AuditLines {
         if !self.wait(self.table.append_numbered(AUDIT, &numbered))? {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        let grown = self.grown.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        if grown > self.bytes_max / TRIM_SHARE {
-            self.grown.store(0, Ordering::Relaxed);
-            self.wait(self.table.trim(AUDIT, self.bytes_max))?;
-        }
-        Ok(())
+        self.trim_after(bytes)
+    }
+
+    fn name_in_store(&self) -> Option<&'static str> {
+        Some(AUDIT)
+    }
+
+    fn replace(&self, line: &AuditLine) -> io::Result<()> {
+        let numbered = NumberedLine { no: number(line.id), line: line.json.clone() };
+        self.wait(self.table.replace(AUDIT, &numbered))?;
+        self.trim_after(numbered.line.len())
     }
 
     fn runs(&self, before: Option<u64>) -> AuditRuns<'_> {

@@ -4,69 +4,23 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use longshore_engine::{LogFuture, WebhookLog};
+use longshore_engine::{QueuedWebhookLog, WebhookLogRequest};
 use longshore_model::EndpointId;
 use longshore_postgres::LogTable;
 use longshore_store::StoreError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::DELIVERIES;
 
-/// Length of the channel to the task that writes; a request that finds it full is dropped.
-const REQUESTS_MAX: usize = 10_000;
-/// Limit of the requests that are taken together; their lines cost one statement.
-const BATCH_MAX: usize = 1_000;
 /// Which part of its limit a log may grow before its oldest lines are removed.
 const TRIM_SHARE: u64 = 8;
 
-/// The logs of all endpoints. A task does all the work, so that no caller waits for the database; it ends when this value is
-/// dropped.
-pub(super) struct DeliveryLines {
-    requests: mpsc::Sender<LogRequest>,
-}
-
-/// A request to the task.
-enum LogRequest {
-    /// Append a line to the endpoint's log.
-    Append(EndpointId, Vec<u8>),
-    /// Reply with the endpoint's lines.
-    Read(EndpointId, oneshot::Sender<io::Result<Vec<u8>>>),
-    /// Remove the endpoint's log.
-    Forget(EndpointId),
-}
-
-impl DeliveryLines {
-    /// Starts the task. Each endpoint's log has about `bytes_max` bytes at most. Must be called in a runtime.
-    pub(super) fn start(table: Arc<LogTable>, bytes_max: u64) -> Self {
-        let (requests, receiver) = mpsc::channel(REQUESTS_MAX);
-        let writer = Writer { table, bytes_max, grown: BTreeMap::new() };
-        tokio::spawn(writer.run(receiver));
-        Self { requests }
-    }
-}
-
-impl WebhookLog for DeliveryLines {
-    fn append(&self, endpoint: EndpointId, line: Vec<u8>) {
-        if self.requests.try_send(LogRequest::Append(endpoint, line)).is_err() {
-            tracing::warn!(%endpoint, "webhook log line dropped, disk or database too slow");
-        }
-    }
-
-    fn read(&self, endpoint: EndpointId) -> LogFuture<'_> {
-        let (reply, content) = oneshot::channel();
-        let sent = self.requests.try_send(LogRequest::Read(endpoint, reply));
-        Box::pin(async move {
-            let busy = || io::Error::other("the webhook log is busy; retry later");
-            sent.map_err(|_| busy())?;
-            content.await.map_err(|_| busy())?
-        })
-    }
-
-    fn forget(&self, endpoint: EndpointId) {
-        if self.requests.try_send(LogRequest::Forget(endpoint)).is_err() {
-            tracing::warn!(%endpoint, "webhook log of deleted endpoint not removed");
-        }
-    }
+/// Opens the logs of all endpoints, each with about `bytes_max` bytes at most. A task does all the work, and ends when the log
+/// is dropped. Must be called in a runtime.
+pub(super) fn open(table: Arc<LogTable>, bytes_max: u64) -> QueuedWebhookLog {
+    let (log, requests) = QueuedWebhookLog::new();
+    tokio::spawn(Writer { table, bytes_max, grown: BTreeMap::new() }.run(requests));
+    log
 }
 
 /// The state of the task that writes.
@@ -80,19 +34,19 @@ struct Writer {
 
 impl Writer {
     /// Serves requests until their sender is dropped.
-    async fn run(mut self, mut requests: mpsc::Receiver<LogRequest>) {
+    async fn run(mut self, mut requests: mpsc::Receiver<WebhookLogRequest>) {
         let mut batch = Vec::new();
-        while requests.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        while requests.recv_many(&mut batch, QueuedWebhookLog::BATCH_MAX).await > 0 {
             let mut lines = Vec::new();
             for request in batch.drain(..) {
                 match request {
-                    LogRequest::Append(endpoint, line) => lines.push((endpoint, line)),
-                    LogRequest::Read(endpoint, reply) => {
+                    WebhookLogRequest::Append(endpoint, line) => lines.push((endpoint, line)),
+                    WebhookLogRequest::Read(endpoint, reply) => {
                         self.append(std::mem::take(&mut lines)).await;
                         // A closed channel is no error: the client disconnected.
                         let _ = reply.send(self.read(endpoint).await);
                     }
-                    LogRequest::Forget(endpoint) => {
+                    WebhookLogRequest::Forget(endpoint) => {
                         lines.retain(|(of, _)| *of != endpoint);
                         self.grown.remove(&endpoint);
                         warn_of(endpoint, self.table.remove(&name(endpoint)).await);

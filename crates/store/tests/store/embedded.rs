@@ -15,6 +15,7 @@ mod segment;
 mod stored_archive;
 mod stored_attempts;
 mod stored_console;
+mod stored_marks;
 mod stored_secrets;
 mod stored_version;
 mod torn_log;

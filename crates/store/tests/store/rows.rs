@@ -60,6 +60,8 @@ pub fn full_job(endpoint: u32, seq: u64) -> JobRow {
         execution_timeout_ms: u32::MAX - 1,
         input_bytes: u32::MAX - 2,
         worker: Some("wk-1.a:b_C".parse().unwrap()),
+        gpu: Some("NVIDIA H100, \"ü\"".into()),
+        progress: Some([0, 7, 7, u32::MAX].into()),
         idempotency: Some(Box::new(Idempotency {
             key: "ключ\0\"'".into(),
             fingerprint: *b"0123456789abcdef",

@@ -51,6 +51,24 @@ fn attempts_keep_their_distance_and_end() {
 }
 
 #[test]
+fn a_server_that_another_one_has_replaced_cannot_store_how_its_call_ended() {
+    let run = |is_replaced: bool| {
+        let mut script = completed();
+        script.observe(&Observation::Called(1, "http://h/".to_owned(), BODY.into()));
+        script.wait(10_000);
+        if is_replaced {
+            script.observe(&Observation::ServerDown(true));
+            script.observe(&Observation::ServerUp);
+        }
+        script.wait(3).observe(&Observation::CallBroken(1));
+        script.wait(300).call(2, BODY, 200);
+        script
+    };
+    run(true).is_fine();
+    run(false).breaks(PACED);
+}
+
+#[test]
 fn a_call_after_an_acceptance_that_may_be_forgotten_is_no_certain_first_one() {
     let run = |is_killed: bool| {
         let mut script = completed();

@@ -1,15 +1,13 @@
 //! A supervisor with a queue and a launcher in memory, and an endpoint and a template to start from.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longshore_launch::{LaunchEvent, Launcher as _, MemoryLauncher, RunningWorker};
-use longshore_model::{
-    ComputeType, Endpoint, EndpointId, EndpointNo, Millis, Placement, Provider, ScalerType, Template,
-    TemplateId, WorkerId, WorkerPhase,
-};
+use longshore_model::{Endpoint, EndpointId, Millis, Placement, Template, TemplateId, WorkerId, WorkerPhase};
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -23,8 +21,8 @@ use crate::{EndpointError, EventCounts, FleetView, WorkerView};
 /// A runtime whose entropy is a counter.
 struct CountingRuntime {
     last: AtomicU64,
-    /// Whether another process may own the rows.
-    lease_is_over: AtomicBool,
+    /// How many more times the process may act before another one may own the rows.
+    acts_left: AtomicU64,
 }
 
 impl CountingRuntime {
@@ -32,7 +30,7 @@ impl CountingRuntime {
     fn new() -> Self {
         static BEFORE: AtomicU64 = AtomicU64::new(0);
         let no = BEFORE.fetch_add(1, Ordering::Relaxed);
-        Self { last: AtomicU64::new(no * IDS_OF_A_HARNESS), lease_is_over: AtomicBool::new(false) }
+        Self { last: AtomicU64::new(no * IDS_OF_A_HARNESS), acts_left: AtomicU64::new(u64::MAX) }
     }
 }
 
@@ -41,7 +39,8 @@ const IDS_OF_A_HARNESS: u64 = 26_u64.pow(4);
 
 impl Runtime for CountingRuntime {
     fn may_act(&self) -> bool {
-        !self.lease_is_over.load(Ordering::Relaxed)
+        let used = |left: u64| left.checked_sub(1);
+        self.acts_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, used).is_ok()
     }
 
     fn entropy(&self) -> u128 {
@@ -51,59 +50,14 @@ impl Runtime for CountingRuntime {
 
 /// An endpoint with managed workers, at most three.
 pub(crate) fn an_endpoint() -> Endpoint {
-    Endpoint {
-        id: EndpointId::mint(1),
-        no: EndpointNo(1),
-        name: "hello".into(),
-        slug: None,
-        endpoint_type: longshore_model::EndpointType::Queue,
-        lb: None,
-        template_id: TemplateId::mint(2),
-        workers_min: 0,
-        workers_max: 3,
-        idle_timeout_s: 5,
-        idle_timeout_max_s: 3_600,
-        start_patience_ms: 600_000,
-        scaler_type: ScalerType::RequestCount,
-        scaler_value: 1,
-        execution_timeout_ms: 600_000,
-        max_retries: 2,
-        retry_on: vec![],
-        result_retention_ms: 1,
-        sync_result_retention_ms: 1,
-        max_queue_length: None,
-        stop_grace_ms: None,
-        stream_shape: None,
-        paused_from: None,
-        provider: Provider::Process,
-        max_concurrency: 1,
-        durability: longshore_model::Durability::Synced,
-        flashboot: true,
-        compute_type: ComputeType::Gpu,
-        gpu_count: 1,
-        models: vec![],
-        gpu_type_ids: vec![],
-        allowed_cuda_versions: vec![],
-        min_cuda_version: None,
-        webhook: None,
-        webhook_events: vec![],
-        cpu_flavor_ids: vec![],
-        data_center_ids: vec![],
-        network_volume_id: None,
-        network_volume_ids: vec![],
-        vcpu_count: 2,
-        memory_bytes: None,
-        vcpus: None,
-        version: 1,
-        created_at: Millis(0),
-        user_id: String::new(),
-        keep_failure_texts: true,
-        example: None,
-        input_schema: None,
-        slo: None,
-        deployed_env: Vec::new(),
-        deleting: false,
-    }
+    let record = json!({
+        "id": EndpointId::mint(1), "no": 1, "name": "hello", "templateId": TemplateId::mint(2), "workersMin": 0,
+        "workersMax": 3, "idleTimeout": 5, "scalerType": "REQUEST_COUNT", "scalerValue": 1,
+        "executionTimeoutMs": 600_000, "maxRetries": 2, "retryOn": [], "resultRetentionMs": 1,
+        "syncResultRetentionMs": 1, "provider": "process", "maxConcurrency": 1, "flashboot": true,
+        "computeType": "GPU", "gpuCount": 1, "vcpuCount": 2, "version": 1, "createdAt": 0,
+    });
+    serde_json::from_value(record).unwrap()
 }
 
 /// A template with a command.
@@ -364,7 +318,12 @@ impl Harness {
 
     /// Sets whether another process may own the rows.
     pub(super) fn set_lease_over(&self, is_over: bool) {
-        self.runtime.lease_is_over.store(is_over, Ordering::Relaxed);
+        self.set_acts_left(if is_over { 0 } else { u64::MAX });
+    }
+
+    /// Sets after how many acts another process may own the rows.
+    pub(super) fn set_acts_left(&self, acts: u64) {
+        self.runtime.acts_left.store(acts, Ordering::Relaxed);
     }
 
     /// Sets how many jobs are queued, and notifies the supervisor.

@@ -29,3 +29,19 @@ async fn no_worker_is_started_or_stopped_while_another_process_may_own_the_rows(
     harness.wait_ms(10_000).await;
     assert_eq!(harness.running(), []);
 }
+
+#[tokio::test(start_paused = true)]
+async fn no_worker_is_started_if_the_lease_ends_between_the_plan_and_the_start() {
+    let harness = Harness::start(an_endpoint());
+    harness.wait_ms(SOON).await;
+    harness.set_acts_left(1);
+    harness.set_queued(1);
+    harness.wait_ms(SOON).await;
+    assert_eq!(harness.running(), [], "the plan was the last act");
+    harness.wait_ms(30_000).await;
+    assert_eq!(harness.running(), []);
+
+    harness.set_lease_over(false);
+    harness.wait_ms(1_000 + SOON).await;
+    assert_eq!(harness.running().len(), 1, "a start that was not tried counts as no crash");
+}

@@ -4,73 +4,25 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 
 use longshore_model::EndpointId;
-use tokio::sync::oneshot;
+use tokio::sync::mpsc::Receiver;
 
-use super::{LogFuture, WebhookLog};
+use super::{QueuedWebhookLog, WebhookLogRequest};
 
-/// Length of the channel to the writer thread; a request that finds it full is dropped.
-const REQUESTS_MAX: usize = 10_000;
-/// Limit of the requests that the writer thread takes together; their lines cost one write per endpoint.
-const BATCH_MAX: usize = 1_000;
-
-/// A log in the files of one directory. One thread does all the I/O, so that no task blocks on the disk; it ends when
-/// this value is dropped.
-pub struct DirWebhookLog {
-    requests: SyncSender<LogRequest>,
-}
-
-/// A request to the writer thread.
-enum LogRequest {
-    /// Append a line to the endpoint's newer file.
-    Append(EndpointId, Vec<u8>),
-    /// Reply with the content of both files.
-    Read(EndpointId, oneshot::Sender<io::Result<Vec<u8>>>),
-    /// Remove both files of the endpoint.
-    Forget(EndpointId),
-}
-
-impl DirWebhookLog {
-    /// Opens the log in the directory `dir`, which is created if it is missing. Each endpoint's log has about
-    /// `bytes_max` bytes at most.
-    ///
-    /// # Errors
-    ///
-    /// The directory or the writer thread cannot be created.
-    pub fn open(dir: &Path, bytes_max: u64) -> io::Result<Self> {
-        fs::create_dir_all(dir)?;
-        let (requests, receiver) = sync_channel(REQUESTS_MAX);
-        let files = LogFiles { dir: dir.to_owned(), file_bytes_max: bytes_max / 2 };
-        thread::Builder::new().name("webhook-log".to_owned()).spawn(move || files.serve(&receiver))?;
-        Ok(Self { requests })
-    }
-}
-
-impl WebhookLog for DirWebhookLog {
-    fn append(&self, endpoint: EndpointId, line: Vec<u8>) {
-        if let Err(TrySendError::Full(_)) = self.requests.try_send(LogRequest::Append(endpoint, line)) {
-            tracing::warn!(%endpoint, "webhook log line dropped, disk or database too slow");
-        }
-    }
-
-    fn read(&self, endpoint: EndpointId) -> LogFuture<'_> {
-        let (reply, content) = oneshot::channel();
-        let sent = self.requests.try_send(LogRequest::Read(endpoint, reply));
-        Box::pin(async move {
-            let busy = || io::Error::other("the webhook log is busy; retry later");
-            sent.map_err(|_| busy())?;
-            content.await.map_err(|_| busy())?
-        })
-    }
-
-    fn forget(&self, endpoint: EndpointId) {
-        if self.requests.try_send(LogRequest::Forget(endpoint)).is_err() {
-            tracing::warn!(%endpoint, "webhook log of deleted endpoint not removed");
-        }
-    }
+/// Opens the log in the files of the directory `dir`, which is created if it is missing. Each endpoint's log has about
+/// `bytes_max` bytes at most. One thread does all the I/O, and ends when the log is dropped.
+///
+/// # Errors
+///
+/// The directory or the thread cannot be created.
+pub fn open_webhook_log(dir: &Path, bytes_max: u64) -> io::Result<QueuedWebhookLog> {
+    fs::create_dir_all(dir)?;
+    let (log, requests) = QueuedWebhookLog::new();
+    let files = LogFiles { dir: dir.to_owned(), file_bytes_max: bytes_max / 2 };
+    thread::Builder::new().name("webhook-log".to_owned()).spawn(move || files.serve(requests))?;
+    Ok(log)
 }
 
 /// The files of a directory. Owned by the writer thread.
@@ -82,23 +34,23 @@ struct LogFiles {
 
 impl LogFiles {
     /// Serves requests until their sender is dropped.
-    fn serve(&self, receiver: &Receiver<LogRequest>) {
-        while let Ok(first) = receiver.recv() {
-            // The lines of requests that are already in the channel are written together.
+    fn serve(&self, mut requests: Receiver<WebhookLogRequest>) {
+        let mut taken = Vec::new();
+        while requests.blocking_recv_many(&mut taken, QueuedWebhookLog::BATCH_MAX) > 0 {
             let mut lines: BTreeMap<EndpointId, Vec<u8>> = BTreeMap::new();
-            for request in std::iter::once(first).chain(receiver.try_iter().take(BATCH_MAX)) {
+            for request in taken.drain(..) {
                 match request {
-                    LogRequest::Append(endpoint, line) => {
+                    WebhookLogRequest::Append(endpoint, line) => {
                         let batch = lines.entry(endpoint).or_default();
                         batch.extend_from_slice(&line);
                         batch.push(b'\n');
                     }
-                    LogRequest::Read(endpoint, reply) => {
+                    WebhookLogRequest::Read(endpoint, reply) => {
                         self.append_all(std::mem::take(&mut lines));
                         // A closed channel is no error: the client disconnected.
                         let _ = reply.send(self.read(&endpoint));
                     }
-                    LogRequest::Forget(endpoint) => {
+                    WebhookLogRequest::Forget(endpoint) => {
                         lines.remove(&endpoint);
                         for path in self.paths(&endpoint) {
                             let _ = fs::remove_file(path);
@@ -156,6 +108,7 @@ impl LogFiles {
 
 #[cfg(test)]
 mod tests {
+    use super::super::WebhookLog as _;
     use super::*;
 
     fn lines(log: &[u8]) -> Vec<&str> {
@@ -167,13 +120,13 @@ mod tests {
     async fn lines_survive_a_restart_per_endpoint_until_they_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let (one, other) = (EndpointId::mint(1), EndpointId::mint(2));
-        let log = DirWebhookLog::open(dir.path(), 10_000).unwrap();
+        let log = open_webhook_log(dir.path(), 10_000).unwrap();
         log.append(one, b"a".to_vec());
         log.append(other, b"x".to_vec());
         log.append(one, b"b".to_vec());
         assert_eq!(lines(&log.read(one).await.unwrap()), ["a", "b"]);
         drop(log);
-        let log = DirWebhookLog::open(dir.path(), 10_000).unwrap();
+        let log = open_webhook_log(dir.path(), 10_000).unwrap();
         // The process died in the middle of a line.
         let path = dir.path().join(format!("{one}.jsonl"));
         File::options().append(true).open(&path).unwrap().write_all(b"{cut o").unwrap();
@@ -188,7 +141,7 @@ mod tests {
     async fn only_the_latest_lines_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let endpoint = EndpointId::mint(1);
-        let log = DirWebhookLog::open(dir.path(), 1_000).unwrap();
+        let log = open_webhook_log(dir.path(), 1_000).unwrap();
         for number in 0..500 {
             log.append(endpoint, format!("line {number}").into_bytes());
             if number % 10 == 0 {

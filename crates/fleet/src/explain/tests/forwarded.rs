@@ -20,7 +20,7 @@ fn waiting_requests() -> WaitingQueue {
 }
 
 fn server(health: crate::WorkerHealth, last_check: &str) -> ServerHealth {
-    ServerHealth { health, last_check: last_check.to_string() }
+    ServerHealth { health, last_check: last_check.to_string(), rejecting_since: None }
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn requests_wait_for_a_worker_that_becomes_healthy() {
     expect![[r#"
         worker_starting (0) A worker is about to start: The request came a moment ago.
         in_line (0) Requests wait in line: 3 requests are queued.
-        worker_starting (0) A worker is starting: 1 worker has been starting for 12 s: it loads.
+        worker_starting (0) A worker is starting: 1 worker has been starting for 12 s: it loads. The last check said `GET /ping: 204 No Content`.
         in_line (0) Requests wait in line: 3 requests are queued.
         workers_unhealthy! (0) Workers are not healthy: 1 worker runs and is not healthy: the last check said `GET /ping: 500 Internal Server Error`. A worker that is not healthy for 10 min (`startPatienceMs`) is replaced.
         worker_starting (0) A worker is about to start: The request came a moment ago.
@@ -83,5 +83,40 @@ fn requests_wait_for_room_or_for_nothing() {
         queue_full (0) The queue is full: 3 requests are queued (`lb.queueMax`); further ones are refused.
         not_waiting (0) No request waits: No request is queued. 2 requests are running.
         draining! (0) The server drains: For 60 s, it has refused new requests with 503, until `longshore drain --end`, or until it is restarted.
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn a_worker_that_may_never_be_healthy_is_told_without_a_request_that_waits() {
+    let endpoint = a_balancing_endpoint();
+    let idle = WaitingQueue { queued: 0, queued_normal: 0, running: 0, ..waiting_requests() };
+    let mut facts = facts(&endpoint, idle);
+    facts.fleet.workers = managed(1, false);
+    facts.servers = vec![server(crate::WorkerHealth::Starting, "GET /ping: 404 Not Found")];
+    // A server that starts may answer so for a moment.
+    facts.servers[0].rejecting_since = Some(NOW - 9_999);
+    let mut text = told(&facts);
+    facts.servers[0].rejecting_since = Some(NOW - 10_000);
+    text += &told(&facts);
+    assert_eq!(problem(&explain(&facts)).map(|(severity, _)| severity), Some(Severity::Bad));
+    facts.servers[0] = server(crate::WorkerHealth::Starting, "GET /ping: Connection refused");
+    facts.fleet.workers[0].started_at = NOW - 299_999;
+    assert_eq!(problem(&explain(&facts)), None);
+    facts.fleet.workers[0].started_at = NOW - 300_000;
+    text += &told(&facts);
+    assert_eq!(problem(&explain(&facts)).map(|(severity, _)| severity), Some(Severity::Warn));
+    facts.fleet.workers[0].started_at = NOW - 70_000;
+    facts.fleet.starts = StartTimes { count: 3, p50_ms: 9_000, p95_ms: 24_000 };
+    assert_eq!(problem(&explain(&facts)), None);
+    facts.fleet.starts.p95_ms = 23_000;
+    text += &told(&facts);
+    expect![[r#"
+        not_waiting (0) No request waits: No request is queued, and none runs.
+        not_waiting (0) No request waits: No request is queued, and none runs.
+        workers_unhealthy! (0) Workers are not healthy: 1 worker runs and is not healthy: the last check said `GET /ping: 404 Not Found`. A worker that is not healthy for 10 min (`startPatienceMs`) is replaced.
+        not_waiting (0) No request waits: No request is queued, and none runs.
+        worker_starting (0) A worker is starting: 1 worker has been starting for 5 min. It is replaced if it is not healthy within 10 min (`startPatienceMs`). The last check said `GET /ping: Connection refused`.
+        not_waiting (0) No request waits: No request is queued, and none runs.
+        worker_starting (0) A worker is starting: 1 worker has been starting for 70 s. A start usually takes 9 s (p50 of 3). It is replaced if it is not healthy within 10 min (`startPatienceMs`). The last check said `GET /ping: Connection refused`.
     "#]].assert_eq(&text);
 }

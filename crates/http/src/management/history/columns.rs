@@ -20,13 +20,15 @@ enum Figure {
     Field(Field),
     /// The mean number, from a field that is a number times the ms that it was so.
     Mean(Field),
+    /// The number of values in a histogram.
+    Count(fn(&Record) -> &Histogram),
     /// A percentile of a histogram; unknown without a value.
     Percentile(fn(&Record) -> &Histogram, f64),
     /// The cells of a histogram. A response has them only if they are named.
     Cells(fn(&Record) -> &Histogram),
 }
 
-use Figure::{Cells, Field as Of, Mean, Percentile};
+use Figure::{Cells, Count, Field as Of, Mean, Percentile};
 
 const fn series(name: &'static str, value: Figure, about: &'static str) -> Series {
     Series { name, about, value }
@@ -37,15 +39,39 @@ pub(super) const SERIES: &[Series] = &[
     series("submitted", Of(Field::Submitted), "submits that were accepted"),
     series("completed", Of(Field::Completed), "jobs that a worker completed"),
     series("failed", Of(Field::Failed), "jobs that a worker failed, or that were lost too often"),
+    series("failedHandler", Of(Field::FailedByHandler), "those of `failed` whose handler reported an error"),
+    series(
+        "failedWorkerLost",
+        Of(Field::FailedByLoss),
+        "those whose workers were lost, or did not confirm them, without a retry left",
+    ),
+    series("failedSize", Of(Field::FailedBySize), "those with an output, report or stream over its limit"),
+    series("failedDamaged", Of(Field::FailedByDamage), "those of which the server stored something damaged"),
     series("timedOut", Of(Field::TimedOut), "jobs that ran longer than their timeout"),
     series("cancelled", Of(Field::Cancelled), "jobs that were cancelled or purged"),
     series("retried", Of(Field::Retried), "attempts that were repeated"),
     series("refused", Of(Field::Refused), "submits that the queue refused"),
+    series("limitedRun", Of(Field::LimitedRun), "requests over a limit: those to `/run`"),
+    series("limitedRunsync", Of(Field::LimitedRunsync), "those to `/runsync`"),
+    series("limitedStatus", Of(Field::LimitedStatus), "those to `/status` and `/status-sync`"),
+    series("limitedStream", Of(Field::LimitedStream), "those to `/stream`"),
+    series("limitedCancel", Of(Field::LimitedCancel), "those to `/cancel` and `/retry`"),
+    series("limitedPurgeQueue", Of(Field::LimitedPurgeQueue), "those to `/purge-queue`"),
+    series("limitedOpenai", Of(Field::LimitedOpenai), "those to `/openai`"),
+    series("limitedRequests", Of(Field::LimitedRequests), "those to `/requests`"),
+    series("limitedWebhooks", Of(Field::LimitedWebhooks), "those to `/webhooks`"),
+    series("limitedLb", Of(Field::LimitedLb), "those that would be forwarded to a worker"),
     series("queued", Of(Field::Queued), "waiting jobs at the end of the step"),
     series("queuedMax", Of(Field::QueuedMax), "the most waiting jobs; of several endpoints an upper bound"),
     series("oldestMs", Of(Field::OldestMs), "the longest wait of a job that still waited, in ms"),
     series("running", Mean(Field::RunningMs), "running jobs, the mean of the step"),
     series("runningMax", Of(Field::RunningMax), "the most running jobs; of several endpoints an upper bound"),
+    series("delivered", Count(|of| &of.delay), "jobs that were handed to a worker, counted per attempt"),
+    series(
+        "metColdStart",
+        Of(Field::MetColdStart),
+        "those of `delivered` whose worker was started while they waited",
+    ),
     series(
         "delayP50Ms",
         Percentile(|of| &of.delay, 0.5),
@@ -144,6 +170,7 @@ impl Series {
                 // Hundredths are enough for a number of jobs.
                 json!((mean * 100.0).round() / 100.0)
             }
+            Figure::Count(histogram) => json!(histogram(record).count()),
             Figure::Percentile(histogram, share) => json!(histogram(record).percentile(*share)),
             Figure::Cells(histogram) => {
                 histogram(record).cells().map(|(ms, jobs)| json!([ms, jobs])).collect()

@@ -73,7 +73,7 @@
 //! | 2 | a job's input | job, payload |
 //! | 3 | a job's output (or latest progress) and error | job, a byte (1: output, 2: error), the payload, the text |
 //! | 4 | a chunk of a job's stream | job, *n* offset, payload |
-//! | 5 | the offsets of a job's stream | job, *n* next offset, *n* consumed offset |
+//! | 5 | the offsets of a job's stream | job, *n* next offset, *n* consumed offset, then 8 bytes for each numbered post that is remembered, the newest first |
 //! | 6 | a job's pending webhook call | job, *n* attempts, *n* time |
 //! | 7 | deletes jobs with all their other rows | the first job, *n* number of jobs with consecutive sequence numbers |
 //! | 8 | deletes a job's outcome | job |

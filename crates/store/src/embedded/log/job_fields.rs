@@ -17,6 +17,8 @@
 //! | 67 | the client's trace | [`TraceContext::to_stored`], 25 bytes |
 //! | 68 | when the last client retry was accepted | *n* ms since 1970, not 0 |
 //! | 69 | when the first chunk of the present or last attempt arrived | *n* ms since 1970, not 0 |
+//! | 70 | the type of the first GPU of the present or last worker | text, not empty |
+//! | 71 | when progress values of the last attempt arrived | for each, *n* ms from the one before; of the first from the start of the attempt |
 //!
 //! Reserved fields are kept as bytes too. No version writes them.
 //!
@@ -24,7 +26,9 @@
 //! the old behaviour, and an older program rejects a new row or keeps the field, depending on its tag.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
+use longshore_model::limits::PROGRESS_TIMES_MAX;
 use longshore_model::{JobRow, KeyId, Millis, OwnerNo, TraceContext};
 
 use super::coding::{Decoder, Malformed, put_bytes, put_number};
@@ -34,6 +38,8 @@ const KEY: u64 = 2;
 const TRACE: u64 = 67;
 const RETRIED_AT: u64 = 68;
 const FIRST_CHUNK_AT: u64 = 69;
+const GPU: u64 = 70;
+const PROGRESS: u64 = 71;
 /// The largest tag below [`OPTIONAL`] that is used or reserved.
 const LAST_KNOWN: u64 = 6;
 /// The first tag that a reader need not know.
@@ -68,6 +74,12 @@ pub(in crate::embedded) fn encode(row: &JobRow) -> Vec<u8> {
             put_field(&mut fields, tag, &value);
         }
     }
+    if let Some(gpu) = &row.gpu {
+        put_field(&mut fields, GPU, gpu.as_bytes());
+    }
+    if let Some(times) = &row.progress {
+        put_field(&mut fields, PROGRESS, &distances(times));
+    }
     fields.extend_from_slice(after);
     fields
 }
@@ -94,6 +106,29 @@ fn put_field(out: &mut Vec<u8>, tag: u64, value: &[u8]) {
     put_bytes(out, value);
 }
 
+/// Encodes times that ascend, each by its distance from the one before.
+fn distances(times: &[u32]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(3 * times.len());
+    let mut before = 0;
+    for time in times {
+        put_number(&mut value, u64::from(time.saturating_sub(before)));
+        before = *time;
+    }
+    value
+}
+
+/// Decodes what [`distances`] has encoded.
+fn from_distances(value: &[u8]) -> Result<Box<[u32]>, Malformed> {
+    const WRONG: Malformed = Malformed("the times of progress values");
+    let mut at = Decoder::new(value);
+    let (mut times, mut last) = (Vec::new(), 0_u32);
+    while !at.rest().is_empty() {
+        last = last.checked_add(at.small("the time of a progress value")?).ok_or(WRONG)?;
+        times.push(last);
+    }
+    if times.is_empty() || times.len() > PROGRESS_TIMES_MAX { Err(WRONG) } else { Ok(times.into()) }
+}
+
 /// Decodes fields that [`encode`] has encoded into the row.
 pub(in crate::embedded) fn decode(fields: &[u8], row: &mut JobRow) -> Result<(), Malformed> {
     let mut at = Decoder::new(fields);
@@ -112,6 +147,8 @@ pub(in crate::embedded) fn decode(fields: &[u8], row: &mut JobRow) -> Result<(),
             TRACE => row.trace = Some(Box::new(trace(value)?)),
             RETRIED_AT => row.retried_at = time(value, "the time of a retry")?,
             FIRST_CHUNK_AT => row.first_chunk_at = time(value, "the time of a chunk")?,
+            GPU => row.gpu = Some(gpu(value)?),
+            PROGRESS => row.progress = Some(from_distances(value)?),
             _ if tag > LAST_KNOWN && tag < OPTIONAL => return Err(NEWER),
             _ => carried.extend_from_slice(&from[..from.len() - at.rest().len()]),
         }
@@ -130,6 +167,12 @@ fn time(value: &[u8], what: &'static str) -> Result<Millis, Malformed> {
     let time = Millis(at.number(what)?);
     at.end()?;
     if time == Millis(0) { Err(Malformed(what)) } else { Ok(time) }
+}
+
+fn gpu(value: &[u8]) -> Result<Arc<str>, Malformed> {
+    const WRONG: Malformed = Malformed("a type of GPU");
+    let text = std::str::from_utf8(value).map_err(|_| WRONG)?;
+    if text.is_empty() { Err(WRONG) } else { Ok(text.into()) }
 }
 
 fn owner(value: &[u8]) -> Result<OwnerNo, Malformed> {
@@ -208,17 +251,19 @@ mod tests {
     #[test]
     fn fields_of_later_versions_stay_around_the_known_ones() {
         let trace = Box::new(TraceContext::new([7; 16], [8; 8], true));
-        let carried: Box<[u8]> = [64, 1, 9, 70, 1, 9].into();
+        let carried: Box<[u8]> = [64, 1, 9, 72, 1, 9].into();
         let row = JobRow {
             trace: Some(trace),
             retried_at: Millis(300),
             first_chunk_at: Millis(301),
+            gpu: Some("L4".into()),
+            progress: Some([0, 300, 300, u32::MAX].into()),
             carried: Some(carried),
             ..row()
         };
         let fields = encode(&row);
         assert_eq!(decoded(&fields), Ok(row));
-        assert_eq!([0, 3, 30, 34, 38].map(|at| fields[at]), [64, 67, 68, 69, 70]);
+        assert_eq!([0, 3, 30, 34, 38, 42, 53].map(|at| fields[at]), [64, 67, 68, 69, 70, 71, 72]);
     }
 
     #[test]
@@ -243,6 +288,11 @@ mod tests {
             &[68, 2, 1, 1],
             &[69, 0],
             &[69, 1, 0],
+            &[70, 0],
+            &[70, 1, 0xff],
+            &[71, 0],
+            &[71, 6, 1, 0xff, 0xff, 0xff, 0xff, 0x0f],
+            &[[71, 33].as_slice(), &[1; 33]].concat(),
         ] {
             assert!(decoded(bad).is_err(), "{bad:?}");
         }

@@ -1,6 +1,6 @@
 //! Records: each has the full state of one row or deletes it. `format.rs` describes their bodies.
 
-use longshore_model::{Attempt, Counters, EndpointNo, Epoch, JobKey, Millis, ShardId};
+use longshore_model::{Attempt, Counters, EndpointNo, Epoch, JobKey, LastPosts, Millis, ShardId};
 
 use super::coding::{Decoder, Malformed};
 use super::format::kind;
@@ -142,7 +142,8 @@ impl<'a> Record<'a> {
             }
             kind::STREAM => {
                 let (job, next, consumed) = (job(&mut at)?, at.number("an offset")?, at.number("an offset")?);
-                Self::Stream(job, StreamRow { next, consumed })
+                let posts = LastPosts::from_stored(at.rest()).ok_or(Malformed("numbers of posts"))?;
+                return Ok(Self::Stream(job, StreamRow { next, consumed, posts }));
             }
             kind::WEBHOOK => Self::Webhook(WebhookRow {
                 job: job(&mut at)?,

@@ -141,6 +141,9 @@ fn job_record(frame: &mut Frame, write: &Write) -> Result<u8, StoreError> {
             put_key(*job)?;
             put_number(frame.body(), stream.next);
             put_number(frame.body(), stream.consumed);
+            if !stream.posts.is_empty() {
+                frame.body().extend_from_slice(&stream.posts.to_stored());
+            }
             kind::STREAM
         }
         Write::PutWebhook(hook) => {

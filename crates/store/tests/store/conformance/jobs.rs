@@ -78,7 +78,7 @@ pub async fn deleting_removes_all_that_belongs_to_a_job(store: &impl Store) {
             Write::PutInput(job_key, inline("in")),
             Write::PutOutcome(job_key, OutcomeRow { output: Some(inline("out")), error: Some("e".into()) }),
             put_attempt(job_key, attempt(1)),
-            Write::PutStream(job_key, StreamRow { next: 1, consumed: 0 }),
+            Write::PutStream(job_key, StreamRow { next: 1, consumed: 0, ..StreamRow::default() }),
             chunk(job_key, 0, "chunk"),
             Write::PutWebhook(WebhookRow { job: job_key, attempts: 1, due_at: Millis(5) }),
         ]

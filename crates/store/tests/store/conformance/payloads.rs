@@ -1,6 +1,7 @@
 //! Inputs, outcomes, streams and chunks.
 
 use bytes::Bytes;
+use longshore_model::RequestNo;
 use longshore_store::{BlobRef, ChunkRow, OutcomeRow, Payload, Store, StreamRow, Write};
 
 use crate::rows::{chunk, claim, commit, inline, key};
@@ -65,10 +66,16 @@ pub async fn streams_and_chunks_survive(store: &impl Store) {
     let epoch = claim(store).await;
     let job = key(1, 1);
     for offset in 0..5 {
-        let stream = StreamRow { next: offset + 1, consumed: offset / 2 };
+        let stream = StreamRow { next: offset + 1, consumed: offset / 2, ..StreamRow::default() };
         let writes = vec![chunk(job, offset, format!("\"{offset}\"")), Write::PutStream(job, stream)];
         commit(store, epoch, writes).await.unwrap();
         assert_eq!(store.stream(job).await.unwrap(), Some(stream));
+    }
+    let mut posted = StreamRow { next: 5, consumed: 2, ..StreamRow::default() };
+    for number in 1..=6 {
+        posted.posts.push(RequestNo::from_entropy(number << 60 | number));
+        commit(store, epoch, vec![Write::PutStream(job, posted)]).await.unwrap();
+        assert_eq!(store.stream(job).await.unwrap(), Some(posted));
     }
     let chunks = store.chunks(job, 3, usize::MAX).await.unwrap();
     let expected = [3, 4].map(|offset| ChunkRow { offset, bytes: format!("\"{offset}\"").into() });
@@ -98,7 +105,7 @@ pub async fn chunks_come_in_pages_of_bytes(store: &impl Store) {
 pub async fn dropped_chunks_leave_the_stream(store: &impl Store) {
     let epoch = claim(store).await;
     let (job, other) = (key(1, 1), key(1, 2));
-    let stream = StreamRow { next: 2, consumed: 2 };
+    let stream = StreamRow { next: 2, consumed: 2, ..StreamRow::default() };
     let writes =
         vec![chunk(job, 0, "a"), chunk(job, 1, "b"), chunk(other, 0, "c"), Write::PutStream(job, stream)];
     commit(store, epoch, writes).await.unwrap();
@@ -112,7 +119,10 @@ pub async fn dropped_chunks_leave_the_stream(store: &impl Store) {
 pub async fn a_deleted_stream_takes_its_chunks_along(store: &impl Store) {
     let epoch = claim(store).await;
     let job = key(1, 1);
-    let writes = vec![chunk(job, 0, "a"), Write::PutStream(job, StreamRow { next: 1, consumed: 0 })];
+    let writes = vec![
+        chunk(job, 0, "a"),
+        Write::PutStream(job, StreamRow { next: 1, consumed: 0, ..StreamRow::default() }),
+    ];
     commit(store, epoch, writes).await.unwrap();
     commit(store, epoch, vec![Write::DeleteStream(job)]).await.unwrap();
     assert_eq!(store.stream(job).await.unwrap(), None);

@@ -24,7 +24,7 @@ pub(super) async fn filled() -> Segment {
         Write::PutInput(one, longshore_store::Payload::Inline(vec![7; 600].into())),
         Write::PutOutcome(one, OutcomeRow { output: Some(inline("out")), error: Some("e".into()) }),
         put_attempt(one, attempt(1)),
-        Write::PutStream(one, StreamRow { next: 1, consumed: 0 }),
+        Write::PutStream(one, StreamRow { next: 1, consumed: 0, ..StreamRow::default() }),
         chunk(one, 0, "chunk"),
         Write::PutWebhook(WebhookRow { job: one, attempts: 1, due_at: Millis(1) }),
         Write::PutCounters(EndpointNo(1), Counters::default()),

@@ -116,7 +116,7 @@ proptest! {
             let epoch = claim(&store).await;
             let one = row.key;
             let outcome = OutcomeRow { output, error: error.map(Into::into) };
-            let stream = StreamRow { next: counts[0] >> 1, consumed: counts[1] >> 1 };
+            let stream = StreamRow { next: counts[0] >> 1, consumed: counts[1] >> 1, ..StreamRow::default() };
             let counters = Counters {
                 completed: counts[0],
                 failed: counts[1],

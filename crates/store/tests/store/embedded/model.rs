@@ -63,7 +63,7 @@ fn writes() -> impl Strategy<Value = Vec<Write>> {
             Payload::Blob(_) => Vec::new(),
         }),
         1 => (jobs(), any::<u32>()).prop_map(|(job, next)| {
-            vec![Write::PutStream(job, StreamRow { next: next.into(), consumed: 1 })]
+            vec![Write::PutStream(job, StreamRow { next: next.into(), consumed: 1, ..StreamRow::default() })]
         }),
         1 => (jobs(), any::<u32>()).prop_map(|(job, attempts)| {
             vec![Write::PutWebhook(WebhookRow { job, attempts, due_at: Millis(7) })]

@@ -118,7 +118,7 @@ async fn write_to(dir: &Path) {
     let results = vec![
         chunk(key(1, 3), 0, "\"one\""),
         chunk(key(1, 3), 1, vec![b'x'; 600]),
-        Write::PutStream(key(1, 3), StreamRow { next: 2, consumed: 1 }),
+        Write::PutStream(key(1, 3), StreamRow { next: 2, consumed: 1, ..StreamRow::default() }),
         Write::PutOutcome(key(1, 4), outcome),
         Write::PutWebhook(due),
         put(JobRow { key: key(1, 6), ..queued(6) }),
@@ -138,7 +138,10 @@ async fn assert_complete(dir: &Path) {
     }
     let outcome = store.outcome(key(1, 4)).await.unwrap().unwrap();
     assert_eq!((outcome.output, outcome.error.as_deref()), (Some(large()), Some("out of memory")));
-    assert_eq!(store.stream(key(1, 3)).await.unwrap(), Some(StreamRow { next: 2, consumed: 1 }));
+    assert_eq!(
+        store.stream(key(1, 3)).await.unwrap(),
+        Some(StreamRow { next: 2, consumed: 1, ..StreamRow::default() })
+    );
     let chunks = store.chunks(key(1, 3), 0, usize::MAX).await.unwrap();
     let chunks: Vec<_> = chunks.iter().map(|chunk| (chunk.offset, chunk.bytes.len())).collect();
     assert_eq!(chunks, [(0, 5), (1, 600)]);

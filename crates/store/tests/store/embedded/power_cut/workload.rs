@@ -55,7 +55,10 @@ fn change(number: u64, random: &mut Random, writes: &mut Vec<Write>) {
         ]),
         3 => writes.extend([
             chunk(key, number, format!("chunk {number}")),
-            Write::PutStream(key, StreamRow { next: number + 1, consumed: number / 2 }),
+            Write::PutStream(
+                key,
+                StreamRow { next: number + 1, consumed: number / 2, ..StreamRow::default() },
+            ),
         ]),
         4 => writes.push(Write::DeleteJob(key)),
         5 => writes.extend([

@@ -1,0 +1,71 @@
+// What does not wait for the modules: the theme, the session of this browser, the frame for those who have one, and the events.
+//
+// A plain script, which browsers run before the first paint. The modules go on with what `window.longshore` has.
+(() => {
+  const root = document.documentElement;
+  const theme = localStorage.getItem("longshore.theme");
+  if (theme === "light" || theme === "dark") root.dataset.theme = theme;
+
+  const base = document.querySelector('meta[name="longshore-base"]')?.getAttribute("content") ?? "";
+  const folder = /** @type {HTMLScriptElement} */ (document.currentScript).src.replace(/[^/]*$/, "");
+
+  /** What the overview needs beside the modules that every page needs: most visits begin there. */
+  const OVERVIEW = ["pages/overview", "attention", "ui/card", "ui/endpoint_table", "ui/state", "ui/history_charts", "ui/chart", "ui/plot"];
+
+  /** @type {SharedWorker | null} */
+  let worker = null;
+
+  /** The worker that holds the stream of events of this browser; null in a browser without shared workers. */
+  function eventsWorker() {
+    if (worker || typeof SharedWorker === "undefined") return worker;
+    const address = `${folder}events_worker.js`;
+    const policy = /** @type {any} */ (window).trustedTypes?.createPolicy("longshore-worker", { createScriptURL: () => address });
+    worker = new SharedWorker(policy ? policy.createScriptURL("") : address, { type: "module", name: "longshore" });
+    worker.onerror = () => (begun.hasNoWorker = true);
+    const { port } = worker;
+    window.addEventListener("pagehide", () => port.postMessage({ leave: true }));
+    return worker;
+  }
+
+  /** Shows the frame and begins to listen, if the browser has a session. @param {Response} answer */
+  async function enter(answer) {
+    if (!answer.ok) return;
+    root.dataset.frame = "";
+    const { csrf } = await answer.json();
+    const joined = eventsWorker();
+    if (!joined) return;
+    begun.joined = csrf;
+    joined.port.postMessage({ join: { base, token: csrf } });
+  }
+
+  /** Asks for the session. */
+  async function ask() {
+    const answer = await fetch(`${base}/console/session`, { headers: { "X-Longshore-Console": "new" }, credentials: "same-origin", cache: "no-store" });
+    void enter(answer.clone()).catch(() => {});
+    return answer;
+  }
+
+  /** Lets the modules of the overview be loaded before a module names them. */
+  function preload() {
+    for (const name of OVERVIEW) {
+      const link = document.createElement("link");
+      link.rel = "modulepreload";
+      link.fetchPriority = "low";
+      link.href = `${folder}${name}.js`;
+      document.head.append(link);
+    }
+  }
+
+  // A code in the address opens another session.
+  const hasCode = new URLSearchParams(location.hash.slice(1)).has("code");
+  // Not now: the page is parsed and painted before.
+  const session = hasCode ? null : new Promise((resolve) => setTimeout(() => resolve(ask())));
+  // The modules show a failure.
+  session?.catch(() => {});
+  if (hasCode) root.dataset.frame = "";
+  if (location.pathname.slice(base.length).replace(/\/$/, "") === "/console") setTimeout(preload);
+
+  /** `session`: the answer of `/console/session` · `joined`: the token with which the events have begun. @type {any} */
+  const begun = { session, joined: "", hasNoWorker: false, eventsWorker };
+  /** @type {any} */ (window).longshore = begun;
+})();

@@ -1,0 +1,62 @@
+"""What a browser shows before the modules of the console are there: the frame, if it has a session, and else the name."""
+
+from playwright.sync_api import expect
+
+from harness.browser import Console
+from harness.server import ADMIN_KEY
+
+# Where the parts of the frame are that stand before and after.
+PLACES = """() => [...document.querySelectorAll(".brand, .nav, .top")]
+  .filter((node) => node.checkVisibility({visibilityProperty: true}) && /^$|^(Longshore|Overview|Endpoints|Requests)/.test(node.matches(".top") ? "" : node.textContent.trim()))
+  .map((node) => [node.className, ...["x", "y", "width", "height"].map((name) => node.getBoundingClientRect()[name])])"""
+
+
+def held(tab: Console, path: str) -> list:
+    """Goes to a page whose modules do not come yet; answers the request that waits for it."""
+    requests: list = []
+    tab.page.route("**/main.js", lambda route: requests.append(route))
+    with tab.page.expect_response("**/console/session"):
+        tab.page.goto(tab.root + path, wait_until="commit")
+    return requests
+
+
+def test_the_frame_is_there_before_the_modules_and_does_not_move(console, api):
+    api.external(name="Early")
+    tab = console().sign_in()
+    requests = held(tab, "/")
+    frame = tab.page.locator(".still")
+    expect(frame).to_be_visible()
+    expect(frame).to_contain_text("Longshore")
+    before = tab.page.evaluate(PLACES)
+    assert len(before) == 5, before
+    requests[0].continue_()
+    expect(tab.page.get_by_role("link", name="Early")).to_be_visible()
+    expect(frame).to_have_count(0)
+    assert tab.page.evaluate(PLACES) == before
+
+
+def test_a_browser_without_a_session_shows_the_name_and_no_frame(console):
+    tab = console()
+    page = tab.page
+    requests = held(tab, "/endpoints")
+    expect(page.locator(".still .brand")).to_be_visible()
+    assert page.evaluate("document.body.innerText.trim()") == "Longshore"
+    before = [place[1:3] for place in page.evaluate(PLACES) if place[0] == "brand"]
+    requests[0].continue_()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    assert [place[1:3] for place in page.evaluate(PLACES)] == before
+    page.get_by_label("API key").fill(ADMIN_KEY)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Endpoints", level=1)).to_be_visible()
+    # The stream of events begins with the session.
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+
+
+def test_the_session_is_asked_for_once(console):
+    tab = console().sign_in()
+    asked = []
+    tab.page.on("request", lambda request: asked.append(request.url.rsplit("/console/", 1)[-1]))
+    tab.go("/health")
+    expect(tab.page.get_by_role("heading", name="Health", level=1)).to_be_visible()
+    expect(tab.page.get_by_text("Live", exact=True)).to_be_visible()
+    assert asked.count("session") == 1, asked

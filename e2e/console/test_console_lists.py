@@ -1,0 +1,65 @@
+"""Lists that are read as a whole: they are searched, and what no event tells is read when it may have changed."""
+
+import pytest
+from playwright.sync_api import expect
+
+from harness.browser import PHONE, WIDE, key_for
+from harness.wait import until
+
+# A list with fewer rows has no search.
+ROWS = 8
+
+
+@pytest.mark.parametrize("width", [WIDE, PHONE])
+def test_keys_are_searched_by_name_endpoint_and_what_they_may(console, api, width):
+    endpoint = api.external(name=f"Lighthouse {width}")
+    for number in range(ROWS):
+        key_for(api, {"scope": "jobs"}, name=f"ship {number} {width}")
+    key_for(api, {"scope": "read", "endpointIds": [endpoint.id]}, name=f"keeper {width}")
+    tab = console(width=width, has_touch=width == PHONE).sign_in(path="/api-keys")
+    page = tab.page
+    keys = page.get_by_role("region", name="Keys")
+    expect(keys.get_by_role("row").filter(has_text=f"ship 7 {width}")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type(f"lighthouse {width}")
+    expect(keys.get_by_role("row")).to_have_count(2)
+    expect(keys).to_contain_text(f"keeper {width}")
+    expect(keys.locator("header")).to_contain_text("1 of ")
+    assert tab.axe() == [] and tab.sideways() <= 0
+    # The address holds what is searched for.
+    page.reload()
+    expect(page.get_by_label("Search keys")).to_have_value(f"lighthouse {width}")
+    expect(keys.get_by_role("row")).to_have_count(2)
+    page.get_by_label("Search keys").fill("no such key")
+    expect(keys).to_contain_text("Nothing matches “no such key”.")
+    keys.get_by_role("button", name="Show all").click()
+    expect(keys.get_by_role("row").filter(has_text=f"ship 0 {width}")).to_be_visible()
+
+
+def test_volumes_are_read_again_when_a_measurement_no_longer_holds(console, api):
+    made = api.ok("POST", "/v1/networkvolumes", json={"name": "weights", "size": 7})
+    tab = console()
+    tab.context.clock.install()
+    asked = []
+    tab.page.on("request", lambda request: request.url.endswith("/v1/networkvolumes") and asked.append(request))
+    page = tab.sign_in(path="/volumes").page
+    row = page.get_by_role("row").filter(has_text="weights")
+    expect(row).to_contain_text("0 B of 7 GB")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    # While it holds, nothing is asked. The page may still read what the first events are about.
+    def is_quiet() -> bool:
+        known = len(asked)
+        page.wait_for_timeout(1_000)
+        return len(asked) == known
+
+    until(is_quiet, "nothing more is read", 20)
+    before = len(asked)
+    page.clock.fast_forward(120_000)
+    expect(row).to_contain_text("0 B of 7 GB")
+    assert len(asked) == before
+    with page.expect_request(lambda request: request.url.endswith("/v1/networkvolumes")):
+        page.clock.fast_forward(181_000)
+    # What others change is told.
+    api.ok("PATCH", f"/v1/networkvolumes/{made['id']}", json={"size": 9})
+    page.clock.fast_forward(2_000)
+    expect(row).to_contain_text("of 9 GB")

@@ -1,0 +1,73 @@
+"""The stream of a job chunk by chunk: a list of any length, with times, sizes and metrics."""
+
+import re
+
+from playwright.sync_api import expect
+
+from harness.browser import PHONE
+from harness.fake_worker import FakeWorker
+
+CHUNKS = 300
+# Rows of the window, and those beyond its edges.
+ROWS_MAX = 30
+
+
+def test_chunks_are_a_list_that_has_only_the_rows_that_are_seen(console, api):
+    endpoint = api.external(name="Streaming")
+    job = endpoint.run()
+    worker = FakeWorker(endpoint)
+    assert worker.take()["id"] == job
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    expect(page.get_by_text("Running").first).to_be_visible()
+    for number in range(CHUNKS):
+        answer = worker.post("job-stream", job, {"output": f"word {number}", "metrics": {"tokens": 4, "model": "m"}})
+        assert answer.status_code == 200
+    stream = page.get_by_role("region", name="Stream")
+    stream.get_by_role("button", name="Chunks").click()
+    rows = stream.get_by_role("grid", name="Chunks").get_by_role("row")
+    newest = rows.filter(has_text=f"word {CHUNKS - 1}")
+    expect(newest).to_be_visible()
+    assert rows.count() <= ROWS_MAX
+    # This browser saw it come, and it says what the worker said of it.
+    expect(newest).to_contain_text(re.compile(r'(ms|s|min).*tokens 4, model "m"'))
+    expect(stream).to_contain_text(re.compile(f"{CHUNKS} chunks, the first after .*s"))
+    box = page.locator(".chunks .grid-scroll")
+    box.evaluate("(box) => { box.scrollTop = box.scrollHeight }")
+    first = rows.filter(has_text='"word 0"')
+    expect(first).to_be_visible()
+    assert rows.count() <= ROWS_MAX
+    # What is being read stays while news comes.
+    worker.chunk(job, "one more")
+    expect(stream).to_contain_text(f"{CHUNKS + 1} chunks")
+    expect(first).to_be_in_viewport()
+    worker.done(job, {"output": None})
+    expect(page.get_by_role("main").get_by_text("Completed", exact=True)).to_be_visible()
+
+
+def test_a_chunk_is_opened_by_a_press_and_by_keys(console, api):
+    endpoint = api.external(name="Opened chunk")
+    job = endpoint.run()
+    worker = FakeWorker(endpoint)
+    assert worker.take()["id"] == job
+    long = "a harbour " * 200
+    for output in ("first", long, {"deep": [1, 2]}):
+        worker.chunk(job, output)
+    worker.done(job, {"output": None})
+    tab = console(width=PHONE, has_touch=True).sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}")
+    page = tab.page
+    stream = page.get_by_role("region", name="Stream")
+    stream.get_by_role("button", name="Chunks").tap()
+    grid = stream.get_by_role("grid", name="Chunks")
+    assert tab.axe() == [] and tab.sideways() <= 0
+    grid.get_by_role("row").filter(has_text="a harbour").tap()
+    dialog = page.get_by_role("dialog", name="Chunk 1")
+    expect(dialog).to_contain_text("It was stored before this page was opened")
+    expect(dialog).to_contain_text(long.strip())
+    assert tab.axe() == []
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    grid.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    # The server knows when the first one came.
+    expect(page.get_by_role("dialog", name="Chunk 0")).to_contain_text("It came at")
