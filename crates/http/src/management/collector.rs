@@ -1,4 +1,5 @@
-//! Collects what has changed for `/v1/events`, while a reader is there: jobs and endpoints every 250 ms, all else every 2 s.
+//! Collects what has changed for `/v1/events`, while a reader is there: jobs and endpoints every 250 ms, all else every 2 s; less
+//! often for more than 100 readers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use longshore_engine::BulkTask;
 use longshore_model::{Endpoint, EndpointId};
 use serde_json::json;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, sleep};
 
 use super::bulk;
 use super::endpoints;
@@ -22,6 +23,8 @@ use crate::events::topic::Topic;
 const TICK: Duration = Duration::from_millis(250);
 /// The time between two looks at what is not told by the actors.
 const SLOW_TICK: Duration = Duration::from_secs(2);
+/// The least time between two events for each reader: the server wakes at most 400 readers in 1 s, however many there are.
+const TICK_PER_READER: Duration = Duration::from_micros(2_500);
 
 /// Starts collecting. It ends by itself when no reader was there for a minute.
 pub(super) fn start(state: &HttpState) {
@@ -39,10 +42,8 @@ pub(super) fn start(state: &HttpState) {
 /// Publishes what differs from `endpoints`, and the entries that were written to the audit log after the first `audited` ones.
 async fn collect(state: HttpState, mut endpoints: Endpoints, mut bulk: BulkTasks, mut audited: u64) {
     let slow = state.engine().spawn(collect_slow(state.clone()));
-    let mut ticks = interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
+        sleep(pause(TICK, state.events().readers())).await;
         let stop = || state.engine().watch_jobs(false);
         if state.engine().is_stopping() || !state.events().is_needed(Instant::now(), stop) {
             slow.abort();
@@ -68,15 +69,18 @@ async fn collect(state: HttpState, mut endpoints: Endpoints, mut bulk: BulkTasks
 
 async fn collect_slow(state: HttpState) {
     let (mut states, mut looked_at) = (SlowStates::default(), state.engine().now());
-    let mut ticks = interval(SLOW_TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
         let mut drafts = states.changes(&state).await;
         let since = std::mem::replace(&mut looked_at, state.engine().now());
         webhooks::changes(&state, since, &mut drafts).await;
         state.events().publish(drafts);
+        sleep(pause(SLOW_TICK, state.events().readers())).await;
     }
+}
+
+/// The time until the next events: `least`, and longer for many readers.
+fn pause(least: Duration, readers: u32) -> Duration {
+    least.max(TICK_PER_READER * readers)
 }
 
 /// The bulk tasks as they were told last.
@@ -140,5 +144,19 @@ impl Endpoints {
             let json = json!({ "id": id, "deleted": true }).to_string();
             drafts.push(Draft { topic: Topic::Endpoints, endpoint: Some(id), json });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_readers_are_told_less_often() {
+        assert_eq!(pause(TICK, 1), TICK);
+        assert_eq!(pause(TICK, 100), TICK);
+        assert_eq!(pause(TICK, 200), Duration::from_millis(500));
+        assert_eq!(pause(SLOW_TICK, 200), SLOW_TICK);
+        assert_eq!(pause(SLOW_TICK, 1_000), Duration::from_millis(2_500));
     }
 }
