@@ -46,7 +46,8 @@ impl Tool {
             Self::Pip => {
                 let mut command = Command::new(python);
                 command.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input"]);
-                command.args(["--progress-bar", "off"]);
+                // Python compiles what a handler imports when it is first imported: a small part of what is installed.
+                command.args(["--progress-bar", "off", "--no-compile"]);
                 command
             }
         }
