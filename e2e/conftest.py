@@ -19,7 +19,13 @@ if stores.IS_DATABASE:
     ]
 
 
+# The files of tests that take longest, longest first. They are begun first: a file is run by one process, and others have something
+# to do meanwhile.
+LONG = ["test_schemathesis", "test_dev"]
+
+
 def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
     if stores.IS_DATABASE:
         items[:] = [item for item in items if stores.is_run(getattr(item, "originalname", item.name))]
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::test::succeed;
 use crate::test::tools::Tools;
+use crate::test::{Programs, succeed};
 use crate::workspace::{self, Metadata};
 
 /// Options after which nothing is measured, so that nothing needs to be built for it.
@@ -86,25 +86,15 @@ pub fn run(options: &[&str]) -> Result<(), String> {
 
 /// Sees that every scenario still runs against this server and that nothing is missing from the results. Says nothing
 /// about speed: neither program is built for it.
-pub fn smoke(server: &Path) -> Result<(), String> {
+pub fn smoke(programs: &Programs) -> Result<(), String> {
     let folder = Metadata::read()?.target_directory.join("bench-smoke");
     Tools::ensure_proxies()?;
     Tools::ensure_browser()?;
     // Left over from the run before.
     let _ = fs::remove_dir_all(&folder);
-    let mut bench = workspace::cargo();
-    bench.args([
-        "run",
-        "--quiet",
-        "--package",
-        "longshore-bench",
-        "--",
-        "--quick",
-        "--reps",
-        "2",
-        "--server",
-    ]);
-    bench.arg(server).arg(PYTHON).arg(Tools::ensure_python()?);
+    let mut bench = Command::new(&programs.bench);
+    bench.args(["--quick", "--reps", "2", "--server"]).arg(&programs.server);
+    bench.arg(PYTHON).arg(Tools::ensure_python()?);
     bench.arg("--data").arg(folder.join("data")).arg("--results").arg(folder.join("results"));
     // Its figures would only mislead.
     succeed(bench.stdout(Stdio::null()))?;

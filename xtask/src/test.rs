@@ -24,6 +24,10 @@ const SHORT: &str = "postgres-short";
 const SHORT_WORKERS: &str = "2";
 /// The package whose tests are a step of their own.
 const SIMULATOR: &str = "longshore-sim";
+/// What the step `rust tests` tests, without the search for code in the documents, which have none and take minutes.
+const TESTED: [&str; 2] = ["--workspace", "--tests"];
+/// What a run of all tests leaves to the step `simulator`, which takes a fraction of the time.
+const LEFT_OUT: [&str; 2] = ["--exclude", SIMULATOR];
 /// What pytest answers when a filter leaves no test.
 const PYTEST_NOTHING_COLLECTED: i32 = 5;
 
@@ -86,7 +90,11 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
             cargo(&[&lint[..1], &planted, &lint[2..]].concat())
         })?;
     }
-    let binary = report.step("build", build)?;
+    let mut tested = TESTED.to_vec();
+    if filter.is_none() {
+        tested.extend(LEFT_OUT);
+    }
+    let programs = report.step("build", || build_all(&tested))?;
     let no_docker = report.step("docker daemon", || docker::check(&tools))?;
     let reason = no_docker.clone().unwrap_or_default();
     report.not_run.extend(no_docker.map(|reason| format!("workers in containers: {reason}")));
@@ -94,12 +102,7 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
     report.not_run.push(format!("workers on a real GPU: {no_gpu}"));
     report.step("rust tests", || {
         let mut test = workspace::cargo();
-        // Without the search for code in the documents, which have none: it takes minutes.
-        test.args(["test", "--workspace", "--quiet", "--tests"]).args(filter).env(docker::REASON, &reason);
-        if filter.is_none() {
-            // The step `simulator` runs its tests, in a fraction of the time.
-            test.args(["--exclude", SIMULATOR]);
-        }
+        test.args(["test", "--quiet"]).args(&tested).args(filter).env(docker::REASON, &reason);
         if options.long {
             long::lengthen(&mut test);
         }
@@ -114,14 +117,16 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
             succeed(doc.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"))
         })?;
         report.step("instructions", || instructions::run(false))?;
-        report.step("bench", || bench::smoke(&binary))?;
+        report.step("bench", || bench::smoke(&programs))?;
         if options.long {
             report.step("worlds", || long::worlds().iter().try_for_each(|worlds| cargo(worlds)))?;
         }
     }
-    report.step("black-box tests", || pytest(&tools, &binary, options, &reason, ""))?;
+    report.step("black-box tests", || pytest(&tools, &programs.server, options, &reason, ""))?;
     let store = if options.long { "postgres" } else { SHORT };
-    report.step("black-box tests over PostgreSQL", || pytest(&tools, &binary, options, &reason, store))?;
+    report.step("black-box tests over PostgreSQL", || {
+        pytest(&tools, &programs.server, options, &reason, store)
+    })?;
     Ok(())
 }
 
@@ -144,6 +149,19 @@ fn simulator(options: &Options) -> Result<(), String> {
         long::lengthen(&mut test);
     }
     succeed(&mut test)
+}
+
+/// Programs for the later steps.
+pub struct Programs {
+    pub server: PathBuf,
+    pub bench: PathBuf,
+}
+
+/// Builds the tests in Rust and the programs of the workspace in one run of cargo, so that each dependency is compiled once.
+fn build_all(tested: &[&str]) -> Result<Programs, String> {
+    cargo(&[&["build", "--bins"], tested].concat())?;
+    let folder = Metadata::read()?.target_directory.join("debug");
+    Ok(Programs { server: folder.join("longshore"), bench: folder.join("longshore-bench") })
 }
 
 /// Builds the program that the black-box tests run; answers where it is.
