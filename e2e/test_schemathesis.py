@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,9 @@ class Echo:
 
     def __init__(self, endpoint):
         self.worker = FakeWorker(endpoint)
+        # What the server did not take or give as it should, with the time in s since the start.
+        self.refusals: list[str] = []
+        self._began = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work)
         self._thread.start()
@@ -38,8 +42,15 @@ class Echo:
             answer = self.worker.take_raw()
             if answer.status_code == 200:
                 job = answer.json()
-                self.worker.post("job-stream", job["id"], {"output": job["input"]})
-                self.worker.post("job-done", job["id"], {"output": job["input"]})
+                for kind in ("job-stream", "job-done"):
+                    self._note(f"{kind} {job['id']}", self.worker.post(kind, job["id"], {"output": job["input"]}))
+            else:
+                self._note("job-take", answer)
+
+    def _note(self, asked: str, answer) -> None:
+        if answer.status_code not in (200, 204):
+            seconds = time.monotonic() - self._began
+            self.refusals.append(f"{seconds:.1f} s: {asked}: {answer.status_code} {answer.text[:300]}")
 
     def close(self) -> None:
         self._stop.set()
@@ -61,13 +72,13 @@ def world(fresh_server):
     cancelled = endpoint.run()
     endpoint.cancel(cancelled)
     echo = Echo(endpoint)
-    yield endpoint, [failed, running, done, cancelled]
+    yield endpoint, [failed, running, done, cancelled], echo
     echo.close()
 
 
 @pytest.mark.timeout(3600 if "LONGSHORE_OPENAPI_EXAMPLES" in os.environ else 900)
 def test_every_answer_is_as_the_document_says(world, tmp_path):
-    endpoint, jobs = world
+    endpoint, jobs, echo = world
     url = endpoint.api.server.url
     environment = {
         **os.environ, "SCHEMATHESIS_HOOKS": "harness.openapi_hooks", "PYTHONPATH": str(E2E),
@@ -85,5 +96,9 @@ def test_every_answer_is_as_the_document_says(world, tmp_path):
     ]
     run = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
     print(run.stdout)
+    # Why a request had no answer.
+    print("refused to the worker:", *echo.refusals, sep="\n")
+    for path in ("/v1/server", f"/v2/{endpoint.id}/health", f"/v2/{endpoint.id}/explain"):
+        print(path, endpoint.api.ok("GET", path))
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
     assert "panicked" not in endpoint.api.server.log()
