@@ -143,3 +143,18 @@ def test_a_request_that_waits_too_long_adds_a_worker(lb_api, tmp_path):
     second = call(endpoint, "GET", "/fine")
     release.touch()
     assert second.status_code == 200 and held.answer().headers["X-Pid"] != second.headers["X-Pid"]
+
+
+def test_the_history_has_forwarded_requests(lb_api):
+    endpoint = make(lb_api, "raw_web.py", workersMin=1)
+    for path, status in (("/fine", 200), ("/fine", 200), ("/lost", 404)):
+        assert call(endpoint, "GET", path).status_code == status
+    names = "answered2xx,answered4xx,answered5xx,forwardsRefused,sentAgain,firstByteP50Ms,workersIdle"
+
+    def recorded() -> dict | None:
+        total = endpoint.api.ok("GET", f"/v1/endpoints/{endpoint.id}/history?last=600000&series={names}")["total"]
+        return total if (total["answered2xx"], total["answered4xx"]) == (2, 1) else None
+
+    total = until(recorded, "the requests are in the history")
+    assert (total["answered5xx"], total["forwardsRefused"], total["sentAgain"]) == (0, 0, 0), total
+    assert total["firstByteP50Ms"] is not None and total["workersIdle"] == 1, total

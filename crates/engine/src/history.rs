@@ -21,7 +21,10 @@ impl EndpointHandle {
     pub fn worker_numbers(&self) -> ObservedWorkers {
         let shared = self.shared();
         let status = shared.fleet_status();
-        let running = shared.running_workers.load(Ordering::Relaxed);
+        let running = match &shared.balancer {
+            Some(balancer) => balancer.busy_workers(),
+            None => shared.running_workers.load(Ordering::Relaxed),
+        };
         // The queue does not know workers that start, and the supervisor does not know external ones.
         let present = shared.known_workers.load(Ordering::Relaxed).max(status.workers.len() as u32);
         ObservedWorkers {
@@ -46,6 +49,7 @@ fn observed(handle: &EndpointHandle) -> Observed<'_> {
     Observed {
         endpoint: handle.id(),
         activity: &handle.metrics().activity,
+        forwards: handle.balancer().map(|balancer| balancer.observed()),
         workers: handle.worker_numbers(),
         ready: ready.collect(),
     }

@@ -273,9 +273,7 @@ impl Activity {
     pub(crate) fn since(&self, totals: &mut Totals, now: Millis) -> Record {
         let mut record = Record::default();
         for ((field, count), total) in COUNTED.into_iter().zip(&self.counts).zip(&mut totals.counts) {
-            let count = count.load(Relaxed);
-            // A lower count is of a new actor, which began at 0.
-            record.set(field, count.checked_sub(std::mem::replace(total, count)).unwrap_or(count));
+            record.set(field, count_since(count, total));
         }
         record.delay = cells_since(&self.delay, &mut totals.delay);
         record.run = cells_since(&self.run, &mut totals.run);
@@ -296,7 +294,15 @@ fn count(cells: &[AtomicU32; CELLS], ms: u64) {
     cell.store(cell.load(Relaxed).wrapping_add(1), Relaxed);
 }
 
-fn cells_since(cells: &[AtomicU32; CELLS], totals: &mut [u32; CELLS]) -> Histogram {
+/// The number that was counted since `total`, which is then that of now.
+pub(crate) fn count_since(count: &AtomicU64, total: &mut u64) -> u64 {
+    let count = count.load(Relaxed);
+    // A lower count is of a new actor, which began at 0.
+    count.checked_sub(std::mem::replace(total, count)).unwrap_or(count)
+}
+
+/// The same for times, by their cells.
+pub(crate) fn cells_since(cells: &[AtomicU32; CELLS], totals: &mut [u32; CELLS]) -> Histogram {
     Histogram::of_counts(cells.iter().zip(totals).map(|(cell, total)| {
         let count = cell.load(Relaxed);
         u64::from(count.checked_sub(std::mem::replace(total, count)).unwrap_or(count))

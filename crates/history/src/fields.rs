@@ -91,10 +91,24 @@ pub enum Field {
     LimitedWebhooks = 42,
     /// Forwarded requests that were over a limit.
     LimitedLb = 43,
+    /// Forwarded requests that a worker answered with a status of 101 to 199: connections that were upgraded.
+    Answered1xx = 44,
+    /// Forwarded requests that a worker answered with a status of 200 to 299.
+    Answered2xx = 45,
+    /// Forwarded requests that a worker answered with a status of 300 to 399.
+    Answered3xx = 46,
+    /// Forwarded requests that a worker answered with a status of 400 to 499.
+    Answered4xx = 47,
+    /// Forwarded requests that a worker answered with a status of 500 or more.
+    Answered5xx = 48,
+    /// Requests to be forwarded that the server answered in place of a worker.
+    ForwardsRefused = 49,
+    /// Times that a request was sent to another worker, or over another connection.
+    SentAgain = 50,
 }
 
 /// The number of fields.
-pub(crate) const FIELDS: usize = 44;
+pub(crate) const FIELDS: usize = 51;
 
 impl Field {
     /// Every field, in the order of their numbers.
@@ -143,6 +157,13 @@ impl Field {
         Self::LimitedRequests,
         Self::LimitedWebhooks,
         Self::LimitedLb,
+        Self::Answered1xx,
+        Self::Answered2xx,
+        Self::Answered3xx,
+        Self::Answered4xx,
+        Self::Answered5xx,
+        Self::ForwardsRefused,
+        Self::SentAgain,
     ];
 
     /// The number after both spans, of which `later` is the second.

@@ -1,4 +1,4 @@
-//! What happened at one endpoint in a span of time: its numbers, and histograms of three times.
+//! What happened at one endpoint in a span of time: its numbers, and histograms of four times.
 
 use crate::fields::FIELDS;
 use crate::{Field, Histogram, varint};
@@ -13,6 +13,8 @@ pub struct Record {
     pub run: Histogram,
     /// How long workers took from their start to their first take, in ms.
     pub start: Histogram,
+    /// How long forwarded requests took from the choice of a worker to the head of its response, in ms.
+    pub first_byte: Histogram,
 }
 
 impl Default for Record {
@@ -22,6 +24,7 @@ impl Default for Record {
             delay: Histogram::default(),
             run: Histogram::default(),
             start: Histogram::default(),
+            first_byte: Histogram::default(),
         }
     }
 }
@@ -61,20 +64,23 @@ impl Record {
         self.delay.merge(&other.delay);
         self.run.merge(&other.run);
         self.start.merge(&other.start);
+        self.first_byte.merge(&other.first_byte);
     }
 
     fn histograms(&self) -> impl Iterator<Item = &Histogram> {
-        [&self.delay, &self.run, &self.start].into_iter()
+        [&self.delay, &self.run, &self.start, &self.first_byte].into_iter()
     }
 
-    /// Appends the record: a bit for each field that is not 0, these fields, and the histograms.
+    /// Appends the record: a bit for each field that is not 0, these fields, and the histograms. The last histogram is left out if
+    /// it is empty, as it is for all endpoints whose jobs are queued.
     pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
         let bit = |field: Field| u64::from(self.get(field) != 0) << field as u64;
         varint::put(bytes, Field::ALL.into_iter().fold(0, |bits, field| bits | bit(field)));
         for value in self.values.into_iter().filter(|value| *value != 0) {
             varint::put(bytes, value);
         }
-        self.histograms().for_each(|histogram| histogram.encode(bytes));
+        let count = if self.first_byte.is_empty() { 3 } else { 4 };
+        self.histograms().take(count).for_each(|histogram| histogram.encode(bytes));
     }
 
     /// The record of these bytes; `None` for bytes that are none. Fields that this version does not know are left out.
@@ -91,6 +97,9 @@ impl Record {
         record.delay = Histogram::decode(bytes)?;
         record.run = Histogram::decode(bytes)?;
         record.start = Histogram::decode(bytes)?;
+        if !bytes.is_empty() {
+            record.first_byte = Histogram::decode(bytes)?;
+        }
         Some(record)
     }
 }
@@ -143,7 +152,7 @@ pub(crate) mod tests {
     fn records() -> impl Strategy<Value = Record> {
         let values = proptest::collection::vec(prop_oneof![Just(0), 0..1_000_u64, any::<u64>()], FIELDS);
         let times = || proptest::collection::vec(any::<u64>().prop_map(|ms| ms >> (ms % 64)), 0..20);
-        (values, times(), times()).prop_map(|(values, delays, runs)| {
+        (values, times(), times(), times()).prop_map(|(values, delays, runs, first_bytes)| {
             let mut record = Record::default();
             for (field, value) in Field::ALL.into_iter().zip(values) {
                 record.set(field, value);
@@ -153,6 +162,9 @@ pub(crate) mod tests {
             }
             for ms in runs {
                 record.run.add(ms);
+            }
+            for ms in first_bytes {
+                record.first_byte.add(ms);
             }
             record
         })

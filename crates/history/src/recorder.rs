@@ -6,6 +6,7 @@ use longshore_model::{EndpointId, Millis, WorkerId};
 
 use crate::activity::{Activity, Totals};
 use crate::files::Block;
+use crate::forwarded::{ForwardedTotals, ObservedForwards};
 use crate::ring::Ring;
 use crate::{Buckets, FAST_STEP_MS, Field, MINUTE_MS, Record, SLOW_STEP_MS};
 
@@ -41,6 +42,8 @@ pub struct Observed<'a> {
     pub endpoint: EndpointId,
     /// What its actor counted.
     pub activity: &'a Activity,
+    /// Its forwarded requests; `None` if it has a queue of jobs.
+    pub forwards: Option<ObservedForwards<'a>>,
     /// Its managed workers by condition.
     pub workers: ObservedWorkers,
     /// The workers that are ready, with the time from their start to their first take, in ms.
@@ -67,6 +70,8 @@ pub(crate) struct Recorder {
 #[derive(Debug)]
 struct Tracked {
     totals: Totals,
+    /// Those of its forwarded requests; `None` if it has a queue of jobs.
+    forwarded: Option<Box<ForwardedTotals>>,
     fast: Ring,
     slow: Ring,
     slow_step: Record,
@@ -207,6 +212,7 @@ impl Tracked {
     fn from_step(step: u64) -> Self {
         Self {
             totals: Totals::default(),
+            forwarded: None,
             fast: Ring::from_step(step),
             slow: Ring::from_step(step * FAST_STEP_MS / SLOW_STEP_MS),
             slow_step: Record::default(),
@@ -218,6 +224,9 @@ impl Tracked {
     /// What happened since the last sample, added to the longer steps that are not over.
     fn add(&mut self, one: &Observed<'_>, now: Millis, elapsed_ms: u64) -> Record {
         let mut record = one.activity.since(&mut self.totals, now);
+        if let Some(forwards) = &one.forwards {
+            forwards.add_to(&mut record, self.forwarded.get_or_insert_default());
+        }
         let ObservedWorkers { idle, running, starting, throttled, unhealthy, gpus } = one.workers;
         for (field, value) in [
             (Field::WorkersIdle, idle),
@@ -294,6 +303,7 @@ mod tests {
             activities.iter().map(|(endpoint, activity)| Observed {
                 endpoint: *endpoint,
                 activity,
+                forwards: None,
                 workers,
                 ready: ready.clone(),
             }),

@@ -10,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use longshore_history::{
-    Activity, Field, HOUR_MS, History, MINUTE_MS, Observed, ObservedWorkers, Record, Timeline,
+    Activity, Field, ForwardedActivity, HOUR_MS, History, MINUTE_MS, Observed, ObservedForwards,
+    ObservedWorkers, Record, Timeline,
 };
 use longshore_model::{EndpointId, JobState, Millis};
 
@@ -43,6 +44,7 @@ fn run(history: &History, from: u64, minutes: u64, endpoints: &[(EndpointId, Act
         let observed = endpoints.iter().map(|(endpoint, activity)| Observed {
             endpoint: *endpoint,
             activity,
+            forwards: None,
             workers,
             ready: Vec::new(),
         });
@@ -98,6 +100,36 @@ fn a_server_without_a_past_has_fine_steps_immediately() {
 }
 
 #[test]
+fn forwarded_requests_are_in_the_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = open(dir.path(), BEGIN);
+    let (activity, forwards) = (Activity::default(), ForwardedActivity::default());
+    for step in 1..=30 {
+        forwards.answered(2);
+        forwards.first_byte(40);
+        let forwards =
+            ObservedForwards { activity: &forwards, waiting: 2, oldest_wait_ms: 9, outstanding: 3 };
+        let workers = ObservedWorkers::default();
+        let observed = Observed {
+            endpoint: endpoint(1),
+            activity: &activity,
+            forwards: Some(forwards),
+            workers,
+            ready: Vec::new(),
+        };
+        if history.sample(Millis(BEGIN + step * 2_000), [observed]) {
+            history.write().unwrap();
+        }
+    }
+    drop(history);
+    let history = open(dir.path(), BEGIN + 2 * MINUTE_MS);
+    let record = total(&look(&history, &[endpoint(1)], BEGIN, BEGIN + MINUTE_MS, MINUTE_MS));
+    assert_eq!((record.get(Field::Answered2xx), record.get(Field::Answered5xx)), (30, 0));
+    assert_eq!((record.get(Field::QueuedMax), record.get(Field::Running)), (2, 3));
+    assert_eq!((record.get(Field::OldestMs), record.first_byte.count()), (9, 30));
+}
+
+#[test]
 fn a_killed_server_loses_the_present_minute_and_a_stopped_one_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let history = open(dir.path(), BEGIN);
@@ -107,6 +139,7 @@ fn a_killed_server_loses_the_present_minute_and_a_stopped_one_nothing() {
     let observed = |activity| Observed {
         endpoint: endpoint(1),
         activity,
+        forwards: None,
         workers: ObservedWorkers::default(),
         ready: Vec::new(),
     };
@@ -256,8 +289,13 @@ fn a_disk_that_fails_and_recovers_loses_no_minute() {
     let observe = |step: u64| {
         endpoints[0].1.submitted(1);
         let workers = ObservedWorkers::default();
-        let observed =
-            Observed { endpoint: endpoint(1), activity: &endpoints[0].1, workers, ready: Vec::new() };
+        let observed = Observed {
+            endpoint: endpoint(1),
+            activity: &endpoints[0].1,
+            forwards: None,
+            workers,
+            ready: Vec::new(),
+        };
         history.sample(Millis(BEGIN + step * 2_000), [observed])
     };
     let due: Vec<_> = (1..=60).filter(|step| observe(*step)).collect();
@@ -275,7 +313,13 @@ fn submit(history: &History, from: u64, steps: impl IntoIterator<Item = u64>) {
     for step in steps {
         activity.submitted(1);
         let workers = ObservedWorkers::default();
-        let observed = Observed { endpoint: endpoint(1), activity: &activity, workers, ready: Vec::new() };
+        let observed = Observed {
+            endpoint: endpoint(1),
+            activity: &activity,
+            forwards: None,
+            workers,
+            ready: Vec::new(),
+        };
         history.sample(Millis(from + step * 2_000), [observed]);
     }
 }
@@ -454,7 +498,8 @@ fn a_closed_day_that_is_damaged_is_set_aside_and_its_log_is_closed() {
 fn sample(history: &History, at: u64) {
     let activity = Activity::default();
     let workers = ObservedWorkers::default();
-    let observed = Observed { endpoint: endpoint(1), activity: &activity, workers, ready: Vec::new() };
+    let observed =
+        Observed { endpoint: endpoint(1), activity: &activity, forwards: None, workers, ready: Vec::new() };
     history.sample(Millis(at), [observed]);
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::StatusCode;
 use longshore_fleet::WorkerHealth;
+use longshore_history::ForwardedActivity;
 use tokio::time::Instant;
 
 use super::rate::Rate;
@@ -25,11 +26,9 @@ pub enum BalancerOutcome {
 /// The measurements of an endpoint's forwarded requests since the server started.
 #[derive(Debug)]
 pub struct BalancerMetrics {
-    /// Answered requests by the first digit of their status, from 1 to 5.
-    answered: [AtomicU64; 5],
-    refused: AtomicU64,
+    /// What the history has of them, too.
+    activity: ForwardedActivity,
     rate: Rate,
-    retries: AtomicU64,
     became_healthy: AtomicU64,
     became_unhealthy: AtomicU64,
     /// How long requests that had to wait waited for a worker, in ms.
@@ -43,10 +42,8 @@ pub struct BalancerMetrics {
 impl Default for BalancerMetrics {
     fn default() -> Self {
         Self {
-            answered: Default::default(),
-            refused: AtomicU64::default(),
+            activity: ForwardedActivity::default(),
             rate: Rate::default(),
-            retries: AtomicU64::default(),
             became_healthy: AtomicU64::default(),
             became_unhealthy: AtomicU64::default(),
             queue_wait_ms: Histogram::new(MS),
@@ -59,14 +56,10 @@ impl Default for BalancerMetrics {
 impl BalancerMetrics {
     /// Counts the end of a request at `now`.
     pub fn count(&self, outcome: BalancerOutcome, now: Instant) {
-        let counter = match outcome {
-            BalancerOutcome::Refused => &self.refused,
-            BalancerOutcome::Answered(status) => {
-                let class = usize::from(status.as_u16() / 100).clamp(1, 5);
-                &self.answered[class - 1]
-            }
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
+        match outcome {
+            BalancerOutcome::Refused => self.activity.refused(),
+            BalancerOutcome::Answered(status) => self.activity.answered(status.as_u16() / 100),
+        }
         self.rate.count(now.into_std());
     }
 
@@ -77,7 +70,18 @@ impl BalancerMetrics {
 
     /// Counts a request that was sent to another worker, or over another connection.
     pub fn retried(&self) {
-        self.retries.fetch_add(1, Ordering::Relaxed);
+        self.activity.sent_again();
+    }
+
+    /// Counts the time from the choice of a worker to the head of its response.
+    pub fn first_byte(&self, ms: u64) {
+        self.activity.first_byte(ms);
+        self.first_byte_ms.record(ms);
+    }
+
+    /// What is counted for the history.
+    pub(crate) fn activity(&self) -> &ForwardedActivity {
+        &self.activity
     }
 
     pub(super) fn health_changed(&self, health: WorkerHealth) {
@@ -88,20 +92,20 @@ impl BalancerMetrics {
 
     /// The numbers of requests by what was answered: `1xx` to `5xx`, and `refused`.
     pub fn requests(&self) -> [(&'static str, u64); 6] {
-        let of = |class: usize| self.answered[class].load(Ordering::Relaxed);
+        let [informational, successful, redirected, wrong, failed] = self.activity.answers();
         [
-            ("1xx", of(0)),
-            ("2xx", of(1)),
-            ("3xx", of(2)),
-            ("4xx", of(3)),
-            ("5xx", of(4)),
-            ("refused", self.refused.load(Ordering::Relaxed)),
+            ("1xx", informational),
+            ("2xx", successful),
+            ("3xx", redirected),
+            ("4xx", wrong),
+            ("5xx", failed),
+            ("refused", self.activity.refusals()),
         ]
     }
 
     /// The number of requests that were sent again, because the first worker or connection could not be reached.
     pub fn retries(&self) -> u64 {
-        self.retries.load(Ordering::Relaxed)
+        self.activity.repeats()
     }
 
     /// How often a worker became healthy, and how often one ceased to be.

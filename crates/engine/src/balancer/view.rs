@@ -1,6 +1,7 @@
 //! What the balancer shows of its workers and requests: to the supervisor, to `/explain`, and to people.
 
 use longshore_fleet::{ServerHealth, WaitingQueue, WorkerContact, WorkerHealth};
+use longshore_history::ObservedForwards;
 use longshore_model::WorkerPhase;
 
 use super::worker::LastCheck;
@@ -34,6 +35,23 @@ impl Balancer {
             oldest_normal_wait_ms: (load.queued_normal > 0).then_some(load.oldest_normal_wait_ms),
             workers: workers.collect(),
         }
+    }
+
+    /// The requests, as the history observes them.
+    pub(crate) fn observed(&self) -> ObservedForwards<'_> {
+        let load = self.state().balance.load(self.now());
+        ObservedForwards {
+            activity: self.metrics().activity(),
+            waiting: load.queued_normal,
+            oldest_wait_ms: if load.queued_normal > 0 { load.oldest_normal_wait_ms } else { 0 },
+            outstanding: load.running,
+        }
+    }
+
+    /// The number of workers that have a request.
+    pub(crate) fn busy_workers(&self) -> u32 {
+        let (state, now) = (self.state(), self.now());
+        state.balance.workers(now).filter(|(_, seen)| seen.outstanding > 0).count() as u32
     }
 
     /// Why requests wait, as far as the balancer knows. A worker with requests has no room for another one while any wait.

@@ -137,7 +137,7 @@ impl Forwarding {
                 }
                 let now = Instant::now();
                 balancer.metrics().count(BalancerOutcome::Answered(answer.response.status()), now);
-                balancer.metrics().first_byte_ms.record(now.duration_since(answer.began).as_millis() as u64);
+                balancer.metrics().first_byte(now.duration_since(answer.began).as_millis() as u64);
                 self.respond(answer, prepared)
             }
         }

@@ -161,7 +161,8 @@ mod tests {
         for step in 1..=steps {
             each(step, &activity);
             let workers = ObservedWorkers::default();
-            let observed = Observed { endpoint: id, activity: &activity, workers, ready: Vec::new() };
+            let observed =
+                Observed { endpoint: id, activity: &activity, forwards: None, workers, ready: Vec::new() };
             history.sample(Millis(BEGIN + step * FAST_STEP_MS), [observed]);
         }
         (history, id, Millis(BEGIN + steps * FAST_STEP_MS))

@@ -110,6 +110,31 @@ pub(super) const SERIES: &[Series] = &[
     series("webhooksRetried", Of(Field::CallsRetried), "calls of webhooks that failed and are repeated"),
     series("webhooksFailed", Of(Field::CallsFailed), "calls of webhooks that were given up"),
     series(
+        "answered1xx",
+        Of(Field::Answered1xx),
+        "forwarded requests by the status of the worker's response: upgraded connections",
+    ),
+    series("answered2xx", Of(Field::Answered2xx), "those with a status of 200 to 299"),
+    series("answered3xx", Of(Field::Answered3xx), "those with a status of 300 to 399"),
+    series("answered4xx", Of(Field::Answered4xx), "those with a status of 400 to 499"),
+    series("answered5xx", Of(Field::Answered5xx), "those with a status of 500 or more"),
+    series(
+        "forwardsRefused",
+        Of(Field::ForwardsRefused),
+        "requests that the server answered in place of a worker",
+    ),
+    series(
+        "sentAgain",
+        Of(Field::SentAgain),
+        "times that a request was sent to another worker, or over another connection",
+    ),
+    series(
+        "firstByteP50Ms",
+        Percentile(|of| &of.first_byte, 0.5),
+        "from the choice of a worker to the head of its response, in ms: the median",
+    ),
+    series("firstByteP95Ms", Percentile(|of| &of.first_byte, 0.95), "the 95th percentile of that"),
+    series(
         "delayCells",
         Cells(|of| &of.delay),
         "only if it is named: how long delivered jobs had waited, as pairs of the longest time of a cell in ms and the \
