@@ -42,6 +42,8 @@ def test_the_page_of_an_endpoint_shows_its_requests_and_the_health_of_its_worker
     until(lambda: answered() > first, "the page counts requests as they come")
     api.call("GET", "/lb/forwarded/none")
     expect(page.get_by_role("region", name="Address")).to_contain_text("4xx")
+    for title in ("Requests", "Answered a second", "First byte", "Workers"):
+        expect(page.get_by_role("region", name=title, exact=True).locator("canvas")).to_be_visible()
 
 
 def test_a_page_of_a_worker_cannot_read_the_session_of_the_console(console, server, forwarded):

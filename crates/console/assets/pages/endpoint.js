@@ -10,7 +10,7 @@ import { useHistory } from "../timeline.js";
 import { Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
 import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
-import { Forwarded, isForwarded } from "../ui/forwarded.js";
+import { CHARTS_FORWARDED, Forwarded, isForwarded, SERIES_FORWARDED } from "../ui/forwarded.js";
 import { Failures } from "../ui/failures.js";
 import { JobTable } from "../ui/job_table.js";
 import { METRICS_KINDS } from "../ui/metrics_charts.js";
@@ -21,14 +21,13 @@ import { WorkerTable, workersPath } from "../ui/worker_table.js";
 const NEWEST_MS = 2000;
 const COST_MS = 60000;
 const SHOWN = 20;
-/** Of a load-balancing endpoint, which has no jobs. */
-const CHARTS_FORWARDED = [KINDS.workers, KINDS.starts];
+const SERIES_JOBS = [...SERIES.jobs, ...SERIES.endpoint, "chunks"];
 const CHARTS = [KINDS.jobs, KINDS.ended, KINDS.delay, KINDS.run, KINDS.workers, KINDS.starts];
 
 export default function Endpoint() {
   const name = place.value.params.endpoint;
   const { endpoint, isReadable, error, health, healthError, rate: speed } = useEndpoint(name);
-  const history = useHistory(endpoint?.id ?? null, [...SERIES.jobs, ...SERIES.endpoint, "chunks"], isReadable);
+  const history = useHistory(endpoint?.id ?? null, endpoint?.type === "LB" ? SERIES_FORWARDED : SERIES_JOBS, isReadable);
   const mayList = Boolean(endpoint) && (may.requests(endpoint.id) || !isReadable);
   const newest = useRead(mayList && !isForwarded(endpoint, health) ? newestPath(endpoint.id) : null, NEWEST_MS);
   if (error && !endpoint) return error.status === 404 ? html`<${NoEndpoint} name=${name} error=${error} />` : html`<h1>${name}</h1><${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints/")} />`;

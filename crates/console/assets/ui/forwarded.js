@@ -2,14 +2,52 @@
 import { html } from "../dom.js";
 import { base } from "../router.js";
 import { count, duration, rate } from "../format.js";
+import { perSecond } from "../timeline.js";
 import { may } from "../session.js";
 import { useRead } from "../store.js";
 import { Alert, Card, Gauge, Gauges } from "./card.js";
 import { CodeLine } from "./copy.js";
+import { half, KINDS } from "./history_charts.js";
 
 const READ_MS = 2000;
 const ANSWERS = ["1xx", "2xx", "3xx", "4xx", "5xx", "refused"];
 const HEALTHS = ["healthy", "starting", "initializing", "unhealthy", "draining"];
+
+/** The series that its charts need. */
+export const SERIES_FORWARDED = [
+  "queued", "queuedMax", "running", "runningMax", "answered1xx", "answered2xx", "answered3xx", "answered4xx", "answered5xx", "forwardsRefused",
+  "firstByteP50Ms", "firstByteP95Ms", "workersIdle", "workersRunning", "workersStarting", "starts", "startP50Ms", "startP95Ms",
+];
+
+/** The sum of series, a second. @param {import("../timeline.js").History} history @param {string[]} names */
+const together = (history, names) => {
+  const [first, ...others] = names.map((name) => perSecond(history, name));
+  return first.map((value, at) => (value === null ? null : others.reduce((sum, values) => sum + (values[at] ?? 0), value)));
+};
+
+/** Its charts. @type {import("./history_charts.js").Kind[]} */
+export const CHARTS_FORWARDED = [
+  {
+    title: "Requests",
+    unit: count,
+    lines: ({ series }) => [
+      { name: "waiting", tone: "queued", values: series.queued, max: series.queuedMax, isStepped: true, isFilled: true },
+      { name: "outstanding", tone: "running", values: series.running, max: series.runningMax, isStepped: true },
+    ],
+  },
+  {
+    title: "Answered a second",
+    unit: rate,
+    lines: (history) => [
+      { name: "1xx to 3xx", tone: "completed", values: together(history, ["answered1xx", "answered2xx", "answered3xx"]), isFilled: true },
+      { name: "4xx", tone: "queued", values: together(history, ["answered4xx"]) },
+      { name: "5xx and refused", tone: "failed", values: together(history, ["answered5xx", "forwardsRefused"]) },
+    ],
+  },
+  { title: "First byte", unit: duration, lines: ({ series }) => half("running", series.firstByteP50Ms, series.firstByteP95Ms) },
+  KINDS.workers,
+  KINDS.starts,
+];
 
 /** Whether requests of an endpoint are forwarded. @param {any} endpoint @param {any} health */
 export const isForwarded = (endpoint, health) => endpoint?.type === "LB" || Boolean(health?.lb);

@@ -60,7 +60,7 @@ export const KINDS = {
 };
 
 /** A median, and the 95th percentile above it. @param {string} tone @param {(number | null)[]} p50 @param {(number | null)[]} p95 */
-const half = (tone, p50, p95) => [
+export const half = (tone, p50, p95) => [
   { name: "p50", tone, values: p50 },
   { name: "p95", tone, values: p95, isFaint: true },
 ];
