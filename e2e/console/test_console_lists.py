@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from harness.browser import PHONE, WIDE, key_for
+from harness.client import Api
 from harness.wait import until
 
 # A list with fewer rows has no search.
@@ -34,6 +35,26 @@ def test_keys_are_searched_by_name_endpoint_and_what_they_may(console, api, widt
     expect(keys).to_contain_text("Nothing matches “no such key”.")
     keys.get_by_role("button", name="Show all").click()
     expect(keys.get_by_role("row").filter(has_text=f"ship 0 {width}")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [WIDE, PHONE])
+def test_endpoints_of_the_overview_are_searched_and_only_some_are_in_the_document(fresh_server, console, width):
+    api = Api(fresh_server())
+    for number in range(120):
+        api.external(name=f"fleet {number:03}{' tanker' if number % 12 == 0 else ''}")
+    tab = console(api.server, width=width, has_touch=width == PHONE).sign_in()
+    page = tab.page
+    card = page.get_by_role("region", name="Endpoints", exact=True)
+    rows = card.get_by_role("row").filter(has_text="fleet")
+    expect(rows.first).to_contain_text("fleet 000")
+    assert rows.count() <= 60
+    expect(card.locator("header")).to_contain_text("120")
+    card.get_by_role("button", name="Endpoint", exact=True).click()
+    expect(rows.first).to_contain_text("fleet 119")
+    page.get_by_label("Search endpoints").fill("tanker fleet")
+    expect(rows).to_have_count(10)
+    expect(card.locator("header")).to_contain_text("10 of 120")
+    assert tab.axe() == [] and tab.sideways() <= 0
 
 
 def test_volumes_are_read_again_when_a_measurement_no_longer_holds(console, api):

@@ -12,8 +12,8 @@ import { EndpointTable, workersOf } from "../ui/endpoint_table.js";
 import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
 import { Later } from "../ui/later.js";
 
-/** More endpoints are on their own page. */
-const ROWS_MAX = 50;
+/** More endpoints are searched. */
+const SHORT = 7;
 const CHARTS = [KINDS.jobs, KINDS.ended, KINDS.delay, KINDS.workers];
 const MACHINES_MS = 60000;
 
@@ -27,11 +27,12 @@ export default function Overview() {
     <${Attention} />
     <${Totals} rows=${rows} history=${history} />
     ${may.readsAny.value && html`<${HistoryCharts} history=${history} kinds=${CHARTS} />`}
-    <${Card} title="Endpoints" note=${rows.length > 1 ? count(rows.length) : undefined} flush actions=${html`<a class="button quiet small" href=${href("/endpoints")}>All endpoints</a>`}>
-      <${EndpointTable} rows=${rows.slice(0, ROWS_MAX)} />
-    <//>
+    ${rows.length > SHORT ? html`<${Later} address="./ui/searched_endpoints.js" props=${{ rows, card }} />` : card(rows.length > 1 ? count(rows.length) : undefined, html`<${EndpointTable} rows=${rows} />`)}
     <${Later} address="./ui/just_now.js" props=${{ rows }} />`;
 }
+
+/** @param {string | undefined} note @param {any} content */
+const card = (note, content) => html`<${Card} title="Endpoints" note=${note} flush actions=${html`<a class="button quiet small" href=${href("/endpoints")}>All endpoints</a>`}>${content}<//>`;
 
 /** Most servers have no problem, and do not load how one looks. */
 function Attention() {
