@@ -43,7 +43,6 @@ pub(super) fn start(state: &HttpState) {
 async fn collect(state: HttpState, mut endpoints: Endpoints, mut bulk: BulkTasks, mut audited: u64) {
     let slow = state.engine().spawn(collect_slow(state.clone()));
     loop {
-        sleep(pause(TICK, state.events().readers())).await;
         let stop = || state.engine().watch_jobs(false);
         if state.engine().is_stopping() || !state.events().is_needed(Instant::now(), stop) {
             slow.abort();
@@ -64,6 +63,7 @@ async fn collect(state: HttpState, mut endpoints: Endpoints, mut bulk: BulkTasks
             drafts.push(Draft { topic: Topic::Audit, endpoint: None, json });
         }
         state.events().publish(drafts);
+        sleep(pause(TICK, state.events().readers())).await;
     }
 }
 
