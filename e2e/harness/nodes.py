@@ -3,6 +3,7 @@
 import signal
 import socket
 import time
+from pathlib import Path
 
 from .postgres import DATABASE, Postgres
 from .server import QUICK, Server
@@ -61,6 +62,12 @@ class Node(Server):
         self.turns += 1
         self.will_end = True
         self.process.send_signal(signal.SIGSTOP)
+        # Its threads stop one after the other, and could answer a request before.
+        until(self._is_stopped, "all threads of the node have stopped", 20, 0.001)
+
+    def _is_stopped(self) -> bool:
+        threads = Path(f"/proc/{self.process.pid}/task").glob("*/stat")
+        return all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in threads)
 
     def go_on(self) -> None:
         self.process.send_signal(signal.SIGCONT)
