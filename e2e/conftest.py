@@ -21,7 +21,10 @@ if stores.IS_DATABASE:
 
 # The files of tests that take longest, longest first. They are begun first: a file is run by one process, and others have something
 # to do meanwhile.
-LONG = ["test_schemathesis", "test_dev"]
+LONG = [
+    "test_console_pages", "test_dev", "test_console_requests", "test_hostile_clients", "test_workers", "test_schemathesis", "test_cluster",
+    "test_explain", "test_postgres", "test_console_hostile_text",
+]
 
 
 def pytest_collection_modifyitems(items):

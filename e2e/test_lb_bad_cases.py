@@ -10,6 +10,7 @@ import time
 import pytest
 import websockets
 
+from harness import event_loop
 from harness.client import Api
 from harness.hostile_clients import ProcessStats
 from harness.server import ADMIN_KEY, QUICK, Server
@@ -205,7 +206,7 @@ def test_pings_of_a_websocket_are_no_activity(lb_api):
             await asyncio.wait_for(connection.wait_closed(), 30 * PATIENCE)
             return connection.close_code
 
-    assert asyncio.run(talk()) == 1006, "the connection was cut"
+    assert event_loop.run(talk()) == 1006, "the connection was cut"
     app.wait_health("jobs", "inProgress", 0)
 
 

@@ -1,6 +1,5 @@
 """The examples for load balancing, deployed and run with the command line as a person does."""
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import websockets
 from test_cli import Cli
 from test_dev import copy_of, environment
 
+from harness import event_loop
 from harness.client import Api, Endpoint, unique
 from harness.server import ADMIN_KEY, binary
 from harness.wait import until
@@ -63,7 +63,7 @@ def test_the_websocket_example_is_deployed(tmp_path, server):
             await connection.send("hello")
             return await connection.recv()
 
-    assert asyncio.run(talk()) == "HELLO"
+    assert event_loop.run(talk()) == "HELLO"
 
 
 def test_dev_runs_the_fastapi_example_and_prints_its_address(tmp_path):

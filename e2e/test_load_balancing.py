@@ -1,6 +1,5 @@
 """Load-balancing endpoints with real HTTP servers as workers: FastAPI on uvicorn, and a server that misbehaves."""
 
-import asyncio
 import hashlib
 import json
 import socket
@@ -13,6 +12,7 @@ import pytest
 import requests
 import websockets
 
+from harness import event_loop
 from harness.client import Api, Endpoint
 from harness.server import ADMIN_KEY
 from harness.wait import until
@@ -313,14 +313,14 @@ async def talk(url, **options):
 
 def test_a_websocket_is_a_tunnel(app):
     url = f"{app.api.server.url}/lb/{app.id}/ws".replace("http", "ws", 1)
-    _, headers, text = asyncio.run(talk(url, additional_headers=KEY))
+    _, headers, text = event_loop.run(talk(url, additional_headers=KEY))
     assert text == "erohsgnol" and "authorization" not in headers
     protocols = ["longshore", f"longshore.key.{ADMIN_KEY}"]
-    chosen, headers, text = asyncio.run(talk(url, subprotocols=protocols))
+    chosen, headers, text = event_loop.run(talk(url, subprotocols=protocols))
     assert (chosen, text) == ("longshore", "erohsgnol")
     assert ADMIN_KEY not in json.dumps(headers)
     with pytest.raises(websockets.InvalidStatus, match="401"):
-        asyncio.run(talk(url))
+        event_loop.run(talk(url))
 
 
 # Workers that misbehave

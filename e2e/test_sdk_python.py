@@ -1,12 +1,12 @@
 """The official Python SDK, unmodified, on both sides: as worker processes that the server starts, and as client."""
 
-import asyncio
 import threading
 
 import aiohttp
 import pytest
 import runpod
 
+from harness import event_loop
 from harness.client import TERMINAL
 from harness.wait import until
 
@@ -147,7 +147,7 @@ def test_asyncio_client(echo, generator):
             await queued.cancel()
             assert await queued.status() in ("CANCELLED", "COMPLETED")
 
-    asyncio.run(talk())
+    event_loop.run(talk())
 
 
 # The worker

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from harness import manual, processes
+from harness import event_loop, manual, processes
 from harness.client import Api
 from harness.cutting_proxy import CuttingProxy
 from harness.events import follow
@@ -339,7 +339,7 @@ def test_a_thousand_readers_of_one_job(besieged):
         await asyncio.to_thread(worker.done, job, {"output": []})
         return await asyncio.wait_for(asyncio.gather(*readings), 60), grown
 
-    seen, grown = asyncio.run(all_of_them())
+    seen, grown = event_loop.run(all_of_them())
     assert seen == [list(range(50))] * 1000
     print(f"1000 readers: {grown / 1e6:.0f} MB")
     assert grown < 100_000_000
