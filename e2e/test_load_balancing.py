@@ -559,6 +559,41 @@ def test_trailers_of_a_request_reach_the_worker(raw):
     assert got.endswith(b"1\r\nz\r\n0\r\nx-sum: 5\r\n\r\n"), got
 
 
+@pytest.mark.parametrize(
+    "trailers, got",
+    [
+        # A bare line feed within the section: the worker gets the trailers that the server read, each in a line of its own, or
+        # the request is refused.
+        (b"X-Sum: 5\nX-Other: 6\r\n\r\n", None),
+        (b"X-Sum: 5\nX-Other: 6\r\nX-Sum: 7\r\n\r\n", None),
+        (b"X-Sum: 5\r\nX-Other: 6\n\r\n\r\n", b"x-sum: 5\r\nx-other: 6\r\n"),
+        (b"X-Sum: 5\n\r\n\r\n", b"x-sum: 5\r\n"),
+        # An end of the section with bare line feeds alone: what follows is no request, neither to the server nor to the worker.
+        (b"\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n", b""),
+        (b"X-Sum: 5\n\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n", b"x-sum: 5\r\n"),
+        (b"X-Sum: 5\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n", b"x-sum: 5\r\n"),
+        (b"X-Sum: 5\r\n\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n", b"x-sum: 5\r\n"),
+        # Other lines that can be read in two ways.
+        (b"X-Sum: 5\rX-Other: 6\r\n\r\n", None),
+        (b"X-Sum: 5\r\n X-Other: 6\r\n\r\n", None),
+        (b"X-Sum : 5\r\n\r\n", None),
+        (b"X-Sum: a\0b\r\n\r\n", None),
+    ],
+)
+def test_trailers_with_a_bare_line_feed_are_refused_or_written_anew(raw, trailers, got):
+    key = ADMIN_KEY.encode()
+    start = b"POST /lb/%s/raw HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n" % (raw.id.encode(), key)
+    head = b"Transfer-Encoding: chunked\r\nTrailer: X-Sum, X-Other\r\n\r\n1\r\nZ\r\n0\r\n"
+    after = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    answers = exchange(raw.api.server, start + head + trailers + after).split(b"HTTP/1.1 ")[1:]
+    if got is None:
+        assert len(answers) == 1 and answers[0].startswith(b"400 Bad Request\r\n") and b"bad_body" in answers[0], answers
+    else:
+        assert [answer[:3] for answer in answers] == [b"200", b"200"], answers
+        assert answers[0].endswith(b"\r\n\r\n1\r\nZ\r\n0\r\n" + got + b"\r\n"), answers
+    assert "/smuggled" not in worker_log(raw)
+
+
 def test_no_other_upgrade_is_forwarded(raw):
     settings = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
     answer = send_raw(raw, settings)
