@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,28 @@ def test_an_operators_settings_stay_and_versions_come_back_over_a_restart(tmp_pa
     assert [entry["version"] for entry in entries] == [5, 4, 3, 3, 2, 2, 1]
     assert entries[4]["fields"] == [{"name": "workersMax", "from": 3, "to": 7}]
     assert "hush" not in json.dumps(entries)
+
+
+def test_a_deploy_that_repairs_something_does_not_say_that_nothing_changed(tmp_path, fresh_server):
+    server: Server = fresh_server()
+    cli, api, name = Cli(tmp_path / "home", server.url), Api(server), unique("shop")
+    target = project(tmp_path, name, {"SHOP_A": "1"}, "idleTimeout = 60\n")
+    assert "(version 1)" in deployed(cli, target)
+    assert "(version 1): nothing changed" in deployed(cli, target)
+
+    (folder,) = (path for path in (server.data / "code" / name).iterdir() if path.is_dir())
+    for damage in (lambda: (folder / "worker.py").write_text(""), lambda: shutil.rmtree(folder)):
+        damage()
+        done = deployed(cli, target)
+        assert f"runs {folder.name[:12]} (version 1): its code was missing or damaged, and is stored again" in done, done
+        assert "nothing changed" in deployed(cli, target)
+
+    endpoint = opened(api, name)
+    endpoint.patch(idleTimeout=7)
+    done = deployed(cli, target)
+    assert "(version 1)" in done and "nothing changed" not in done and "already" not in done, done
+    assert opened(api, name).record["idleTimeout"] == 60
+    assert "nothing changed" in deployed(cli, target)
 
 
 def test_the_next_job_runs_what_was_deployed_although_a_worker_is_idle(api):

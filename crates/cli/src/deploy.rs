@@ -105,8 +105,11 @@ pub(crate) async fn deploy(args: &DeployArgs) -> CommandResult {
         }
         .map_err(|error| not_with_secrets(error, &project))?,
     };
-    let verb = if done.is_changed { "runs" } else { "already runs" };
-    let suffix = if done.is_changed { "" } else { ": nothing changed" };
+    let (verb, suffix) = match done.change {
+        Change::Endpoint => ("runs", ""),
+        Change::CodeRestored => ("runs", ": its code was missing or damaged, and is stored again"),
+        Change::Nothing => ("already runs", ": nothing changed"),
+    };
     let code = done.code.as_deref().map_or_else(String::new, |code| format!("{} ", short(code)));
     session
         .screen
@@ -168,7 +171,22 @@ struct Done {
     version: u32,
     /// The hash of the code that it runs.
     code: Option<String>,
-    is_changed: bool,
+    change: Change,
+}
+
+/// What the command changed.
+enum Change {
+    /// The endpoint, or what its workers run.
+    Endpoint,
+    /// Nothing of the endpoint; but the server lacked files of the code that it runs already.
+    CodeRestored,
+    Nothing,
+}
+
+impl Change {
+    fn of(is_changed: bool) -> Self {
+        if is_changed { Self::Endpoint } else { Self::Nothing }
+    }
 }
 
 async fn new_version(
@@ -188,12 +206,11 @@ async fn new_version(
         is_local: false,
     };
     let deployed = deploy::deploy(&session.client, &deployment, present).await?;
-    Ok(Done {
-        id: deployed.id,
-        version: deployed.version,
-        code: Some(code.hash),
-        is_changed: deployed.changed,
-    })
+    let change = match deployed.changed {
+        false if code.changed => Change::CodeRestored,
+        is_changed => Change::of(is_changed),
+    };
+    Ok(Done { id: deployed.id, version: deployed.version, code: Some(code.hash), change })
 }
 
 /// Deploys an image. The server pulls it when it starts a worker.
@@ -221,7 +238,8 @@ async fn new_image(
         is_local: false,
     };
     let deployed = deploy::deploy(&session.client, &deployment, present).await?;
-    Ok(Done { id: deployed.id, version: deployed.version, code: None, is_changed: deployed.changed })
+    let change = Change::of(deployed.changed);
+    Ok(Done { id: deployed.id, version: deployed.version, code: None, change })
 }
 
 async fn bring_back(
@@ -238,8 +256,9 @@ async fn bring_back(
         return Err(CommandError::new(CommandExit::NotFound, text).next(next));
     };
     let (endpoint, code) = versions::restore(session, &present, wanted, words).await?;
-    let is_changed = endpoint.version != present.version;
-    Ok(Done { id: endpoint.id, version: endpoint.version, code, is_changed })
+    // Every return that changes anything is a new version.
+    let change = Change::of(endpoint.version != present.version);
+    Ok(Done { id: endpoint.id, version: endpoint.version, code, change })
 }
 
 /// The error of the first request. A key that is limited to endpoints cannot learn whether another one exists.

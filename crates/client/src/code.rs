@@ -28,6 +28,10 @@ pub struct CodeVersion {
     pub workdir: String,
     /// The command line that runs the version there.
     pub command: Vec<String>,
+    /// Whether the server wrote files: the version was new, or files of it were missing or differed. False if
+    /// the server does not say it.
+    #[serde(default)]
+    pub changed: bool,
 }
 
 /// What uploaded code belongs to.

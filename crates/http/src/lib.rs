@@ -46,7 +46,7 @@ pub use gate::rate_limits::{Limit, RateLimits, RateTable};
 pub use management::forget_unused_code;
 pub use services::certificate_end::CertificateEnd;
 pub use services::files::{
-    CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, VolumeUse, WorkerLog,
+    CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, KeptCode, VolumeUse, WorkerLog,
 };
 pub use services::node_status::{Membership, NodeStatus};
 pub use services::prices::Prices;

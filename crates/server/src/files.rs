@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use longshore_http::{
-    CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, VolumeUse, WorkerLog,
+    CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, KeptCode, VolumeUse, WorkerLog,
 };
 use longshore_launch::{CodeFolders, Launchers};
 use longshore_model::{CodeHash, EndedWorker, EndpointId, VolumeId, WorkerId};
@@ -119,7 +119,7 @@ impl FileService for DataFiles {
         self.launchers.values().flat_map(|launcher| launcher.ended_workers(endpoint)).collect()
     }
 
-    fn keep_code(&self, upload: CodeUpload<'_>) -> Result<CodeVersion, CodeError> {
+    fn keep_code(&self, upload: CodeUpload<'_>) -> Result<KeptCode, CodeError> {
         if self.shared.is_some() {
             // What is known of it is added to, on whichever computer it was sent.
             let fetched = self.code.obtain(&code::hash_of(&upload.archive)?);
@@ -130,13 +130,13 @@ impl FileService for DataFiles {
         let dir = self.code.path().join(name);
         // Touched before and after storing, which may take long: the version is about to be used.
         self.unused.touch(&dir);
-        let kept = code::keep(&dir, name, &upload.archive, upload.sender);
-        if let Ok(version) = &kept {
+        let mut kept = code::keep(&dir, name, &upload.archive, upload.sender);
+        if let Ok(KeptCode { version, is_changed }) = &mut kept {
             self.unused.touch(&dir);
             self.unused.touch(&dir.join(version.hash.as_str()));
             if let Some(shared) = &self.shared {
                 shared.touch(&version.hash);
-                shared.put(version, upload.archive)?;
+                *is_changed |= shared.put(version, upload.archive)?;
             }
         }
         kept

@@ -56,27 +56,33 @@ pub(super) fn group() -> Group {
             .summary("stores the archive of a folder with a handler")
             .about(
                 "A gzipped tar of files and folders, and nothing else. A template runs it with the `workdir` of the answer, \
-                 `code:` and the hash, and without a command of its own. The same archive is the same version.",
+                 `code:` and the hash, and without a command of its own. The same archive is the same version: `changed` is \
+                 false if the server had all of its files, and true if it was new, or if files were missing or differed and \
+                 are written again.",
             )
             .takes_bytes("application/gzip")
-            .gives("CodeVersion")
+            .gives("KeptCode")
             .with(OWNER)
             .refuses(404),
     ];
-    let version = object(
-        &[
-            ("name", text()),
-            ("hash", text()),
-            ("workdir", text()),
-            ("command", array_of(&text())),
-            ("files", count()),
-            ("bytes", count()),
-            ("createdAt", time()),
-        ],
-        &["name", "hash", "workdir", "command", "files", "bytes", "createdAt"],
-    );
+    let mut members = vec![
+        ("name", text()),
+        ("hash", text()),
+        ("workdir", text()),
+        ("command", array_of(&text())),
+        ("files", count()),
+        ("bytes", count()),
+        ("createdAt", time()),
+    ];
+    let all = |members: &[(&'static str, Value)]| {
+        let names: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+        object(members, &names)
+    };
+    let version = all(&members);
+    members.push(("changed", json!({ "type": "boolean" })));
+    let kept = all(&members);
     let about = "Deployed folders with handlers.";
-    Group { name: "Code", about, operations, schemas: vec![("CodeVersion", version)] }
+    Group { name: "Code", about, operations, schemas: vec![("CodeVersion", version), ("KeptCode", kept)] }
 }
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> JsonResult {
@@ -148,15 +154,18 @@ async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, bo
             sender: &sender,
         })
     };
-    let version = blocking(keep).await?.map_err(|error| match error {
+    let kept = blocking(keep).await?.map_err(|error| match error {
         CodeError::Unusable(text) => ApiError::bad_request("bad_archive", text),
         CodeError::Unavailable(text) => {
             tracing::warn!(error = %text, "code not stored");
             ApiError::unavailable("unavailable", "the server cannot keep the code at the moment; ask again")
         }
     })?;
+    let version = &kept.version;
     tracing::info!(name = %version.name, hash = %version.hash, by = %key.id, "code kept");
-    Ok(view(&version).into())
+    let mut view = view(version);
+    view["changed"] = json!(kept.is_changed);
+    Ok(view.into())
 }
 
 /// Starts removing code that no template and no version of an endpoint has used for a day. The server calls this periodically, but not at startup:

@@ -41,6 +41,16 @@ pub struct CodeVersion {
     pub created_at: Millis,
 }
 
+/// The result of storing an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptCode {
+    /// The version that is stored now.
+    pub version: CodeVersion,
+    /// Whether files were written: the version was new, or files of it were missing or differed. If not, everything was
+    /// there.
+    pub is_changed: bool,
+}
+
 /// The archive of a folder that a client sends.
 pub struct CodeUpload<'a> {
     /// The name under which the code is stored.
@@ -113,7 +123,7 @@ pub trait FileService: Send + Sync {
     /// # Errors
     ///
     /// [`CodeError`]: the archive is invalid or cannot be stored.
-    fn keep_code(&self, upload: CodeUpload<'_>) -> Result<CodeVersion, CodeError>;
+    fn keep_code(&self, upload: CodeUpload<'_>) -> Result<KeptCode, CodeError>;
 
     /// Whether the key with this id has sent the code. Of the keys that sent the same code, only the newest 16 are known.
     fn was_sent_by(&self, code: &CodeHash, key: &str) -> bool;
@@ -156,7 +166,7 @@ impl FileService for NoFiles {
         false
     }
 
-    fn keep_code(&self, _upload: CodeUpload<'_>) -> Result<CodeVersion, CodeError> {
+    fn keep_code(&self, _upload: CodeUpload<'_>) -> Result<KeptCode, CodeError> {
         Err(CodeError::Unavailable("this server keeps no code".to_owned()))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use longshore_model::{CodeHash, EndedWorker, EndpointId, Gpu, Millis, Placement, Served, WorkerId};
 
-use crate::{CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, WorkerLog};
+use crate::{CodeArchive, CodeError, CodeUpload, CodeVersion, FileService, IsUsed, KeptCode, WorkerLog};
 
 #[derive(Default)]
 pub(super) struct FakeFiles {
@@ -41,12 +41,12 @@ impl FileService for FakeFiles {
         }]
     }
 
-    fn keep_code(&self, upload: CodeUpload<'_>) -> Result<CodeVersion, CodeError> {
+    fn keep_code(&self, upload: CodeUpload<'_>) -> Result<KeptCode, CodeError> {
         if upload.archive.is_empty() {
             return Err(CodeError::Unusable("the archive is empty".to_owned()));
         }
         self.senders.lock().unwrap().push(upload.sender.to_owned());
-        Ok(version(upload.name, upload.archive.len() as u64))
+        Ok(KeptCode { version: version(upload.name, upload.archive.len() as u64), is_changed: true })
     }
 
     fn was_sent_by(&self, code: &CodeHash, key: &str) -> bool {

@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use longshore_http::{CodeArchive, CodeError, CodeVersion};
+use longshore_http::{CodeArchive, CodeError, CodeVersion, KeptCode};
 use longshore_model::{CodeHash, Millis};
 use ring::digest::{SHA256, digest};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -36,7 +36,7 @@ pub(super) struct VersionNote {
 
 /// Stores an archive below `dir`. If the version exists, its files are compared with the archive and replaced if
 /// any is missing or differs. Notes that the key with the id `sender` has sent it.
-pub(super) fn keep(dir: &Path, name: &str, archive: &[u8], sender: &str) -> Result<CodeVersion, CodeError> {
+pub(super) fn keep(dir: &Path, name: &str, archive: &[u8], sender: &str) -> Result<KeptCode, CodeError> {
     let hash = hash_of(archive)?;
     let unavailable =
         |error: io::Error| CodeError::Unavailable(format!("cannot write to {}: {error}", dir.display()));
@@ -59,9 +59,10 @@ pub(super) fn keep(dir: &Path, name: &str, archive: &[u8], sender: &str) -> Resu
         let note = VersionNote { files: unpacked.files, bytes: unpacked.bytes, created_at, senders };
         write_note(dir, &hash, &note).map_err(unavailable)?;
     }
-    write_archive(dir, &hash, archive).map_err(unavailable)?;
-    version(dir, name, &hash)
-        .ok_or_else(|| CodeError::Unavailable("the version was removed while it was stored".to_owned()))
+    let is_archive_new = write_archive(dir, &hash, archive).map_err(unavailable)?;
+    let version = version(dir, name, &hash)
+        .ok_or_else(|| CodeError::Unavailable("the version was removed while it was stored".to_owned()))?;
+    Ok(KeptCode { version, is_changed: is_new || is_archive_new })
 }
 
 /// Stores an archive that was sent through another computer, with its note. `dir` is the folder of its name.
@@ -118,16 +119,18 @@ fn write_note(dir: &Path, hash: &CodeHash, note: &VersionNote) -> io::Result<()>
 }
 
 /// Stores what was sent, for workers of other computers. An archive that is there is complete: it gets its name last.
-fn write_archive(dir: &Path, hash: &CodeHash, archive: &[u8]) -> io::Result<()> {
+/// Returns false if it was there.
+fn write_archive(dir: &Path, hash: &CodeHash, archive: &[u8]) -> io::Result<bool> {
     let path = archive_path(&dir.join(hash.as_str()));
     if fs::metadata(&path).is_ok_and(|facts| facts.len() == archive.len() as u64) {
-        return Ok(());
+        return Ok(false);
     }
     let mut file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(dir)?;
     file.write_all(archive)?;
     file.as_file().sync_all()?;
     file.persist(&path).map_err(|error| error.error)?;
-    sync_parent(&path)
+    sync_parent(&path)?;
+    Ok(true)
 }
 
 /// The archive beside the folder of a version.
@@ -212,11 +215,15 @@ mod tests {
     fn the_same_archive_is_the_same_version() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("hello");
-        let keep = |text: &str| keep(&dir, "hello", &archive_of(&[("handler.py", text)]), "key-1").unwrap();
-        let first = keep("0");
-        assert_eq!(keep("0"), first);
+        let keep = |text: &str| {
+            let kept = keep(&dir, "hello", &archive_of(&[("handler.py", text)]), "key-1").unwrap();
+            (kept.version, kept.is_changed)
+        };
+        let (first, is_changed) = keep("0");
+        assert!(is_changed, "a new version");
+        assert_eq!(keep("0"), (first.clone(), false));
         assert_eq!((first.files, first.bytes), (1, 1));
-        let second = keep("1");
+        let (second, _) = keep("1");
         assert_eq!(versions(&dir, "hello"), [second, first.clone()]);
         fs::remove_dir_all(dir.join(first.hash.as_str())).unwrap();
         assert_eq!(versions(&dir, "hello").len(), 1, "a note without a directory is no version");
@@ -227,10 +234,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
         let archive = archive_of(&[("handler.py", "1")]);
-        let first = keep(dir, "hello", &archive, "key-0").unwrap();
+        let first = keep(dir, "hello", &archive, "key-0").unwrap().version;
         let folder = dir.join(first.hash.as_str());
         for number in 1..=SENDERS_MAX {
-            assert_eq!(keep(dir, "hello", &archive, &format!("key-{number}")).unwrap(), first);
+            let kept = keep(dir, "hello", &archive, &format!("key-{number}")).unwrap();
+            assert_eq!(kept, KeptCode { version: first.clone(), is_changed: false });
             assert!(was_sent_by(&folder, &format!("key-{number}")));
         }
         assert!(!was_sent_by(&folder, "key-0") && was_sent_by(&folder, "key-1"));
@@ -238,7 +246,7 @@ mod tests {
         // A note of an earlier version names no sender.
         fs::write(folder.with_extension("json"), r#"{"files":1,"bytes":1,"created_at":5}"#).unwrap();
         assert!(!was_sent_by(&folder, "key-1"));
-        assert_eq!(keep(dir, "hello", &archive, "key-2").unwrap().created_at, Millis(5));
+        assert_eq!(keep(dir, "hello", &archive, "key-2").unwrap().version.created_at, Millis(5));
         assert!(was_sent_by(&folder, "key-2"));
     }
 
@@ -249,10 +257,11 @@ mod tests {
         let files = [("handler.py", "print()"), ("lib/a.py", "a"), ("lib/b.py", "bb")];
         let archive = archive_of(&files);
         let keep = || keep(dir, "hello", &archive, "key-1").unwrap();
-        let first = keep();
+        let first = keep().version;
         let folder = &dir.join(first.hash.as_str());
         let assert_whole = |what: &str| {
-            assert_eq!(keep(), first, "{what}");
+            let is_changed = what != "nothing changed";
+            assert_eq!(keep(), KeptCode { version: first.clone(), is_changed }, "{what}");
             for (path, text) in files {
                 assert_eq!(fs::read_to_string(folder.join(path)).unwrap(), text, "{what}");
             }
@@ -291,7 +300,8 @@ mod tests {
     fn a_version_is_newer_than_those_before_although_the_clock_goes_back() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
-        let keep = |text: &str| keep(dir, "hello", &archive_of(&[("handler.py", text)]), "key-1").unwrap();
+        let keep =
+            |text: &str| keep(dir, "hello", &archive_of(&[("handler.py", text)]), "key-1").unwrap().version;
         let first = keep("1");
         let note = VersionNote { files: 1, bytes: 1, created_at: Millis(9_000_000_000_000), senders: vec![] };
         fs::write(dir.join(format!("{}.json", first.hash)), serde_json::to_vec(&note).unwrap()).unwrap();

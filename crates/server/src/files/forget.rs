@@ -126,7 +126,7 @@ mod tests {
 
         fn keep(&self, name: &str, text: &str) -> CodeHash {
             let archive = archive_of(&[("handler.py", text)]);
-            keep(&self.dir.path().join(name), name, &archive, "key-1").unwrap().hash
+            keep(&self.dir.path().join(name), name, &archive, "key-1").unwrap().version.hash
         }
 
         /// Scans once per hour.

@@ -48,8 +48,8 @@ impl SharedCode {
         Self { objects, dir, runtime: Handle::current(), notes: Mutex::default(), unused: Mutex::default() }
     }
 
-    /// Stores what this computer has of the version, unless it is stored already.
-    pub(super) fn put(&self, version: &CodeVersion, archive: Bytes) -> Result<(), CodeError> {
+    /// Stores what this computer has of the version, unless it is stored already. Returns whether the storage had nothing of it.
+    pub(super) fn put(&self, version: &CodeVersion, archive: Bytes) -> Result<bool, CodeError> {
         let unavailable =
             |why: String| CodeError::Unavailable(format!("the code was not put into object storage: {why}"));
         let hash = version.hash.as_str();
@@ -57,14 +57,15 @@ impl SharedCode {
         let note =
             note.ok_or_else(|| unavailable("the version was removed while it was stored".to_owned()))?;
         let note = SharedNote { name: version.name.clone(), version: note };
-        if self.read_note(hash).map_err(|error| unavailable(error.to_string()))?.as_ref() == Some(&note) {
-            return Ok(());
+        let stored = self.read_note(hash).map_err(|error| unavailable(error.to_string()))?;
+        if stored.as_ref() == Some(&note) {
+            return Ok(false);
         }
         let text = serde_json::to_vec(&note).map_err(|error| unavailable(error.to_string()))?;
         let put = self.runtime.block_on(self.objects.put(hash, archive, text.into()));
         put.map_err(|error| unavailable(error.to_string()))?;
         self.notes().insert(hash.to_owned(), note);
-        Ok(())
+        Ok(stored.is_none())
     }
 
     /// Stores the versions of this computer that the storage does not have, such as those from before it was set.
@@ -90,7 +91,7 @@ impl SharedCode {
         let archive = code::archive_path(&self.dir.join(&version.name).join(version.hash.as_str()));
         // Code that an earlier version of the server stored has none until it is sent again.
         let Ok(archive) = std::fs::read(archive) else { return Ok(()) };
-        self.put(version, archive.into())
+        self.put(version, archive.into()).map(drop)
     }
 
     /// Restarts the time of code, because a request is about to use it.
@@ -258,10 +259,16 @@ mod tests {
         }
 
         fn put(&self, name: &str, text: &str) -> CodeHash {
+            self.put_by("key-1", name, text).0
+        }
+
+        /// Returns whether the code was new to the storage, too.
+        fn put_by(&self, sender: &str, name: &str, text: &str) -> (CodeHash, bool) {
             let archive = archive_of(&[("handler.py", text)]);
-            let version = keep(&self.dir.path().join("code").join(name), name, &archive, "key-1").unwrap();
-            self.shared.put(&version, archive.into()).unwrap();
-            version.hash
+            let dir = self.dir.path().join("code").join(name);
+            let version = keep(&dir, name, &archive, sender).unwrap().version;
+            let is_new = self.shared.put(&version, archive.into()).unwrap();
+            (version.hash, is_new)
         }
 
         /// Makes all objects as old as this by the clock of the storage.
@@ -308,6 +315,18 @@ mod tests {
                 .iter()
                 .any(|path| { path.to_string_lossy().contains(unused.as_str()) })
         );
+    }
+
+    #[test]
+    fn code_is_new_to_the_storage_if_that_had_nothing_of_it() {
+        let ground = Fixture::new();
+        let is_new = |sender: &str| ground.put_by(sender, "hello", "1").1;
+        assert!(is_new("key-1") && !is_new("key-1"));
+        assert!(!is_new("key-2"), "another sender is noted, and the code was there");
+        for object in walk(&ground.dir.path().join("objects")) {
+            std::fs::remove_file(object).unwrap();
+        }
+        assert!(is_new("key-1"));
     }
 
     #[test]
