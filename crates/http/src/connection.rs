@@ -5,6 +5,7 @@ pub(crate) mod answers;
 pub(crate) mod half_close;
 mod head_timer;
 pub(crate) mod lingering_body;
+pub(crate) mod parser_errors;
 pub(crate) mod serve;
 pub(crate) mod tls;
 pub(crate) mod write_timeout;

@@ -6,6 +6,7 @@ pub(crate) mod caller;
 pub(crate) mod client;
 pub(crate) mod fallback;
 pub(crate) mod interim;
+pub(crate) mod parser_error;
 pub(crate) mod peer;
 pub(crate) mod rate_limits;
 pub(crate) mod repeated_submit;

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::Response;
+use http::{Response, StatusCode};
 use http_body::Body as HttpBody;
 use http_body_util::BodyExt as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -39,11 +39,17 @@ const PROBE_AFTER: Duration = Duration::from_secs(1);
 const PROBE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Sets the progress of the connection's request to [`RequestProgress::Coming`] when it is dropped.
-struct ResponseEnd;
+struct ResponseEnd {
+    /// What follows is no further request, but a tunnel.
+    is_upgrade: bool,
+}
 
 impl Drop for ResponseEnd {
     fn drop(&mut self) {
         peer::set_request(RequestProgress::Coming);
+        if !self.is_upgrade {
+            peer::end_response();
+        }
     }
 }
 
@@ -51,7 +57,7 @@ impl Drop for ResponseEnd {
 pub(crate) fn mark_end(
     response: Response<Body>,
 ) -> Response<impl HttpBody<Data = Bytes, Error = axum::Error>> {
-    let end = ResponseEnd;
+    let end = ResponseEnd { is_upgrade: response.status() == StatusCode::SWITCHING_PROTOCOLS };
     response.map(|body| {
         body.map_err(move |error| {
             let _dropped_with_the_body = &end;

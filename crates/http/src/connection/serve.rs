@@ -19,13 +19,14 @@ use crate::connection::answers::Answers;
 use crate::connection::half_close::{HalfClose, mark_end};
 use crate::connection::head_timer::HeadTimer;
 use crate::connection::lingering_body::LingeringBody;
+use crate::connection::parser_errors::ParserErrors;
 use crate::connection::tls::Tls;
 use crate::connection::write_timeout::WriteTimeout;
 use crate::gate::interim::InterimStream;
 use crate::gate::peer;
 
 /// Largest request head, in bytes; above it the status is 431.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
+pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// How long a connection may be idle between requests, or take to send a later request's head. A worker whose handler
 /// blocks must find its connection open when it reports: its client library keeps connections for 15 s, others for 90
 /// s. A result posted to a closed connection is lost.
@@ -69,9 +70,10 @@ pub(crate) async fn serve_stream(
     let has_request = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
         has_request.store(true, Ordering::Relaxed);
+        peer::begin_request();
         edge.answer(LingeringBody::body_of(request)).map(|answered| answered.map(mark_end))
     });
-    let stream = HalfClose::around(InterimStream::around(WriteTimeout::around(stream)));
+    let stream = HalfClose::around(ParserErrors::around(InterimStream::around(WriteTimeout::around(stream))));
     let connection = http1::Builder::new()
         .timer(HeadTimer::default())
         // Runs from when a response has been written to the end of the next request's head.

@@ -27,6 +27,10 @@ struct ConnectionContext {
     /// The client of the current request, which another node may have passed on.
     peer: Cell<Peer>,
     request: Cell<RequestProgress>,
+    /// The number of requests so far, wrapping.
+    requests: Cell<u32>,
+    /// Whether the current request has no response yet, or one that goes on.
+    is_open: Cell<bool>,
     /// The id of the job that the current request submits, if another node chose it.
     job: Cell<Option<ChosenJob>>,
     /// The number of the current request, if another node gave it one.
@@ -102,6 +106,8 @@ impl Peer {
             Box::new(ConnectionContext {
                 peer: Cell::new(self),
                 request: Cell::default(),
+                requests: Cell::default(),
+                is_open: Cell::default(),
                 job: Cell::default(),
                 number: Cell::default(),
                 frames: Cell::default(),
@@ -172,6 +178,26 @@ pub(crate) fn request() -> RequestProgress {
 /// Sets the progress of the current request. No effect outside of a connection.
 pub(crate) fn set_request(request: RequestProgress) {
     let _elsewhere = CONNECTION.try_with(|connection| connection.request.set(request));
+}
+
+/// Counts a request whose response has not ended. No effect outside of a connection.
+pub(crate) fn begin_request() {
+    let _elsewhere = CONNECTION.try_with(|connection| {
+        connection.requests.set(connection.requests.get().wrapping_add(1));
+        connection.is_open.set(true);
+    });
+}
+
+/// Says that the HTTP implementation has the whole response to the current request. No effect outside of a connection.
+pub(crate) fn end_response() {
+    let _elsewhere = CONNECTION.try_with(|connection| connection.is_open.set(false));
+}
+
+/// The number of requests so far, wrapping; `None` while one of them has not the whole response, and outside of a connection.
+pub(crate) fn answered_requests() -> Option<u32> {
+    let answered =
+        CONNECTION.try_with(|connection| (!connection.is_open.get()).then(|| connection.requests.get()));
+    answered.ok().flatten()
 }
 
 /// Sets what the connection does after the current request has upgraded it. No effect outside of a connection.

@@ -6,13 +6,19 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CONNECTION, CONTENT_TYPE, UPGRADE};
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::wire::{DEADLINE, Served};
+use crate::gate::peer;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::{self, BodyBudget};
 use crate::wire::json_body::JsonBody;
@@ -244,7 +250,62 @@ async fn small_bodies_count_as_they_come() {
 async fn a_head_over_the_limit_is_431() {
     let server = reader().await;
     let answer = server.ask(&format!("GET /read\nx-long: {}", "x".repeat(100_000)), b"").await;
-    assert_eq!(answer.status, 431);
+    assert_eq!((answer.status, answer.code().as_str()), (431, "head_too_large"));
+}
+
+#[tokio::test]
+async fn a_head_that_is_no_http_is_answered_in_the_shape_of_errors() {
+    let server = reader().await;
+    let too_long = "POST /read HTTP/1.1\r\nhost: test\r\ncontent-length: 18446744073709551615\r\n\r\n";
+    for (bad, status, code) in [
+        ("hello, are you there?\r\n\r\n", 400, "bad_head"),
+        ("GET /quick HTTP/1.1\r\nhost: test\r\nx : y\r\n\r\n", 400, "bad_head"),
+        (&too_long.replace("5\r", "6\r"), 400, "bad_head"),
+        (too_long, 431, "head_too_large"),
+    ] {
+        for before in [0, 1, 2] {
+            let mut wire = server.connect().await;
+            for _ in 0..before {
+                assert_eq!(wire.ask("POST /read", b"xy").await.text(), "2");
+            }
+            wire.write(bad.as_bytes()).await;
+            let answer = wire.answer(false).await;
+            assert_eq!((answer.status, answer.code().as_str()), (status, code), "{bad}");
+            assert_eq!(answer.header("connection"), Some("close"));
+            assert!(wire.is_closed().await);
+        }
+    }
+}
+
+/// What hyper itself writes for a head that it cannot read.
+const BARE_ERROR: &str =
+    "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\ndate: now\r\n\r\n";
+
+#[tokio::test]
+async fn what_looks_like_an_error_of_a_head_stays_as_it_is() {
+    let bare = async || (StatusCode::BAD_REQUEST, [(CONNECTION, "close"), (CONTENT_TYPE, "application/x")]);
+    let upgrade = async |mut request: Request| {
+        let upgraded = hyper::upgrade::on(&mut request);
+        peer::set_tunnel(Box::pin(async move {
+            TokioIo::new(upgraded.await.unwrap()).write_all(BARE_ERROR.as_bytes()).await.unwrap();
+        }));
+        (StatusCode::SWITCHING_PROTOCOLS, [(CONNECTION, "upgrade"), (UPGRADE, "x")])
+    };
+    let routes = Router::new().route("/bare", get(bare)).route("/upgrade", get(upgrade));
+    let server = serve_routes(routes.route("/quick", get(async || "quick"))).await;
+    for path in ["/bare", "/upgrade"] {
+        let mut wire = server.connect().await;
+        assert_eq!(wire.ask("GET /quick", b"").await.text(), "quick");
+        wire.send(&format!("GET {path}\nconnection: upgrade\nupgrade: x"), None).await;
+        if path == "/upgrade" {
+            assert_eq!(wire.head().await.0, 101);
+            assert_eq!(wire.exactly(BARE_ERROR.len()).await, BARE_ERROR.as_bytes());
+        } else {
+            let answer = wire.answer(false).await;
+            assert_eq!((answer.status, answer.header("content-length")), (400, Some("0")));
+        }
+        assert!(wire.is_closed().await);
+    }
 }
 
 #[tokio::test(start_paused = true)]
