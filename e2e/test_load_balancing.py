@@ -594,6 +594,35 @@ def test_trailers_with_a_bare_line_feed_are_refused_or_written_anew(raw, trailer
     assert "/smuggled" not in worker_log(raw)
 
 
+def test_trailers_of_a_request_do_not_name_its_client(raw):
+    """Some servers take trailers for headers."""
+    names = b"X-Forwarded-For", b"X-Real-IP", b"X-Request-Id", b"Cookie", b"Forwarded", b"X_Forwarded_For", b"X-Sum"
+    head = b"Transfer-Encoding: chunked\r\nTrailer: %s\r\n" % b", ".join(names)
+    trailers = b"".join(b"%s: 9.9.9.9\r\n" % name for name in names)
+    got = send_raw(raw, head, b"1\r\nZ\r\n0\r\n" + trailers + b"\r\n")
+    assert got.endswith(b"1\r\nZ\r\n0\r\nx-sum: 9.9.9.9\r\n\r\n"), got
+
+
+@pytest.mark.parametrize("method", [b"GET", b"DELETE", b"OPTIONS"])
+def test_chunks_of_a_request_that_seldom_has_a_body_reach_the_worker(raw, method):
+    start = b"%s /lb/%s/raw HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer %s\r\n"
+    body = b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+    answer = exchange(raw.api.server, start % (method, raw.id.encode(), ADMIN_KEY.encode()) + body)
+    assert answer.endswith(b"\r\n\r\n5\r\nhello\r\n0\r\n\r\n"), answer
+
+
+def test_a_header_with_an_underscore_frames_nothing(raw):
+    got = send_raw(raw, b"Content_Length: 3\r\nTransfer_Encoding: chunked\r\nContent-Length: 5\r\n", b"hello").partition(b"\r\n\r\n")[2]
+    assert got.endswith(b"hello") and b"content-length: 5\r\n" in got and b"_" not in got, got
+
+
+def test_what_a_worker_sends_after_its_answer_is_no_answer_to_the_next_request(raw):
+    for _ in range(50):
+        for path, expected in [("/two-answers", b"hello"), ("/fine", b"hello")]:
+            answer = call(raw, "GET", path)
+            assert answer.status_code == 200 and answer.content == expected, answer.content
+
+
 def test_no_other_upgrade_is_forwarded(raw):
     settings = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
     answer = send_raw(raw, settings)

@@ -90,6 +90,9 @@ def serve(connection):
             connection.sendall(b"HTTP/1.1 200 OK\r\n" + b"X-Bomb: " + b"b" * 4_000_000 + b"\r\n\r\n")
         elif target == b"/many-headers":
             connection.sendall(b"HTTP/1.1 200 OK\r\n" + b"X-A: 1\r\n" * 100_000 + b"\r\n")
+        elif target == b"/two-answers":
+            # More than what was asked for, as a server does that sends a body to HEAD.
+            connection.sendall(answer(b"200 OK", b"hello") + answer(b"200 OK", b"evil"))
         elif target == b"/two-framings":
             framings = b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n"
             connection.sendall(b"HTTP/1.1 200 OK\r\n" + framings + b"\r\n6\r\nabcdef\r\n0\r\n\r\n")

@@ -21,7 +21,7 @@ use longshore_model::LbSettings;
 use tokio::time::Instant;
 
 use super::error::LbError;
-use super::request_head::Context;
+use super::request_head::{Context, mark_chunked};
 use super::streamed::{Progress, StreamedBody};
 use super::trace::RequestTrace;
 use super::{MadeByWorker, refused, response_head, tunnel, websocket};
@@ -305,6 +305,7 @@ impl Prepared {
         // What the client's connection knows is not for the worker's; the memory is used again.
         parts.extensions.clear();
         let offered = context.apply(&mut headers, rules.pass_authorization);
+        mark_chunked(&mut headers, &body);
         let progress = (!body.is_end_stream()).then(|| Arc::new(Progress::default()));
         let body = match &progress {
             None => empty(),

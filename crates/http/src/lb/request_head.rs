@@ -2,10 +2,11 @@
 
 use axum::extract::Request;
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, FORWARDED, HOST, PROXY_AUTHORIZATION, TE,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHORIZATION, TE,
     TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::Body as HttpBody;
 
 use super::cookies;
 use super::websocket;
@@ -154,6 +155,26 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     names.filter_map(|name| HeaderName::try_from(name.trim()).ok()).collect()
 }
 
+/// Names the framing of a body whose length is not known. Without that, hyper sends a GET or HEAD without its body.
+pub(super) fn mark_chunked(headers: &mut HeaderMap, body: &impl HttpBody) {
+    if !body.is_end_stream() && body.size_hint().exact().is_none() {
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
+}
+
+/// Removes from the trailers of a request what a worker gets of this server alone, or not at all: some servers take trailers for
+/// headers.
+pub(super) fn clean_trailers(trailers: &mut HeaderMap) {
+    remove_hop_by_hop(trailers, |name| {
+        matches!(*name, AUTHORIZATION | COOKIE | EXPECT | FORWARDED | HOST | TRANSFER_ENCODING)
+            || *name == REQUEST_ID
+            || OF_PROXIES.contains(name)
+            || name.as_str().starts_with("x-forwarded-")
+            || is_own(name)
+            || is_read_as_own(name)
+    });
+}
+
 /// Whether a header has a name of this server: `X-Longshore-…`.
 pub(super) fn is_own(name: &HeaderName) -> bool {
     name.as_str().starts_with("x-longshore-")
@@ -163,9 +184,16 @@ pub(super) fn is_own(name: &HeaderName) -> bool {
 fn is_read_as_own(name: &HeaderName) -> bool {
     let name = name.as_str();
     name.contains('_')
-        && ["x-forwarded-", "x-longshore-", "x-request-id", "x-real-ip"]
-            .iter()
-            .any(|own| name.replace('_', "-").starts_with(own))
+        && [
+            "x-forwarded-",
+            "x-longshore-",
+            "x-request-id",
+            "x-real-ip",
+            "content-length",
+            "transfer-encoding",
+        ]
+        .iter()
+        .any(|own| name.replace('_', "-").starts_with(own))
 }
 
 #[cfg(test)]
@@ -174,12 +202,26 @@ mod tests {
 
     #[test]
     fn a_header_with_underscores_is_not_read_as_one_of_the_server() {
-        for name in ["x_forwarded_for", "x-forwarded_proto", "x_longshore_key", "x_request_id"] {
+        for name in
+            ["x_forwarded_for", "x-forwarded_proto", "x_longshore_key", "x_request_id", "transfer_encoding"]
+        {
             assert!(is_read_as_own(&HeaderName::from_static(name)), "{name}");
         }
         for name in ["x-forwarded-for", "x_api_key", "x_forwarded"] {
             assert!(!is_read_as_own(&HeaderName::from_static(name)), "{name}");
         }
+    }
+
+    #[test]
+    fn trailers_of_a_request_name_neither_its_client_nor_who_it_is() {
+        let mut trailers = HeaderMap::new();
+        for name in
+            ["x-sum", "x-forwarded-for", "x_forwarded_for", "x-real-ip", "cookie", "x-request-id", "host"]
+        {
+            trailers.insert(HeaderName::from_static(name), HeaderValue::from_static("1"));
+        }
+        clean_trailers(&mut trailers);
+        assert_eq!(trailers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-sum"]);
     }
 
     #[test]

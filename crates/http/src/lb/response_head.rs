@@ -32,8 +32,8 @@ pub(super) fn is_decoded(headers: &HeaderMap) -> bool {
 /// Makes the headers of a response those that the client gets. `prefix` is what the client's path had before the worker's;
 /// `host` is the worker's own address.
 pub(super) fn rewrite(headers: &mut HeaderMap, prefix: Option<&str>, host: &HeaderValue, is_sandboxed: bool) {
-    if headers.contains_key(TRANSFER_ENCODING) {
-        // The coding says where the body ends: RFC 9112 (6.3).
+    if headers.contains_key(TRANSFER_ENCODING) || !is_one_length(headers) {
+        // The coding says where the body ends: RFC 9112 (6.3). hyper writes the length of a body that is there.
         headers.remove(CONTENT_LENGTH);
     }
     remove_hop_by_hop(headers, |name| {
@@ -46,6 +46,13 @@ pub(super) fn rewrite(headers: &mut HeaderMap, prefix: Option<&str>, host: &Head
     if is_sandboxed {
         headers.append(CONTENT_SECURITY_POLICY, SANDBOX);
     }
+}
+
+/// Whether there is no `Content-Length`, or one number. hyper checks those of responses with a body alone, and not those to HEAD.
+fn is_one_length(headers: &HeaderMap) -> bool {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).into_iter();
+    lengths.next().is_none_or(|value| value.as_bytes().iter().all(u8::is_ascii_digit))
+        && lengths.next().is_none()
 }
 
 /// Makes a redirect to the worker's own address one to its address for clients. A worker that does not know its prefix
@@ -75,6 +82,20 @@ fn relocate(headers: &mut HeaderMap, prefix: &str, host: &HeaderValue) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_length_that_is_not_one_number_does_not_reach_the_client() {
+        for (lengths, is_kept) in
+            [("12", true), ("-2", false), ("+2", false), ("2, 2", false), ("2|2", false)]
+        {
+            let mut headers = HeaderMap::new();
+            for length in lengths.split('|') {
+                headers.append(CONTENT_LENGTH, HeaderValue::from_static(length));
+            }
+            rewrite(&mut headers, None, &HeaderValue::from_static("127.0.0.1:20000"), false);
+            assert_eq!(headers.contains_key(CONTENT_LENGTH), is_kept, "{headers:?}");
+        }
+    }
 
     #[test]
     fn redirects_of_a_worker_lead_to_its_address_for_clients() {

@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use longshore_engine::{Deadline, Link, RequestBody, RequestSlot};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::request_head::{is_own, remove_hop_by_hop};
+use super::request_head::{clean_trailers, is_own, remove_hop_by_hop};
 use crate::gate::rate_limits::RequestPermit;
 
 /// The progress of a request's body: the time for the response counts from its last part.
@@ -83,7 +83,9 @@ impl HttpBody for WatchedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let mut polled = Pin::new(&mut self.inner).poll_frame(context);
         if let Poll::Ready(Some(Ok(frame))) = &mut polled {
-            remove_own(frame);
+            if let Some(trailers) = frame.trailers_mut() {
+                clean_trailers(trailers);
+            }
             let now_ms = self.progress.began.elapsed().as_millis() as u64;
             self.progress.last_ms.store(now_ms, Ordering::Relaxed);
         }
@@ -116,7 +118,7 @@ pub(super) struct StreamedBody {
     failure: Option<io::Error>,
 }
 
-/// Removes headers of this server, and those of one connection, from trailers.
+/// Removes headers of this server, and those of one connection, from the trailers of a response.
 fn remove_own(frame: &mut Frame<Bytes>) {
     if let Some(trailers) = frame.trailers_mut() {
         remove_hop_by_hop(trailers, is_own);
