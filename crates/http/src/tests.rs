@@ -23,6 +23,7 @@ mod job_details;
 mod lists;
 mod live_events;
 mod logging;
+mod lost_owner;
 mod management;
 mod metrics;
 mod openai;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::Request;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use bytes::BytesMut;
 use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -98,7 +98,7 @@ impl Cluster {
         let answered = self.within_lease(routes, request).await;
         peer::set_client(client, None);
         peer::set_frames(None);
-        answered.ok()
+        Some(answered.unwrap_or_else(|loss| loss.error().into_response()))
     }
 }
 

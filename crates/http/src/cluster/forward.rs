@@ -19,9 +19,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use super::classify::{Class, GoesOn, Repeat};
+use super::local::LeaseLoss;
 use super::net::PeerReply;
 use super::peer_body::{PeerBody, Source};
-use super::peer_head::{NOT_OWNER, PEER, POST, PeerHead, number_value};
+use super::peer_head::{LOST_LEASE, NOT_OWNER, PEER, POST, PeerHead, WAITED, number_value};
 use super::{Cluster, ClusterInner};
 use crate::gate::peer::{self, ChosenJob, Peer};
 use crate::lb::request_head::remove_hop_by_hop;
@@ -59,6 +60,8 @@ pub(super) struct Passage {
     number: Option<RequestNo>,
     /// When an owner may have got the submit for the first time; `None` before that.
     sent_at: Option<Instant>,
+    /// When an owner first let it wait, or may have; `None` before that.
+    waits_since: Option<Instant>,
     /// Whether it may be sent again after an owner was lost with it.
     may_repeat: bool,
     /// The client's side of an upgrade; `None` if the client asks for none.
@@ -155,6 +158,7 @@ impl Cluster {
             job,
             number,
             sent_at: None,
+            waits_since: None,
             may_repeat,
             on_upgrade,
             takes_interims,
@@ -189,6 +193,7 @@ impl Cluster {
             let outcome = self.attempt(&owner, request, passage.takes_interims).await;
             if !matches!(outcome, SendOutcome::Unsent | SendOutcome::NotOwner) {
                 passage.sent_at.get_or_insert(asked_at);
+                passage.waits_since.get_or_insert(asked_at);
             }
             match outcome {
                 SendOutcome::Answered(response) => {
@@ -199,6 +204,7 @@ impl Cluster {
                 }
                 // An owner that stops says so after it has waited for the job.
                 SendOutcome::NotOwner if asked_at.elapsed() >= WAITED_MIN => {
+                    passage.waits_since.get_or_insert(asked_at);
                     deadline = Instant::now() + passage.class.patience;
                 }
                 SendOutcome::NotOwner | SendOutcome::Unsent => {}
@@ -250,18 +256,25 @@ impl Cluster {
             return Err(ApiError::unavailable("no_owner", text));
         };
         let (current, job) = (Peer::current(), passage.chosen_job());
+        let was_sent = passage.sent_at.is_some();
         if let Some(client) = current {
             peer::set_client(client, job);
         }
         peer::set_number(passage.number);
+        peer::set_waited(passage.waited());
         let request = Request::from_parts(passage.head, Body::new(body));
         let answered = self.within_lease(routes, request).await;
         if let Some(client) = current {
             peer::set_client(client, None);
         }
         peer::set_number(None);
-        answered.map_err(|_| {
-            ApiError::unavailable("no_owner", "this node has lost its lease; the request changed nothing")
+        peer::set_waited(Duration::ZERO);
+        answered.map_err(|loss| match loss {
+            LeaseLoss::Before if !was_sent => {
+                ApiError::unavailable("no_owner", "this node has lost its lease; the request changed nothing")
+            }
+            LeaseLoss::Before => interrupted(),
+            LeaseLoss::During => loss.error(),
         })
     }
 
@@ -304,6 +317,7 @@ impl Cluster {
             PeerReply::Answered(response) if response.headers().contains_key(NOT_OWNER) => {
                 SendOutcome::NotOwner
             }
+            PeerReply::Answered(response) if response.headers().contains_key(LOST_LEASE) => SendOutcome::Lost,
             PeerReply::Answered(response) => SendOutcome::Answered(response),
             PeerReply::Unsent => SendOutcome::Unsent,
             PeerReply::Lost(error) => {
@@ -356,6 +370,11 @@ impl Passage {
         self.job.map(|id| ChosenJob { id, sent_ms_ago })
     }
 
+    /// How long it has waited at owners that did not answer.
+    fn waited(&self) -> Duration {
+        self.waits_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
     /// The request for an attempt; `None` if its body was read before.
     pub(super) fn request(
         &self,
@@ -369,6 +388,10 @@ impl Passage {
         *request.headers_mut() = self.head.headers.clone();
         let value = head.value(secret, &self.head.method, &self.head.uri)?;
         request.headers_mut().insert(PEER, value);
+        if self.waits_since.is_some() {
+            let waited_ms = self.waited().as_millis() as u64;
+            request.headers_mut().insert(WAITED, HeaderValue::from(waited_ms));
+        }
         Some(request)
     }
 }
@@ -381,8 +404,8 @@ fn clean(head: &mut Parts, is_upgrade: bool, is_kept: bool) {
     if headers.contains_key(TRANSFER_ENCODING) || is_kept {
         headers.remove(CONTENT_LENGTH);
     }
-    // Only nodes may ask for frames, and number posts.
-    remove_hop_by_hop(headers, |name| [EXPECT, TRANSFER_ENCODING, FRAMES, POST].contains(name));
+    // Only nodes may ask for frames, number posts, and say how long a request has waited.
+    remove_hop_by_hop(headers, |name| [EXPECT, TRANSFER_ENCODING, FRAMES, POST, WAITED].contains(name));
     // The owner keeps its connection to this node, even if the client asks for a close.
     headers.insert(CONNECTION, HeaderValue::from_static("keep-alive"));
     if let Some(upgrade) = upgrade {

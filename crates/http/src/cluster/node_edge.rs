@@ -38,7 +38,7 @@ impl NodeEdge {
             }
             return match cluster.within_lease(&routes, request).await {
                 Ok(response) => response,
-                Err(_) => lease_is_over(),
+                Err(loss) => loss.error().into_response(),
             };
         }
         if let Err(ambiguous) = ambiguous_head::check(&request) {
@@ -76,9 +76,4 @@ impl Answers for NodeEdge {
 /// Whether a request asks about this node, which answers it also without a lease.
 fn is_probe(path: &str, base: &str) -> bool {
     matches!(without_base(path, base).unwrap_or(path), "/healthz" | "/readyz" | "/metrics")
-}
-
-fn lease_is_over() -> Response {
-    let text = "the database does not answer, so that this node may not decide about jobs; the request changed nothing";
-    ApiError::unavailable("no_lease", text).into_response()
 }

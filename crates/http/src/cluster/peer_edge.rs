@@ -7,7 +7,8 @@ use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, StatusCode};
 
 use super::Cluster;
-use super::peer_head::{NOT_OWNER, PEER, PeerHead, take_number};
+use super::local::LeaseLoss;
+use super::peer_head::{LOST_LEASE, NOT_OWNER, PEER, PeerHead, take_number, take_waited};
 use super::probe;
 use crate::connection::answers::Answers;
 use crate::gate::peer::{self, Peer};
@@ -46,6 +47,7 @@ impl PeerEdge {
         request.headers_mut().remove(PEER);
         peer::set_client(Peer::new(head.address, head.is_tls), head.job);
         peer::set_number(take_number(request.headers_mut()));
+        peer::set_waited(take_waited(request.headers_mut()));
         let frames = request.headers_mut().remove(FRAMES);
         peer::set_frames(frames.and_then(|value| FramesFrom::of_text(value.to_str().ok()?)));
         let has_job = head.job.is_some();
@@ -53,7 +55,12 @@ impl PeerEdge {
             // This node stops. The sender repeats the submit under the same job id, at the next owner.
             Ok(response) if has_job && is_unavailable(&response) && self.cluster.is_stopping() => not_owner(),
             Ok(response) => response,
-            Err(_) => not_owner(),
+            Err(LeaseLoss::Before) => not_owner(),
+            Err(loss @ LeaseLoss::During) => {
+                let mut response = loss.error().into_response();
+                response.headers_mut().insert(LOST_LEASE, HeaderValue::from_static("1"));
+                response
+            }
         }
     }
 }

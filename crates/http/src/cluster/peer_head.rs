@@ -8,6 +8,7 @@
 //! cover the body: a program that can change what nodes send each other can read the keys in it, too.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use longshore_model::{JobId, RequestNo};
@@ -21,6 +22,11 @@ pub(super) const PEER: HeaderName = HeaderName::from_static("x-longshore-peer");
 pub(super) const NOT_OWNER: HeaderName = HeaderName::from_static("x-longshore-not-owner");
 /// On a post of chunks: the number by which the owner knows it when it is sent again.
 pub(super) const POST: HeaderName = HeaderName::from_static("x-longshore-post");
+/// On a request that is sent again: how long it has waited at owners, in ms. So a client that waits for a job waits no longer
+/// than it asked for.
+pub(super) const WAITED: HeaderName = HeaderName::from_static("x-longshore-waited");
+/// On a response: the lease of this node ended while it answered, so that it is not known whether the request took effect.
+pub(super) const LOST_LEASE: HeaderName = HeaderName::from_static("x-longshore-lost-lease");
 /// The fields before the HMAC.
 const FIELDS: usize = 6;
 
@@ -96,6 +102,13 @@ pub(super) fn number_value(number: RequestNo) -> Option<HeaderValue> {
 /// Takes the number out of the headers of a request that a node has signed; `None` without one.
 pub(super) fn take_number(headers: &mut HeaderMap) -> Option<RequestNo> {
     RequestNo::parse(headers.remove(POST)?.to_str().ok()?)
+}
+
+/// Takes out of the headers of a request that a node has signed how long it has waited at owners; zero without one.
+pub(super) fn take_waited(headers: &mut HeaderMap) -> Duration {
+    let value = headers.remove(WAITED);
+    let waited_ms = value.and_then(|value| value.to_str().ok()?.parse().ok());
+    Duration::from_millis(waited_ms.unwrap_or_default())
 }
 
 fn signed(method: &Method, uri: &Uri, fields: &str) -> Vec<u8> {

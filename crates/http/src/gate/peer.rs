@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::Poll;
+use std::time::Duration;
 
 use http::HeaderValue;
 use longshore_engine::ClientAddress;
@@ -35,6 +36,8 @@ struct ConnectionContext {
     job: Cell<Option<ChosenJob>>,
     /// The number of the current request, if another node gave it one.
     number: Cell<Option<RequestNo>>,
+    /// How long the current request has waited at other owners, if another node passes it on.
+    waited: Cell<Duration>,
     /// How the stream of an OpenAI client is answered, if another node passes it on.
     frames: Cell<Option<FramesFrom>>,
     /// What the connection does after it was upgraded.
@@ -110,6 +113,7 @@ impl Peer {
                 is_open: Cell::default(),
                 job: Cell::default(),
                 number: Cell::default(),
+                waited: Cell::default(),
                 frames: Cell::default(),
                 tunnel: Cell::default(),
                 interim: RefCell::default(),
@@ -157,6 +161,17 @@ pub(crate) fn set_number(number: Option<RequestNo>) {
 /// The number of the current request; `None` if no node gave it one.
 pub(crate) fn number() -> Option<RequestNo> {
     CONNECTION.try_with(|connection| connection.number.get()).ok().flatten()
+}
+
+/// Sets how long the current request has waited at other owners. No effect outside of a connection.
+pub(crate) fn set_waited(waited: Duration) {
+    let _elsewhere = CONNECTION.try_with(|connection| connection.waited.set(waited));
+}
+
+/// What is left of the time for which the client of the current request lets it wait; zero if it has waited for longer.
+pub(crate) fn left_of(wait: Duration) -> Duration {
+    let waited = CONNECTION.try_with(|connection| connection.waited.get()).unwrap_or_default();
+    wait.saturating_sub(waited)
 }
 
 /// Sets that the current request is to be answered in frames, and from where on; `None` if it is not. No effect outside of a

@@ -10,6 +10,7 @@ use longshore_planted::{Bug, planted};
 
 use super::job_response;
 use crate::gate::call::Call;
+use crate::gate::peer;
 use crate::wire::api_error::ApiError;
 
 /// `GET|POST /status/{job}`. With `?ttl=N` the job is deleted N ms from now, which needs more than the permission to
@@ -32,10 +33,11 @@ pub(super) async fn status(call: Call) -> Result<Response, ApiError> {
 pub(super) async fn status_sync(call: Call) -> Result<Response, ApiError> {
     let (job, query) = (call.job()?, call.query()?);
     let wait_ms = query.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
+    let wait = peer::left_of(Duration::from_millis(wait_ms));
     let wants_position = query.flag("position");
     drop(query);
     let (_, endpoint) = call.into_wait();
-    let job = endpoint.jobs().wait(job, Duration::from_millis(wait_ms)).await?;
+    let job = endpoint.jobs().wait(job, wait).await?;
     let position = position(endpoint.jobs(), &job, wants_position).await?;
     Ok(job_response::whole(job, position))
 }

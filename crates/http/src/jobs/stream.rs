@@ -51,7 +51,8 @@ pub(super) async fn stream(call: Call, mount: StreamFormat) -> Result<Response, 
         StreamFormat::Specified => state.stream_shape_of(&endpoint.record()),
         StreamFormat::Sdk => StreamShape::Object,
     };
-    let page = endpoint.jobs().read_stream(job, from, Duration::from_millis(wait_ms)).await?;
+    let wait = peer::left_of(Duration::from_millis(wait_ms));
+    let page = endpoint.jobs().read_stream(job, from, wait).await?;
     let (body, next_offset) = written(&page, shape);
     match (from, next_offset) {
         (StreamFrom::Drained, Some(next_offset)) => {

@@ -39,7 +39,7 @@ pub(super) fn run(mut call: Call) -> impl Future<Output = Result<Response, ApiEr
 /// `POST /runsync`: the response is sent when the job is terminal, or when `wait` has passed.
 pub(super) async fn runsync(mut call: Call) -> Result<Response, ApiError> {
     let wait_ms = call.query()?.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
-    let wait = Duration::from_millis(wait_ms);
+    let wait = peer::left_of(Duration::from_millis(wait_ms));
     let (submission, permit) = read(&mut call, true).await?;
     let trace = submission.trace.clone();
     let (state, endpoint) = call.into_wait();
