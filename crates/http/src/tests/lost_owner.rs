@@ -11,13 +11,14 @@ use http::Request;
 use longshore_engine::{RequestBody, TokioRuntime};
 use longshore_model::{Millis, Node, NodeState, Nodes};
 use serde_json::Value;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::direct::{ADMIN, Direct, request};
 use crate::cluster::{NetFuture, PeerLink, PeerNet, PeerReply};
 use crate::services::node_status::Membership;
-use crate::{Cluster, HttpSettings, PeerEdge, PeerSecret, Surface, as_connection};
+use crate::{Cluster, HttpSettings, PeerEdge, PeerSecret, PeerTls, Surface, as_connection};
 
 /// The id of the node that the clients ask; the owners have higher ones.
 const ASKED: i32 = 1;
@@ -181,6 +182,23 @@ fn is_about(took: Duration, expected: Duration) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_a_lost_owner_may_have_got_is_not_known_if_no_other_answers() {
+    for (method, path, after_s, sent) in [
+        ("GET", "/v2/demo/status/j", 10, 2..),
+        ("POST", "/v2/demo/run", 10, 2..),
+        // One that may not be sent again.
+        ("POST", "/v1/endpoints", 0, 1..),
+        ("POST", "/v2/demo/purge-queue", 0, 1..),
+    ] {
+        let standby = Standby::over(&view(), [(FIRST, Owner::LostAfter(Duration::from_secs(3)))]);
+        let (status, body, took) = standby.ask(method, path, r#"{"input":{}}"#).await;
+        assert_eq!((status, &body["code"]), (503, &Value::from("not_known")), "{method} {path}");
+        assert!(is_about(took, Duration::from_secs(3 + after_s)), "{method} {path}: {took:?}");
+        assert!(sent.contains(&standby.sent.load(Ordering::Relaxed)), "{method} {path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_wait_that_is_sent_again_lasts_for_what_is_left_of_it() {
     let direct = Direct::start().await;
     let submitted = direct.ask("POST", "/v2/demo/run", r#"{"input":{}}"#).await.json();
@@ -229,4 +247,27 @@ async fn what_an_owner_answers_after_its_lease_is_sent_again_where_a_second_requ
         // The second submit found the job of the first one, and the purge took effect.
         assert_eq!(jobs().await, u64::from(path.ends_with("run")), "{method} {path}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_packets_to_the_owner_are_dropped_answers_after_10_s() {
+    // Packets that open a connection are dropped while the queue of connections that are not accepted is full.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut queued = Vec::new();
+    while let Ok(connected) = timeout(Duration::from_millis(100), TcpStream::connect(address)).await {
+        queued.push(connected.unwrap());
+        assert!(queued.len() < 16, "the queue is never full");
+    }
+
+    let view = watch::channel(owned_by(FIRST, &address.to_string())).0;
+    let seat = Seat { id: ASKED, nodes: view.subscribe(), lease_checks: AtomicU32::new(0) };
+    let (secret, settings) = (PeerSecret::new("secret"), HttpSettings::default());
+    let cluster = Cluster::new(Arc::new(seat), secret, PeerTls::default(), &settings);
+    let standby = Standby { cluster, sent: Arc::default() };
+    let (status, body, took) = standby.ask("POST", "/v2/demo/run", r#"{"input":{}}"#).await;
+    assert_eq!((status, &body["code"]), (503, &Value::from("no_owner")), "{body}");
+    assert!(is_about(took, Duration::from_secs(10)), "{took:?}");
 }
