@@ -119,6 +119,22 @@ def test_all_workers_of_an_endpoint_are_drained_with_the_effect_in_numbers(conso
     expect(ended).to_contain_text("by an operator")
 
 
+@pytest.mark.parametrize("width", [1440, PHONE])
+def test_workers_that_are_started_elsewhere_get_their_variables_on_their_page(console, api, width):
+    endpoint = api.external()
+    tab = console(width=width, has_touch=width == PHONE).sign_in(path=f"/endpoints/{endpoint.id}/workers")
+    page = tab.page
+    token = api.ok("POST", f"/v1/endpoints/{endpoint.id}/worker-token")["token"]
+    expect(page.get_by_text("They are started elsewhere")).to_be_visible()
+    card = page.get_by_role("region", name="Worker token")
+    assert token not in page.content()
+    card.get_by_role("button", name="Show the variables").click()
+    expect(card).to_contain_text(f"export RUNPOD_AI_API_KEY='{token}'")
+    assert tab.axe() == [] and tab.sideways() <= 0
+    card.get_by_role("button", name="Hide").click()
+    expect(card).not_to_contain_text(token)
+
+
 def test_workers_of_all_endpoints_have_rows_of_two_lines_on_a_phone(console, api):
     name = "An endpoint whose name is longer than a telephone is wide by far"
     endpoint = api.endpoint("echo.py", name=name, workersMin=1, workersMax=1)

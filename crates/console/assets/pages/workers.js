@@ -12,6 +12,7 @@ import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { DrainAll } from "../ui/drain_all.js";
 import { attempt } from "../ui/toast.js";
 import { EndedWorkers, whyNone, Workers, workersPath } from "../ui/worker_table.js";
+import { WorkerToken } from "../ui/worker_token.js";
 
 const READ_MS = 3000;
 /** A page over more endpoints would ask too often. */
@@ -29,7 +30,8 @@ function OfOne({ name }) {
   if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${6} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not see the workers.</p><//>`;
-  return html`${head}<${Crashes} endpoint=${endpoint} health=${health} /><${Tables} endpoints=${[endpoint]} none=${whyNone(endpoint, health)} drain=${(/** @type {any[]} */ workers) => html`<${DrainAll} endpoint=${endpoint} workers=${workers} health=${health} />`} />`;
+  return html`${head}<${Crashes} endpoint=${endpoint} health=${health} /><${Tables} endpoints=${[endpoint]} none=${whyNone(endpoint, health)} drain=${(/** @type {any[]} */ workers) => html`<${DrainAll} endpoint=${endpoint} workers=${workers} health=${health} />`} />
+    ${endpoint.provider === "external" && may.change(endpoint.id) && html`<${WorkerToken} endpoint=${endpoint} />`}`;
 }
 
 /** That workers crash, with the button that tries again. @param {{endpoint: any, health: any}} props */

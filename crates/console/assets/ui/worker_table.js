@@ -42,7 +42,7 @@ export function WorkerTable({ endpoint, health }) {
 
 /** @param {any} endpoint @param {any} health */
 export const whyNone = (endpoint, health) =>
-  endpoint.workersMax === 0 ? "The endpoint is paused." : health?.jobs.inQueue > 0 ? "Jobs wait: a worker starts when the scaler says so." : "None is needed.";
+  endpoint.workersMax === 0 ? "The endpoint is paused." : endpoint.provider === "external" ? "They are started elsewhere, with the variables of a worker token." : health?.jobs.inQueue > 0 ? "Jobs wait: a worker starts when the scaler says so." : "None is needed.";
 
 /**
  * The name of a worker's computer; null for a key that may not know the computers.
