@@ -169,7 +169,7 @@ fn node(view: &View, id: i32, lease_checks: u32, net: Arc<dyn PeerNet>) -> Clust
     Cluster::over(Arc::new(seat), PeerSecret::new("secret"), &settings, net, Arc::new(TokioRuntime))
 }
 
-/// An owner with the routes of `direct`, whose lease lasts for so many looks at it.
+/// An owner with the routes of `direct`, whose lease lasts for `lease_checks` looks at it.
 fn owner(direct: &Direct, view: &View, id: i32, lease_checks: u32) -> Owner {
     let net = Net { owners: BTreeMap::new(), view: view.clone(), sent: Arc::default() };
     let cluster = node(view, id, lease_checks, Arc::new(net));
