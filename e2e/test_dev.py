@@ -27,13 +27,6 @@ def environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith(("RUNPOD_", "LONGSHORE_"))}
 
 
-def copy_of(example: str, parent: Path) -> Path:
-    """An example in a folder of the tests' own."""
-    target = parent / example
-    shutil.copytree(EXAMPLES / example, target, ignore=shutil.ignore_patterns(".longshore"))
-    return target
-
-
 def assert_nothing_runs_under(folder: Path) -> None:
     def no_zygote() -> bool:
         running = processes.started_under(folder)
@@ -48,14 +41,20 @@ def assert_nothing_runs_under(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """The template `hello` as it is after its first run, for tests that need no fresh installation."""
+def first_run(tmp_path_factory):
+    """The template `hello`, and what its first run printed, which installs what it needs. Its packages are those of all examples."""
     folder = tmp_path_factory.mktemp("dev") / "hello"
     made = subprocess.run([binary(), "init", "hello", folder], capture_output=True, text=True, check=True)
     assert f"longshore dev {folder}" in made.stdout, made
     code, printed = once(folder)
     assert code == 0, printed
-    yield folder
+    yield folder, printed
+
+
+@pytest.fixture(scope="module")
+def installed(first_run):
+    """The template as it is after its first run."""
+    return first_run[0]
 
 
 @pytest.fixture
@@ -76,11 +75,10 @@ def once(folder: Path, timeout_s: float = 500) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_the_first_run_of_an_example_installs_what_it_needs(tmp_path):
-    folder = copy_of("hello", tmp_path)
-    code, printed = once(folder)
-    assert code == 0, printed
+def test_the_first_run_of_a_template_installs_what_it_needs(first_run):
+    folder, printed = first_run
     assert "COMPLETED" in printed, printed
+    assert (folder / ".longshore/venv/bin/python").exists()
     assert_nothing_runs_under(folder)
 
 
