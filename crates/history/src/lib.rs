@@ -1,9 +1,9 @@
 //! The history of endpoints: what each did, in steps of 2 s and 10 s in memory, by minute and by hour in files.
 //!
 //! ```text
-//!   actor ──► Activity ──2 s──► Recorder ──► rings of 2 s and 10 s, in memory
-//!             (counters)           │
-//!                                  └─1 min─► Folder ──► minutes/{day}.log ──► {day}.day, hours/{month}.log
+//!   actor ─────► Activity ───────────2 s──► Recorder ──► rings of 2 s and 10 s, in memory
+//!   balancer ──► ForwardedActivity ──2 s─────┤
+//!                (counters)                  └─1 min─► Folder ──► minutes/{day}.log ──► {day}.day, hours/{month}.log
 //!   failed jobs ──2 s──► Failures ──1 min──► failures/{endpoint}.json
 //! ```
 //!

@@ -12,7 +12,7 @@ import { EndpointTable, workersOf } from "../ui/endpoint_table.js";
 import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
 import { Later } from "../ui/later.js";
 
-/** More endpoints are searched. */
+/** More endpoints are searched: `SHORT` of `list_search.js`. */
 const SHORT = 7;
 const CHARTS = [KINDS.jobs, KINDS.ended, KINDS.delay, KINDS.workers];
 const MACHINES_MS = 60000;
