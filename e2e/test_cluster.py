@@ -257,7 +257,7 @@ def refusal(server: Server) -> str:
     """What a server says that does not start."""
     process = server.spawn()
     assert process.wait(60) == 1, server.log()
-    return server.log().splitlines()[-1]
+    return server.reason()
 
 
 def test_what_does_not_belong_to_the_cluster_is_refused_in_words(database, tmp_path):
@@ -337,7 +337,7 @@ def test_nothing_is_lost_while_nodes_and_the_database_come_and_go():
             owner.go_on()
             # The sleeper was declared dead: it says so and ends.
             assert owner.process.wait(30) == 1
-            assert "declared this one dead" in owner.log().splitlines()[-1], owner.log()[-2000:]
+            assert "declared this one dead" in owner.reason(), owner.log()[-2000:]
             owner.start()
             load.may_refuse.clear()
         for _ in range(DATABASE_RESTARTS):

@@ -122,7 +122,7 @@ def test_a_server_ends_when_the_database_has_forgotten_what_was_durable(database
         with contextlib.suppress(requests.ConnectionError):
             assert Api(first).call("POST", f"{endpoint.mount}/run", json={"input": {}}).status_code == 503
         assert first.process.wait(60) == 1
-        assert "does not have what it had made durable" in first.log().splitlines()[-1], first.log()[-2000:]
+        assert "does not have what it had made durable" in first.reason(), first.log()[-2000:]
         assert endpoint.status(kept)["status"] == "IN_QUEUE"
         assert nodes.owner() is second
     finally:
@@ -160,6 +160,6 @@ def test_a_node_that_reaches_only_the_database_or_only_the_nodes(database):
             assert late.status_code == 503, late.text
             to_database.join()
             assert first.process.wait(60) == 1
-            assert "declared this one dead" in first.log().splitlines()[-1], first.log()[-2000:]
+            assert "declared this one dead" in first.reason(), first.log()[-2000:]
         finally:
             nodes.close()

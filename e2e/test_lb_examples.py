@@ -1,6 +1,7 @@
 """The examples for load balancing, deployed and run with the command line as a person does."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 import requests
 import websockets
 from test_cli import Cli
-from test_dev import copy_of, environment
+from test_dev import EXAMPLES, environment
 
 from harness import event_loop
 from harness.client import Api, Endpoint, unique
@@ -21,7 +22,8 @@ KEY = {"Authorization": f"Bearer {ADMIN_KEY}"}
 
 def example(name: str, parent: Path) -> Path:
     """A copy whose packages are those of the tests: nothing has to be installed."""
-    target = copy_of(name, parent).rename(parent / unique(name))
+    target = parent / unique(name)
+    shutil.copytree(EXAMPLES / name, target, ignore=shutil.ignore_patterns(".longshore"))
     (target / "requirements.txt").unlink()
     manifest = target / "longshore.toml"
     manifest.write_text(manifest.read_text().replace('"python"', f'"{sys.executable}"'))

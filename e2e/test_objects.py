@@ -88,7 +88,7 @@ def refusal(server: Server) -> str:
     """What a server says that does not start."""
     process = server.spawn()
     assert process.wait(120) == 1, server.log()
-    return server.log().splitlines()[-1]
+    return server.reason()
 
 
 def storage_health(api: Api) -> dict[str, float]:

@@ -83,7 +83,7 @@ def test_a_server_without_its_key_says_so_and_does_not_start(fresh_server, tmp_p
         path.write_text(text)
         run = server.spawn()
         assert run.wait(60) == 1
-        last = server.log().splitlines()[-1]
+        last = server.reason()
         assert expected in last and "lsk_" not in last.replace("`lsk_`", ""), last
 
 

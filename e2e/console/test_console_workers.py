@@ -98,9 +98,10 @@ def test_a_worker_is_looked_at_and_stopped_by_a_second_press(console, api, print
     expect(page.get_by_role("heading", name="This worker is not here")).to_be_visible()
 
 
-def test_all_workers_of_an_endpoint_are_drained_with_the_effect_in_numbers(console, api):
-    endpoint = api.endpoint("generator.py", name="Drained", workersMin=1, workersMax=1, idleTimeout=600)
-    job = endpoint.run({"count": 40, "pause": 0.1})
+def test_all_workers_of_an_endpoint_are_drained_with_the_effect_in_numbers(console, api, tmp_path):
+    endpoint = api.endpoint("ignores_cancel.py", name="Drained", workersMin=1, workersMax=1, idleTimeout=600)
+    go = tmp_path / "go"
+    job = endpoint.run({"seconds": 300, "go": str(go)})
     endpoint.wait_for(job, "IN_PROGRESS", timeout_s=60)
     (worker,) = [one["id"] for one in api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers")]
     tab = console().sign_in(path=f"/endpoints/{endpoint.id}/settings")
@@ -114,6 +115,7 @@ def test_all_workers_of_an_endpoint_are_drained_with_the_effect_in_numbers(conso
     dialog.get_by_role("button", name="Drain", exact=True).click()
     expect(page.get_by_text("1 worker of Drained ends after its jobs.").first).to_be_visible()
     expect(page.get_by_role("row").filter(has_text=worker[-12:])).to_contain_text("Ends after its jobs")
+    go.touch()
     assert endpoint.wait_for(job, timeout_s=60)["status"] == "COMPLETED"
     ended = page.get_by_role("region", name="Ended").get_by_role("row").filter(has_text=worker[-12:])
     expect(ended).to_contain_text("by an operator")

@@ -111,6 +111,10 @@ class Server:
         """Everything the server printed so far."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
+    def reason(self) -> str:
+        """Why the program ended: its error. Threads that are still at work may log after it."""
+        return [line for line in self.log().splitlines() if line.startswith("longshore: ")][-1]
+
     def terminate(self, timeout_s: float = 60) -> int:
         """SIGTERM; answers the exit code."""
         self.process.send_signal(signal.SIGTERM)
