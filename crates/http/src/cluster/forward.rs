@@ -203,7 +203,8 @@ impl Cluster {
                     return Ok(self.continued(response, passage));
                 }
                 // An owner that stops says so after it has waited for the job.
-                SendOutcome::NotOwner if asked_at.elapsed() >= WAITED_MIN => {
+                SendOutcome::NotOwner if asked_at.elapsed() >= WAITED_MIN && losses < LOSSES_MAX => {
+                    losses += 1;
                     passage.waits_since.get_or_insert(asked_at);
                     deadline = Instant::now() + passage.class.patience;
                 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use http::Request;
+use http::{Request, Response};
 use longshore_engine::{RequestBody, TokioRuntime};
 use longshore_model::{Millis, Node, NodeState, Nodes};
 use serde_json::Value;
@@ -78,6 +78,8 @@ impl Membership for Seat {
 enum Owner {
     /// It takes the first request, is lost after this time, and cannot be reached afterwards.
     LostAfter(Duration),
+    /// It lets each request wait for this time and says then that it does not own the shards.
+    GivesUpAfter(Duration),
     Answers(PeerEdge),
 }
 
@@ -117,6 +119,11 @@ impl PeerLink for ToOwner {
                 Owner::LostAfter(time) => {
                     sleep(time).await;
                     PeerReply::Lost("the connection was reset".to_owned())
+                }
+                Owner::GivesUpAfter(time) => {
+                    sleep(time).await;
+                    let refusal = Response::builder().status(421).header("x-longshore-not-owner", "1");
+                    PeerReply::Answered(refusal.body(Body::empty()).unwrap())
                 }
                 Owner::Answers(edge) => {
                     let answered = edge.response(request.map(Body::new));
@@ -196,6 +203,15 @@ async fn a_request_that_a_lost_owner_may_have_got_is_not_known_if_no_other_answe
         assert!(is_about(took, Duration::from_secs(3 + after_s)), "{method} {path}: {took:?}");
         assert!(sent.contains(&standby.sent.load(Ordering::Relaxed)), "{method} {path}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_every_owner_gives_up_is_refused_after_five_of_them() {
+    let standby = Standby::over(&view(), [(FIRST, Owner::GivesUpAfter(Duration::from_secs(20)))]);
+    let (status, body, took) = standby.ask("POST", "/v2/demo/runsync", r#"{"input":{}}"#).await;
+    assert_eq!((status, &body["code"]), (503, &Value::from("no_owner")), "{body}");
+    assert_eq!(standby.sent.load(Ordering::Relaxed), 6);
+    assert!((Duration::from_secs(6 * 20)..Duration::from_secs(6 * 21)).contains(&took), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
