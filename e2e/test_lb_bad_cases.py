@@ -165,8 +165,10 @@ def test_a_client_of_http_1_0_gets_no_hints(raw):
     assert answer.startswith(b"HTTP/1.0 200 OK\r\n") and b"Early Hints" not in answer
 
 
-def test_a_worker_that_hints_for_ever_fills_no_memory(raw):
+def test_a_worker_that_hints_for_ever_fills_no_memory(lb_api):
     """The client does not read at first. It gets some of the hints, and 504 after them."""
+    # Long enough for a busy machine to pass on the first of them.
+    raw = make(lb_api, "raw_web.py", workersMin=1, scalerValue=1000, lb={"requestTimeoutMs": 8000})
     with connect(raw) as connection, ProcessStats(raw.api.server.process.pid) as stats:
         connection.sendall(head(raw, "GET", "/hints-flood", "Connection: close"))
         raw.wait_health("jobs", "inProgress", 1)

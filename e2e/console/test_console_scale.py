@@ -233,10 +233,10 @@ def test_a_tab_that_stays_open_does_not_grow(console, api):
     page = tab.page
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
 
-    def work(seconds: float) -> int:
-        """Jobs come and end, and one looks around."""
+    def work(jobs: int, seconds: float) -> int:
+        """This many jobs come and end, and more until this time is over, and one looks around."""
         ended, until_s = 0, time.monotonic() + seconds
-        while time.monotonic() < until_s:
+        while ended < jobs or time.monotonic() < until_s:
             job = endpoint.run({"n": ended})
             taken = worker.take()["id"]
             worker.done(taken, {"output": {"n": ended}})
@@ -246,9 +246,9 @@ def test_a_tab_that_stays_open_does_not_grow(console, api):
         return ended
 
     # What is kept of the newest jobs and of each page is there before it is measured.
-    work(SOAK_S / 3)
+    work(80, SOAK_S / 3)
     before = heap_bytes(tab)
-    ended = work(SOAK_S)
+    ended = work(80, SOAK_S)
     after = heap_bytes(tab)
     print(f"{ended} jobs in {SOAK_S:.0f} s: {before / 1e6:.2f} MB of heap before, {after / 1e6:.2f} MB after")
     # A list of requests may keep its rows, of less than 1 kB each, and the page what it read last of 200 addresses.
