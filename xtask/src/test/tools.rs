@@ -15,6 +15,9 @@ const POSTGRESQL: &str = "/usr/lib/postgresql";
 /// The version of `cargo deny` that reads `deny.toml`.
 const CARGO_DENY: &str = "0.20.2";
 
+/// The browser of the tests and of the bench, and its Debian package: Chromium without what draws windows.
+const BROWSER: &str = "chromium-headless-shell";
+
 /// Paths of the installed tools that the tests need.
 pub struct Tools {
     venv: PathBuf,
@@ -36,7 +39,7 @@ impl Tools {
             ("valgrind", "valgrind"),
             ("zstd", "zstd"),
             ("setpriv", "util-linux"),
-            ("chromium", "chromium"),
+            (BROWSER, BROWSER),
             ("firefox-esr", "firefox-esr"),
             ("dockerd", "docker.io"),
             ("docker", "docker.io"),
@@ -88,7 +91,7 @@ impl Tools {
 
     /// Installs the browser in which the bench measures the console.
     pub fn ensure_browser() -> Result<(), String> {
-        Setup { skip_install: false, root: workspace::root() }.programs(&[("chromium", "chromium")])
+        Setup { skip_install: false, root: workspace::root() }.programs(&[(BROWSER, BROWSER)])
     }
 
     /// Installs what the bench compares the server with; what comes from pip and npm goes into `folder`.
