@@ -18,6 +18,8 @@ use tools::Tools;
 
 /// How many black-box tests run at a time. Most of them wait: with two, each processor is idle half of the time.
 const E2E_WORKERS: &str = "4";
+/// How many tests in Rust run at a time, for the same reason.
+const RUST_THREADS: &str = "4";
 /// The value of `LONGSHORE_E2E_STORE` for the few tests that are about what a store keeps.
 const SHORT: &str = "postgres-short";
 /// How many of these run at a time. Each of more processes would start a PostgreSQL and a server for a few tests.
@@ -102,7 +104,8 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
     report.not_run.push(format!("workers on a real GPU: {no_gpu}"));
     report.step("rust tests", || {
         let mut test = workspace::cargo();
-        test.args(["test", "--quiet"]).args(&tested).args(filter).env(docker::REASON, &reason);
+        test.args(["test", "--quiet"]).args(&tested).args(filter);
+        test.env(docker::REASON, &reason).env("RUST_TEST_THREADS", RUST_THREADS);
         if options.long {
             long::lengthen(&mut test);
         }
