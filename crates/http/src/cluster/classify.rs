@@ -140,7 +140,7 @@ impl Class {
 }
 
 /// Whether a request changes nothing.
-fn is_read(method: &Method) -> bool {
+pub(super) fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 

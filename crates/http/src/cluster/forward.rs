@@ -18,7 +18,7 @@ use longshore_planted::{Bug, planted};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
-use super::classify::{Class, GoesOn, Repeat};
+use super::classify::{Class, GoesOn, Repeat, is_read};
 use super::local::LeaseLoss;
 use super::net::PeerReply;
 use super::peer_body::{PeerBody, Source};
@@ -189,6 +189,7 @@ impl Cluster {
                     "the owner of the shards changed while the request was sent; the request changed nothing";
                 return Err(ApiError::unavailable("no_owner", text));
             };
+            let was_sent = passage.sent_at.is_some();
             let asked_at = Instant::now();
             let outcome = self.attempt(&owner, request, passage.takes_interims).await;
             if !matches!(outcome, SendOutcome::Unsent | SendOutcome::NotOwner) {
@@ -196,6 +197,12 @@ impl Cluster {
                 passage.waits_since.get_or_insert(asked_at);
             }
             match outcome {
+                SendOutcome::Answered(response)
+                    if was_sent && passage.is_change() && is_refused_at_the_gate(&response) =>
+                {
+                    counts.count(Passed::Unknown);
+                    return Err(interrupted());
+                }
                 SendOutcome::Answered(response) => {
                     counts.count(Passed::Answered);
                     let on_upgrade = passage.on_upgrade.take();
@@ -258,6 +265,7 @@ impl Cluster {
         };
         let (current, job) = (Peer::current(), passage.chosen_job());
         let was_sent = passage.sent_at.is_some();
+        let may_be_in_effect = was_sent && passage.is_change();
         if let Some(client) = current {
             peer::set_client(client, job);
         }
@@ -270,13 +278,16 @@ impl Cluster {
         }
         peer::set_number(None);
         peer::set_waited(Duration::ZERO);
-        answered.map_err(|loss| match loss {
-            LeaseLoss::Before if !was_sent => {
-                ApiError::unavailable("no_owner", "this node has lost its lease; the request changed nothing")
+        match answered {
+            Ok(response) if may_be_in_effect && is_refused_at_the_gate(&response) => Err(interrupted()),
+            Ok(response) => Ok(response),
+            Err(LeaseLoss::Before) if !was_sent => {
+                let text = "this node has lost its lease; the request changed nothing";
+                Err(ApiError::unavailable("no_owner", text))
             }
-            LeaseLoss::Before => interrupted(),
-            LeaseLoss::During => loss.error(),
-        })
+            Err(LeaseLoss::Before) => Err(interrupted()),
+            Err(LeaseLoss::During) => Err(LeaseLoss::During.error()),
+        }
     }
 
     /// Waits for an owner.
@@ -365,6 +376,12 @@ impl Cluster {
 
 impl Passage {
     /// The id of the job that the request submits, if it does.
+    /// Whether the request may change something.
+    fn is_change(&self) -> bool {
+        !is_read(&self.head.method)
+    }
+
+    /// The job that the request submits; `None` if it submits none.
     pub(super) fn chosen_job(&self) -> Option<ChosenJob> {
         // At least 1: the request was sent before.
         let sent_ms_ago = self.sent_at.map_or(0, |sent_at| sent_at.elapsed().as_millis().max(1) as u64);
@@ -441,6 +458,15 @@ pub(super) fn frames_from(from: FramesFrom) -> HeaderValue {
 }
 
 /// The owner was lost with a request that may not be sent again.
+/// Whether a key or a limit was refused before the operation began. A node that gets a request again does not look then whether an
+/// earlier attempt took effect.
+fn is_refused_at_the_gate(response: &Response) -> bool {
+    matches!(
+        response.status(),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
+    )
+}
+
 fn interrupted() -> ApiError {
     let text = "the node that owned the shards was lost before it answered; it is not known whether the request took effect: \
         read the state, then repeat it";

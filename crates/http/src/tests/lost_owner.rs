@@ -80,6 +80,8 @@ enum Owner {
     LostAfter(Duration),
     /// It lets each request wait for this time and says then that it does not own the shards.
     GivesUpAfter(Duration),
+    /// It refuses each request with this status.
+    Refuses(u16),
     Answers(PeerEdge),
 }
 
@@ -124,6 +126,9 @@ impl PeerLink for ToOwner {
                     sleep(time).await;
                     let refusal = Response::builder().status(421).header("x-longshore-not-owner", "1");
                     PeerReply::Answered(refusal.body(Body::empty()).unwrap())
+                }
+                Owner::Refuses(status) => {
+                    PeerReply::Answered(Response::builder().status(status).body(Body::empty()).unwrap())
                 }
                 Owner::Answers(edge) => {
                     let answered = edge.response(request.map(Body::new));
@@ -202,6 +207,28 @@ async fn a_request_that_a_lost_owner_may_have_got_is_not_known_if_no_other_answe
         assert_eq!((status, &body["code"]), (503, &Value::from("not_known")), "{method} {path}");
         assert!(is_about(took, Duration::from_secs(3 + after_s)), "{method} {path}: {took:?}");
         assert!(sent.contains(&standby.sent.load(Ordering::Relaxed)), "{method} {path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_a_lost_owner_may_have_made_is_not_told_as_refused() {
+    for (method, path, refused, expected) in [
+        ("POST", "/v2/demo/run", 429, 503),
+        ("POST", "/v2/demo/cancel/j", 429, 503),
+        ("POST", "/v2/demo/run", 401, 503),
+        // The owner looks at these after the key and the limits.
+        ("POST", "/v2/demo/run", 400, 400),
+        ("GET", "/v2/demo/health", 429, 429),
+    ] {
+        let first = (FIRST, Owner::LostAfter(Duration::from_secs(3)));
+        let standby = Standby::over(&view(), [first, (NEXT, Owner::Refuses(refused))]);
+        let (status, body, _) = standby.ask(method, path, r#"{"input":{}}"#).await;
+        assert_eq!(status, expected, "{method} {path}: {body}");
+        assert_eq!(body["code"] == "not_known", expected == 503, "{method} {path}: {body}");
+
+        // No owner has got it before.
+        let standby = Standby::over(&view(), [(FIRST, Owner::Refuses(refused))]);
+        assert_eq!(standby.ask(method, path, r#"{"input":{}}"#).await.0, refused, "{method} {path}");
     }
 }
 
