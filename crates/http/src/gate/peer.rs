@@ -174,6 +174,11 @@ pub(crate) fn left_of(wait: Duration) -> Duration {
     wait.saturating_sub(waited)
 }
 
+/// Whether a node passes the current request on again, after an owner may have got it.
+pub(crate) fn is_sent_again() -> bool {
+    CONNECTION.try_with(|connection| !connection.waited.get().is_zero()).unwrap_or_default()
+}
+
 /// Sets that the current request is to be answered in frames, and from where on; `None` if it is not. No effect outside of a
 /// connection.
 pub(crate) fn set_frames(frames: Option<FramesFrom>) {

@@ -233,6 +233,29 @@ async fn a_change_that_a_lost_owner_may_have_made_is_not_told_as_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_ping_that_is_sent_again_does_not_count_as_one_more_without_the_job() {
+    let direct = Direct::start().await;
+    let token = direct.engine.worker_token(&direct.endpoint);
+    let submitted = direct.ask("POST", "/v2/demo/run", r#"{"input":{}}"#).await.json();
+    let status = format!("/v2/demo/status/{}", submitted["id"].as_str().unwrap());
+    let state = async || direct.ask("GET", &status, "").await.json()["status"].clone();
+    let of_worker = |path: &str| request("GET", &format!("/v2/demo/{path}/w"), Some(&token), String::new());
+    direct.send(of_worker("job-take")).await;
+    for _ in 0..2 {
+        let view = view();
+        let first = (FIRST, Owner::LostAfter(Duration::from_secs(1)));
+        let standby = Standby::over(&view, [first, (NEXT, owner(&direct, &view, NEXT, u32::MAX))]);
+        assert_eq!(standby.send(of_worker("ping")).await.0, 200);
+        assert_eq!(standby.sent.load(Ordering::Relaxed), 2);
+    }
+    assert_eq!(state().await, "IN_PROGRESS");
+    for _ in 0..2 {
+        direct.send(of_worker("ping")).await;
+    }
+    assert_eq!(state().await, "IN_QUEUE");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_that_every_owner_gives_up_is_refused_after_five_of_them() {
     let standby = Standby::over(&view(), [(FIRST, Owner::GivesUpAfter(Duration::from_secs(20)))]);
     let (status, body, took) = standby.ask("POST", "/v2/demo/runsync", r#"{"input":{}}"#).await;

@@ -8,7 +8,7 @@ use longshore_model::WorkerId;
 
 use super::path::{WorkerQuery, segment};
 use crate::HttpState;
-use crate::gate::auth;
+use crate::gate::{auth, peer};
 use crate::wire::api_error::ApiError;
 use crate::wire::route_path::RoutePath;
 
@@ -20,13 +20,15 @@ pub(super) fn ping(
 ) -> impl Future<Output = Result<StatusCode, ApiError>> + Send + use<> {
     let endpoint = auth::authorize_worker(state, &head.headers, path.endpoint, Some(path.worker));
     let query = WorkerQuery::parse(path.worker, head.uri.query());
-    let (reason, jobs) = (query.unfit_reason(), query.job_ids());
+    // A list that is sent again is older than what this server has delivered since, and would count twice.
+    let jobs = if peer::is_sent_again() { None } else { Some(query.job_ids()) };
+    let reason = query.unfit_reason();
     let worker = segment(path.worker).parse::<WorkerId>();
     async move {
         let (endpoint, Ok(worker)) = (endpoint?, worker) else { return Ok(StatusCode::OK) };
         let applied = match reason {
             Some(reason) => endpoint.workers().report_unfit(worker, reason).await,
-            None => endpoint.workers().ping(worker, Some(jobs)).await,
+            None => endpoint.workers().ping(worker, jobs).await,
         };
         if let Err(EndpointError::Unavailable(reason) | EndpointError::CommitFailed(reason)) = applied {
             // A 5xx would make the worker repeat this ping later, with an old list.
