@@ -59,6 +59,22 @@ def test_a_body_that_stops_and_a_head_that_drips_end_in_time(raw):
     raw.wait_health("jobs", "inProgress", 0)
 
 
+def test_a_body_that_drips_frees_its_worker(raw):
+    """Every part comes in time. The worker that waits for the rest is freed, and its connection ends."""
+    with connect(raw) as slow:
+        slow.sendall(head(raw, "POST", "/swallow", "Content-Length: 100000"))
+        raw.wait_health("jobs", "inProgress", 1)
+        slow.settimeout(0.1)
+        answer, began = b"", time.monotonic()
+        while not answer and time.monotonic() - began < 30 * PATIENCE:
+            slow.sendall(b"a")
+            with contextlib.suppress(TimeoutError):
+                answer = slow.recv(10_000)
+    assert answer.startswith(b"HTTP/1.1 408 ") and b"body_timeout" in answer and b"requestTimeoutMs" in answer, answer
+    raw.wait_health("jobs", "inProgress", 0)
+    assert call(raw, "GET", "/cut").status_code == 200
+
+
 def test_a_head_that_is_never_complete_reaches_no_worker(raw):
     with connect(raw) as connection:
         connection.sendall(head(raw, "GET", "/fine")[:-2])

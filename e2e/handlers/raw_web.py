@@ -10,6 +10,8 @@ STARTED = time.monotonic()
 HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n%s\r\n"
 AWAY = b"Location: http://169.254.169.254/latest/meta-data"
 released = threading.Event()
+cut = threading.Event()
+"""The connection of a request ended before its body."""
 
 
 def read_head(connection):
@@ -22,6 +24,15 @@ def read_head(connection):
         data += piece
     head, rest = data.split(b"\r\n\r\n", 1)
     return head, rest
+
+
+def receive(connection, bytes_max=65536):
+    """What comes next of a body that is not complete."""
+    piece = connection.recv(bytes_max)
+    if not piece:
+        cut.set()
+        raise ConnectionAbortedError
+    return piece
 
 
 def answer(status, body=b"", *headers):
@@ -142,6 +153,9 @@ def serve(connection):
         elif target == b"/release":
             released.set()
             connection.sendall(answer(b"200 OK"))
+        elif target == b"/cut":
+            cut.wait()
+            connection.sendall(answer(b"200 OK"))
         elif target == b"/hints-flood":
             hint = HINTS % (b"X-Long: " + b"h" * 10_000 + b"\r\n")
             while True:
@@ -150,7 +164,7 @@ def serve(connection):
             length = int(head.split(b"ontent-length: ")[-1].split(b"\r\n")[0])
             left = length - len(rest)
             while left > 0:
-                left -= len(connection.recv(1 << 20))
+                left -= len(receive(connection, 1 << 20))
             connection.sendall(answer(b"200 OK", b"swallowed %d" % length))
         elif target == b"/away":
             connection.sendall(answer(b"302 Found", b"", AWAY))
@@ -175,10 +189,10 @@ def serve(connection):
                 if name.lower() == b"content-length":
                     length = int(value)
             while b"transfer-encoding: chunked" not in head.lower() and len(rest) < length:
-                rest += connection.recv(65536)
+                rest += receive(connection)
             end = b"\r\n\r\n" if b"trailer: " in head.lower() else b"0\r\n\r\n"
             while b"transfer-encoding: chunked" in head.lower() and not rest.endswith(end):
-                rest += connection.recv(65536)
+                rest += receive(connection)
             connection.sendall(answer(b"200 OK", head + b"\r\n\r\n" + rest))
         else:
             connection.sendall(answer(b"200 OK", b"hello", b"X-Pid: %d" % os.getpid()))

@@ -24,7 +24,8 @@ pub struct LbSettings {
     pub queue_max: u32,
     /// How long a request waits for a worker, in ms.
     pub queue_timeout_ms: u64,
-    /// How long a worker may take until the head of its response, in ms.
+    /// How long a worker may take until the head of its response, in ms. Also how long it waits for a request's body that comes more
+    /// slowly than 1 KiB/s.
     pub request_timeout_ms: u64,
     /// The longest pause within a response, and of both directions of an upgraded connection, in ms; 0: no limit.
     pub idle_timeout_ms: u64,

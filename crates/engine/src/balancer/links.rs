@@ -75,6 +75,11 @@ impl Link {
 pub struct Deadline(Pin<Box<Sleep>>);
 
 impl Deadline {
+    /// A timer that is due at `at`, until it is set.
+    pub fn new(at: Instant) -> Self {
+        Self(Box::pin(sleep_until(at)))
+    }
+
     /// Awaits a response; `None` if it does not come before `at`.
     pub async fn limit<T>(
         &mut self,
@@ -182,7 +187,7 @@ async fn connect(stream: impl LinkStream + 'static) -> io::Result<Link> {
         let _ = connection.with_upgrades().await;
     });
     let now = Instant::now();
-    Ok(Link { sender, idle_since: now, deadline: Deadline(Box::pin(sleep_until(now))) })
+    Ok(Link { sender, idle_since: now, deadline: Deadline::new(now) })
 }
 
 /// Opens a TCP connection.

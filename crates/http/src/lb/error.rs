@@ -32,6 +32,8 @@ pub(super) enum LbError {
     BadBody,
     /// The client sent no part of its body within the endpoint's `requestTimeoutMs`, and the worker has not answered.
     BodyTimedOut,
+    /// The client sends its body more slowly than it may, and the worker has not answered.
+    BodyTooSlow,
     /// The worker closed the connection before it had answered.
     Closed,
     /// The worker answered what is no HTTP/1.1 response, for this reason.
@@ -79,6 +81,11 @@ impl LbError {
             ),
             Self::BodyTimedOut => ApiError::body_timeout(
                 "no part of the request's body arrived within the endpoint's `requestTimeoutMs`",
+            ),
+            Self::BodyTooSlow => ApiError::body_timeout(
+                "the request's body comes more slowly than 1 KiB/s, for longer than the endpoint's `requestTimeoutMs`, and the \
+                 worker has not begun to answer: send the body faster, let the worker answer before the body ends, or raise \
+                 `requestTimeoutMs`",
             ),
             Self::Closed => {
                 bad_gateway("upstream_closed", "the worker closed the connection before it answered".into())

@@ -230,17 +230,16 @@ impl Forwarding {
             }
         });
         let answered = match progress {
-            None => deadline.limit(now + limit, answering).await,
+            None => deadline.limit(now + limit, answering).await.ok_or(LbError::TimedOut),
             Some(progress) => progress.limit(deadline, limit, answering).await,
         };
         match answered {
-            None if progress.is_some_and(Progress::waits_for_client) => Sent::Lost(LbError::BodyTimedOut),
-            None => Sent::Lost(LbError::TimedOut),
-            Some(Ok(response)) if !response_head::is_decoded(response.headers()) => {
+            Err(error) => Sent::Lost(error),
+            Ok(Ok(response)) if !response_head::is_decoded(response.headers()) => {
                 Sent::Lost(LbError::BadAnswer("its `Transfer-Encoding` is not `chunked`".into()))
             }
-            Some(Ok(response)) => Sent::Answered(Box::new(response)),
-            Some(Err(mut error)) => match error.take_message() {
+            Ok(Ok(response)) => Sent::Answered(Box::new(response)),
+            Ok(Err(mut error)) => match error.take_message() {
                 Some(request) => Sent::Unsent(Box::new(request)),
                 // The body is the client's.
                 None if error.error().is_user() => Sent::Lost(LbError::BadBody),

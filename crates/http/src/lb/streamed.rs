@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,22 +15,42 @@ use hyper::body::Incoming;
 use longshore_engine::{Deadline, Link, RequestBody, RequestSlot};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::error::LbError;
 use super::request_head::{clean_trailers, is_own, remove_hop_by_hop};
 use crate::gate::rate_limits::RequestPermit;
 
-/// The progress of a request's body: the time for the response counts from its last part.
+/// The slowest rate of a request's body, in bytes per s: these have to come for each second of waiting beyond the limit.
+const BYTES_PER_S_MIN: u64 = 1024;
+/// How long a body that waits for its worker is not looked at: it may wait for its client from any moment on.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// In place of a time, while a body does not wait for its client.
+const NEVER: u64 = u64::MAX;
+
+/// The progress of a request's body: the time for the response counts from its last part. The client has that much time for
+/// its body too, and more for one that comes at [`BYTES_PER_S_MIN`]: until the response begins, the body occupies its worker.
 #[derive(Debug)]
 pub(super) struct Progress {
     began: Instant,
     /// When the last part was read, in ms since `began`.
     last_ms: AtomicU64,
-    /// Whether the worker has taken what was read, and the client has not sent more.
-    waits_for_client: AtomicBool,
+    /// The bytes that were read.
+    bytes: AtomicU64,
+    /// How long the worker has waited for the client before, in ms.
+    waited_ms: AtomicU64,
+    /// Since when the worker has taken what was read, and the client has not sent more, in ms since `began`; [`NEVER`]: the next
+    /// part is the worker's to take, or there is none.
+    waits_since_ms: AtomicU64,
 }
 
 impl Default for Progress {
     fn default() -> Self {
-        Self { began: Instant::now(), last_ms: AtomicU64::new(0), waits_for_client: AtomicBool::new(false) }
+        Self {
+            began: Instant::now(),
+            last_ms: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            waited_ms: AtomicU64::new(0),
+            waits_since_ms: AtomicU64::new(NEVER),
+        }
     }
 }
 
@@ -40,29 +60,79 @@ impl Progress {
         WatchedBody { inner: body, progress: Arc::clone(self) }.map_err(Into::into).boxed_unsync()
     }
 
-    /// Whether the next part of the body is the client's to send.
-    pub(super) fn waits_for_client(&self) -> bool {
-        self.waits_for_client.load(Ordering::Relaxed)
-    }
-
-    /// Awaits a response; `None` if neither the response nor a further part of the body comes within `limit`.
+    /// Awaits a response.
+    ///
+    /// # Errors
+    ///
+    /// [`LbError::TimedOut`] and [`LbError::BodyTimedOut`] if neither the response nor a further part of the body comes within
+    /// `limit`; [`LbError::BodyTooSlow`] if the worker has waited for the body for longer than `limit`, and for longer than
+    /// the body may take.
     pub(super) async fn limit<T>(
         &self,
         deadline: &mut Deadline,
         limit: Duration,
         mut answered: Pin<&mut impl Future<Output = T>>,
-    ) -> Option<T> {
+    ) -> Result<T, LbError> {
         loop {
-            let last = self.began + Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
-            let due = (last + limit).max(Instant::now() + Duration::from_millis(1));
-            let answer = deadline.limit(due, answered.as_mut()).await;
-            if answer.is_some() {
-                return answer;
+            let due = self.next_look(limit).max(Instant::now() + Duration::from_millis(1));
+            if let Some(answer) = deadline.limit(due, answered.as_mut()).await {
+                return Ok(answer);
             }
-            let last = self.began + Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
-            if last.elapsed() >= limit {
-                return None;
+            let waits_since = self.waits_since();
+            if self.last().elapsed() >= limit {
+                return Err(if waits_since.is_some() { LbError::BodyTimedOut } else { LbError::TimedOut });
             }
+            if waits_since.is_some_and(|since| since.elapsed() >= self.patience(limit)) {
+                return Err(LbError::BodyTooSlow);
+            }
+        }
+    }
+
+    /// When the time may be over, as far as it is known now.
+    fn next_look(&self, limit: Duration) -> Instant {
+        let patience = self.patience(limit);
+        let too_slow = match self.waits_since() {
+            Some(since) => since + patience,
+            None => Instant::now() + patience.max(LOOK_INTERVAL),
+        };
+        too_slow.min(self.last() + limit)
+    }
+
+    /// How long the worker may wait for the client from now on.
+    fn patience(&self, limit: Duration) -> Duration {
+        let earned_ms = self.bytes.load(Ordering::Relaxed).saturating_mul(1000) / BYTES_PER_S_MIN;
+        let waited = Duration::from_millis(self.waited_ms.load(Ordering::Relaxed));
+        (limit + Duration::from_millis(earned_ms)).saturating_sub(waited)
+    }
+
+    fn last(&self) -> Instant {
+        self.began + Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
+    }
+
+    fn waits_since(&self) -> Option<Instant> {
+        let since_ms = self.waits_since_ms.load(Ordering::Relaxed);
+        (since_ms != NEVER).then(|| self.began + Duration::from_millis(since_ms))
+    }
+
+    /// Notes what a read of the body has brought; `is_pending`: the client has not sent more.
+    fn note(&self, frame: Option<&Frame<Bytes>>, is_pending: bool) {
+        let now_ms = self.began.elapsed().as_millis() as u64;
+        let since_ms = self.waits_since_ms.load(Ordering::Relaxed);
+        if is_pending {
+            if since_ms == NEVER {
+                self.waits_since_ms.store(now_ms, Ordering::Relaxed);
+            }
+            return;
+        }
+        // One task alone reads the body.
+        if since_ms != NEVER {
+            self.waited_ms.fetch_add(now_ms - since_ms, Ordering::Relaxed);
+            self.waits_since_ms.store(NEVER, Ordering::Relaxed);
+        }
+        if let Some(frame) = frame {
+            let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.last_ms.store(now_ms, Ordering::Relaxed);
         }
     }
 }
@@ -82,14 +152,16 @@ impl HttpBody for WatchedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let mut polled = Pin::new(&mut self.inner).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &mut polled {
+        let is_pending = polled.is_pending();
+        let frame = if let Poll::Ready(Some(Ok(frame))) = &mut polled {
             if let Some(trailers) = frame.trailers_mut() {
                 clean_trailers(trailers);
             }
-            let now_ms = self.progress.began.elapsed().as_millis() as u64;
-            self.progress.last_ms.store(now_ms, Ordering::Relaxed);
-        }
-        self.progress.waits_for_client.store(polled.is_pending(), Ordering::Relaxed);
+            Some(&*frame)
+        } else {
+            None
+        };
+        self.progress.note(frame, is_pending);
         polled
     }
 
@@ -214,5 +286,77 @@ impl Drop for StreamedBody {
     fn drop(&mut self) {
         let is_complete = self.inner.is_end_stream();
         self.end(is_complete);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_mins(1);
+
+    /// How a body ends that comes in parts of `bytes`, each `pause` after the one before, and when. `parts` of them come; the
+    /// worker reads each of them immediately and does not answer.
+    async fn ended(parts: u64, bytes: usize, pause: Duration) -> (LbError, Duration) {
+        let body = async_stream(parts, bytes, pause);
+        let progress = Arc::new(Progress::default());
+        let watched = progress.watch(body);
+        let reader = tokio::spawn(async move {
+            let _ = watched.collect().await;
+        });
+        let began = Instant::now();
+        let mut answered = std::pin::pin!(pending::<()>());
+        let error = progress.limit(&mut Deadline::new(began), LIMIT, answered.as_mut()).await.unwrap_err();
+        reader.abort();
+        (error, began.elapsed())
+    }
+
+    fn async_stream(parts: u64, bytes: usize, pause: Duration) -> Body {
+        Body::from_stream(futures_util::stream::unfold(0, move |sent| async move {
+            tokio::time::sleep(pause).await;
+            (sent < parts).then(|| (Ok::<_, io::Error>(Bytes::from(vec![0; bytes])), sent + 1))
+        }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_of_few_bytes_a_second_does_not_occupy_its_worker_for_ever() {
+        let (error, took) = ended(u64::MAX, 1, Duration::from_secs(3)).await;
+        assert!(matches!(error, LbError::BodyTooSlow), "{error:?}");
+        assert!(took >= LIMIT && took < LIMIT + Duration::from_secs(1), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_at_the_slowest_rate_may_take_as_long_as_it_needs() {
+        let (parts, pause) = (600, Duration::from_secs(10));
+        let (error, took) = ended(parts, 10 * BYTES_PER_S_MIN as usize, pause).await;
+        assert!(matches!(error, LbError::TimedOut), "{error:?}");
+        // All of it came, and the worker had its time from the last part on.
+        let sent = pause * parts as u32;
+        assert!(took >= sent + LIMIT && took < sent + LIMIT + 2 * pause, "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_stops_ends_when_its_time_is_over() {
+        let (error, took) = ended(1, 1 << 20, Duration::from_secs(1_000)).await;
+        assert!(matches!(error, LbError::BodyTimedOut), "{error:?}");
+        assert!(took < LIMIT + Duration::from_secs(1), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_reads_slowly_is_not_the_clients_fault() {
+        let progress = Arc::new(Progress::default());
+        let mut watched = progress.watch(async_stream(1_000, 1, Duration::ZERO));
+        let reader = tokio::spawn(async move {
+            while let Some(Ok(_)) = watched.frame().await {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+            }
+        });
+        let began = Instant::now();
+        let mut answered = std::pin::pin!(pending::<()>());
+        let error = progress.limit(&mut Deadline::new(began), LIMIT, answered.as_mut()).await.unwrap_err();
+        reader.abort();
+        assert!(matches!(error, LbError::TimedOut) && began.elapsed() > 100 * LIMIT, "{error:?}");
     }
 }

@@ -35,7 +35,7 @@ pub(crate) const LB_FIELDS: &[Field] = &[
     Field::new(
         "requestTimeoutMs",
         FieldKind::Integer { min: 1, max: 86_400_000 },
-        "how long a worker may take until the head of its response",
+        "how long a worker may take until the head of its response, and wait for a request's body that comes slowly",
     ),
     Field::new(
         "idleTimeoutMs",
