@@ -20,6 +20,7 @@ from harness.postgres import DATABASE, Postgres
 from harness.receiver import Receiver
 from harness.server import ADMIN_KEY, QUICK, Server
 from harness.wait import until
+from test_load_balancing import call, make
 
 KILLS = int(os.environ.get("LONGSHORE_NODE_KILLS", "2"))
 PAUSES = int(os.environ.get("LONGSHORE_NODE_PAUSES", "1"))
@@ -128,6 +129,23 @@ def test_any_node_answers_and_another_takes_over(database):
         until(lambda: minutes(Api(first), endpoint.id) >= before, "the next owner has the history", 30)
         assert Api(first).ok("GET", f"{endpoint.mount}/status/{later}")["status"] in ("IN_PROGRESS", "IN_QUEUE")
         assert nodes.owner() is first
+    finally:
+        nodes.close()
+
+
+def test_bodies_of_forwarded_requests_pass_through_any_node(database):
+    """Of every method, in any size: the node that does not own the shards keeps none of them."""
+    nodes = Nodes(database, ("a", "b")).start()
+    first, second = nodes.all
+    try:
+        assert nodes.owner() is first
+        endpoint = make(Api(second), "raw_web.py", workersMin=1, scalerValue=1000)
+        body = b"~" * 3_000_000
+        for method in ("GET", "OPTIONS", "POST"):
+            assert call(endpoint, method, "/raw", data=body).content.endswith(b"\r\n\r\n" + body), method
+            # An iterator is sent in chunks.
+            chunked = call(endpoint, method, "/raw", data=iter([body[:70_000], body[70_000:]]))
+            assert chunked.content.count(b"~") == len(body) and chunked.content.endswith(b"\r\n0\r\n\r\n"), method
     finally:
         nodes.close()
 

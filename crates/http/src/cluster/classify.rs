@@ -27,6 +27,8 @@ pub(super) enum Repeat {
     Submit { sync: bool },
     /// It may under the number that this node gives it: a post of chunks.
     Post,
+    /// It may, as it came, if it has no body: a worker of a load-balancing endpoint gets it, and its body passes as it comes.
+    WithoutBody,
     /// It may not, once it was sent.
     Never,
 }
@@ -66,6 +68,10 @@ const ONCE: Class = Class {
     closes: false,
     goes_on: GoesOn::No,
 };
+/// A request for a worker of a load-balancing endpoint, which is sent again as `Balancer` does: see [`may_send_again`].
+///
+/// [`may_send_again`]: longshore_engine::may_send_again
+const FORWARDED: Class = Class { repeat: Repeat::WithoutBody, ..ONCE };
 const AGAIN: Class = Class { repeat: Repeat::Always, body_bytes_max: MANAGEMENT_BODY_BYTES_MAX, ..ONCE };
 
 impl Class {
@@ -79,13 +85,15 @@ impl Class {
                 Self::of_job(method, uri, rest, wants_events)
             }
             ["openai", ..] => Self::of_openai(method),
-            _ => Self::of_unknown(method),
+            ["lb", ..] => Self::of_forwarded(method),
+            _ if is_read(method) => AGAIN,
+            _ => ONCE,
         }
     }
 
-    /// The class of a request of which only the method is known.
-    pub(super) fn of_unknown(method: &Method) -> Self {
-        if is_read(method) { AGAIN } else { ONCE }
+    /// The class of a request for a worker of a load-balancing endpoint.
+    pub(super) fn of_forwarded(method: &Method) -> Self {
+        if is_read(method) { FORWARDED } else { ONCE }
     }
 
     /// Whether a worker waits for a job.
@@ -178,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_may_be_sent_again_is_listed() {
-        use Repeat::{Always, Never, Post, Submit};
+        use Repeat::{Always, Never, Post, Submit, WithoutBody};
         for (method, uri, expected) in [
             ("POST", "/v2/e/run", Submit { sync: false }),
             ("POST", "//v2/e/run/", Submit { sync: false }),
@@ -211,7 +219,8 @@ mod tests {
             ("PATCH", "/v1/endpoints/e", Never),
             ("DELETE", "/v1/endpoints/e", Never),
             ("POST", "/graphql", Never),
-            ("GET", "/lb/e/x", Always),
+            ("GET", "/lb/e/x", WithoutBody),
+            ("OPTIONS", "/base/lb/e/x", WithoutBody),
             ("POST", "/lb/e/x", Never),
             ("OPTIONS", "/v2/e/run", Always),
         ] {

@@ -127,7 +127,11 @@ impl Cluster {
         };
         let is_numbered = class.repeat == Repeat::Post;
         let number = is_numbered.then(|| RequestNo::from_entropy(self.shared.runtime.entropy() as u64));
-        let may_repeat = class.repeat != Repeat::Never;
+        let may_repeat = match class.repeat {
+            Repeat::Always | Repeat::Submit { .. } | Repeat::Post => true,
+            Repeat::WithoutBody => body.is_end_stream(),
+            Repeat::Never => false,
+        };
         // A small one is kept for every request, for an attempt that reached no owner.
         let is_small = body.size_hint().upper().is_some_and(|bytes| bytes <= SMALL_BODY_BYTES);
         let is_kept = may_repeat || is_small;
@@ -139,10 +143,15 @@ impl Cluster {
         } else {
             (Source::passing(body), None)
         };
+        let is_chunked = matches!(source, Source::Passing(_)) && head.headers.contains_key(TRANSFER_ENCODING);
         if class.hands_over {
             peer::hands_over();
         }
         clean(&mut head, is_upgrade, is_kept);
+        if is_chunked {
+            // Without it, hyper sends a GET or HEAD without its body.
+            head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
         if let Some(value) = number.and_then(number_value) {
             head.headers.insert(POST, value);
         }

@@ -48,7 +48,7 @@ impl NodeEdge {
         let path = without_base(request.uri().path(), &shared.base).unwrap_or(request.uri().path());
         if is_named_by_host(shared.lb_domain.as_deref(), request.uri(), request.headers()) {
             // Every path is the worker's.
-            return cluster.pass_on(Class::of_unknown(request.method()), surface, request).await;
+            return cluster.pass_on(Class::of_forwarded(request.method()), surface, request).await;
         }
         if !surface.has(path) {
             return ApiError::no_such_route().into_response();
