@@ -261,7 +261,7 @@ async fn a_request_that_every_owner_gives_up_is_refused_after_five_of_them() {
     let (status, body, took) = standby.ask("POST", "/v2/demo/runsync", r#"{"input":{}}"#).await;
     assert_eq!((status, &body["code"]), (503, &Value::from("no_owner")), "{body}");
     assert_eq!(standby.sent.load(Ordering::Relaxed), 6);
-    assert!((Duration::from_secs(6 * 20)..Duration::from_secs(6 * 21)).contains(&took), "{took:?}");
+    assert!((Duration::from_mins(2)..Duration::from_secs(126)).contains(&took), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
