@@ -1,5 +1,6 @@
 """Workers and their logs: by the API, and on the pages of the console."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -65,6 +66,18 @@ def test_the_page_of_logs_shows_and_finds_lines(console, printed):
     page.get_by_role("searchbox").fill("/Finished\\.?$/")
     expect(box.get_by_text("Finished").first).to_be_visible()
     expect(box.get_by_text("Started", exact=False)).to_have_count(0)
+    page.get_by_role("searchbox").fill("after:10min no line says this")
+    expect(page.get_by_text(re.compile(r"No line matches, of those printed since 20\d\d-"))).to_be_visible()
+
+
+def test_a_log_without_lines_says_since_when_nothing_was_printed(console, api):
+    for endpoint, said in [
+        (api.endpoint("echo.py"), "Nothing printed since 20"),
+        (api.external(), "The workers are started elsewhere, and what they print stays there."),
+    ]:
+        tab = console().sign_in(path=f"/endpoints/{endpoint.id}/logs")
+        expect(tab.page.get_by_text(said)).to_be_visible()
+        assert tab.axe() == []
 
 
 def test_a_worker_is_looked_at_and_stopped_by_a_second_press(console, api, printed):

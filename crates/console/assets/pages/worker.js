@@ -33,7 +33,7 @@ export default function WorkerPage() {
     <${Card} title="Details"><${Details} endpoint=${endpoint} worker=${worker} /><//>
     ${may.requests(endpoint.id) && html`<${WorkerJobs} endpoint=${endpoint} worker=${worker} />`}
     ${worker.status !== "EXITED" && html`<${WorkerResources} worker=${worker} at=${workers.at} />`}
-    <${LogLines} endpoint=${endpoint} filter=${{ worker: worker.id }} title="Log" />`;
+    <${LogLines} endpoint=${endpoint} filter=${{ worker: worker.id }} since=${worker.startedAt} title="Log" />`;
 }
 
 /** @param {{worker: any}} props */

@@ -7,6 +7,7 @@ import { LogReader } from "../log_reader.js";
 import { joined, messageOf, pieces } from "../log_text.js";
 import { Button } from "./button.js";
 import { Card, Failed, Loading } from "./card.js";
+import { Moment } from "./time.js";
 
 /** @typedef {import("../log_text.js").LogLine} LogLine */
 
@@ -16,9 +17,10 @@ const SHOWN_STEP = 1000;
 const END_PX = 40;
 
 /**
- * @param {{endpoint: any, filter: import("../log_reader.js").LogFilter, title: string, isOfAll?: boolean, isTall?: boolean}} props
+ * `since`: when the first line could have been printed; that of a whole endpoint if it is not given.
+ * @param {{endpoint: any, filter: import("../log_reader.js").LogFilter, title: string, since?: string, isOfAll?: boolean, isTall?: boolean}} props
  */
-export function LogLines({ endpoint, filter, title, isOfAll = false, isTall = false }) {
+export function LogLines({ endpoint, filter, title, since = endpoint.createdAt, isOfAll = false, isTall = false }) {
   const [isWrapped, setWrapped] = useState(true);
   const [withTimes, setTimes] = useState(true);
   const key = JSON.stringify({ ...filter, regex: filter.regex?.source });
@@ -33,15 +35,17 @@ export function LogLines({ endpoint, filter, title, isOfAll = false, isTall = fa
   const note = reader.lines.length > 0 ? `${count(reader.lines.length)} lines${reader.cursor ? `, ${size(reader.scanned)} read so far` : ""}` : undefined;
   return html`<${Card} title=${title} note=${note} flush actions=${actions}>
     ${reader.error && html`<${Failed} error=${reader.error} onRetry=${() => reader.news()} />`}
-    ${reader.lines.length > 0 ? html`<${Lines} reader=${reader} endpoint=${endpoint} isOfAll=${isOfAll} isWrapped=${isWrapped} withTimes=${withTimes} isTall=${isTall} />` : reader.isBegun ? html`<${NoLines} reader=${reader} filter=${filter} />` : !reader.error && html`<${Loading} rows=${6} />`}
+    ${reader.lines.length > 0 ? html`<${Lines} reader=${reader} endpoint=${endpoint} isOfAll=${isOfAll} isWrapped=${isWrapped} withTimes=${withTimes} isTall=${isTall} />` : reader.isBegun ? html`<${NoLines} reader=${reader} endpoint=${endpoint} filter=${filter} since=${since} />` : !reader.error && html`<${Loading} rows=${6} />`}
   <//>`;
 }
 
-/** @param {{reader: LogReader, filter: import("../log_reader.js").LogFilter}} props */
-function NoLines({ reader, filter }) {
-  const isSearched = filter.q || filter.regex || filter.level || filter.job || filter.after;
+/** @param {{reader: LogReader, endpoint: any, filter: import("../log_reader.js").LogFilter, since?: string}} props */
+function NoLines({ reader, endpoint, filter, since }) {
+  const { worker: _, after, ...words } = filter;
+  const isSearched = Object.values(words).some(Boolean);
   if (reader.cursor) return html`<div class="log-note dim">No line matches in the last ${size(reader.scanned)}. <${Button} kind="small" onClick=${() => reader.older()}>Search further back<//></div>`;
-  return html`<div class="log-note dim">${isSearched ? "No line matches." : "Nothing was printed, or the workers print on computers of their own."}</div>`;
+  if (endpoint.provider === "external") return html`<div class="log-note dim">The workers are started elsewhere, and what they print stays there.</div>`;
+  return html`<div class="log-note dim">${isSearched ? "No line matches, of those printed" : "Nothing printed"} since <${Moment} at=${after ?? since} none="the start" />.</div>`;
 }
 
 /** @param {{reader: LogReader, endpoint: any, isOfAll: boolean, isWrapped: boolean, withTimes: boolean, isTall: boolean}} props */
