@@ -623,6 +623,65 @@ def test_what_a_worker_sends_after_its_answer_is_no_answer_to_the_next_request(r
             assert answer.status_code == 200 and answer.content == expected, answer.content
 
 
+def sends(raw_bytes: bytes, ends: bool = False) -> str:
+    """The path at which the worker answers these bytes, and keeps its connection, or ends it."""
+    return f"/send{'-end' if ends else ''}?{raw_bytes.hex()}"
+
+
+def begin(raw, method: str, path: str, *lines: str) -> socket.socket:
+    """A connection with the head of a request."""
+    connection = socket.create_connection(("127.0.0.1", raw.api.server.port), timeout=20)
+    start = f"{method} /lb/{raw.id}{path} HTTP/1.1", "Host: x", f"Authorization: Bearer {ADMIN_KEY}"
+    connection.sendall("\r\n".join([*start, *lines, "", ""]).encode())
+    return connection
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+UPGRADE = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")
+
+
+def test_the_rest_of_a_body_is_no_request_after_an_early_answer(raw):
+    """The worker keeps its connection, and takes the body, which it has not read, for the next request."""
+    body = b"GET /lost HTTP/1.1\r\nX-Rest: "
+    for _ in range(10):
+        with begin(raw, "POST", sends(OK), f"Content-Length: {len(body)}") as connection:
+            assert connection.recv(10_000).endswith(b"ok")
+            connection.sendall(body)
+            answer = call(raw, "GET", "/fine")
+            assert (answer.status_code, answer.content) == (200, b"hello")
+
+
+def test_a_body_that_never_comes_after_an_early_answer_ends_its_connections(raw):
+    with begin(raw, "POST", sends(OK), "Content-Length: 5") as connection:
+        assert connection.recv(10_000).endswith(b"ok")
+        assert connection.recv(10_000) == b""
+
+
+def test_a_websocket_has_no_body(raw):
+    """A body that never comes would hold the worker: the connection cannot leave HTTP before its end."""
+    switch = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+    with begin(raw, "GET", sends(switch), *UPGRADE, "Content-Length: 5") as connection:
+        assert connection.recv(10_000).startswith(b"HTTP/1.1 502 ")
+        raw.wait_health("jobs", "inProgress", 0)
+
+
+@pytest.mark.parametrize("line", [b"Upgrade: h2c\r\n", b""])
+def test_a_worker_leaves_http_for_a_websocket_alone(raw, line):
+    switch = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n%s\r\n" % line
+    with begin(raw, "GET", sends(switch), *UPGRADE) as connection:
+        assert connection.recv(10_000).startswith(b"HTTP/1.1 502 ")
+
+
+def test_a_response_with_two_codings_is_refused(raw):
+    answer = call(raw, "GET", sends(b"HTTP/1.1 200 OK\r\n" + b"Transfer-Encoding: chunked\r\n" * 2 + b"\r\n3\r\nabc\r\n0\r\n\r\n"))
+    assert (answer.status_code, answer.headers["X-Longshore-Error"]) == (502, "upstream_protocol")
+
+
+def test_a_request_is_not_sent_again_after_a_hint(raw):
+    answer = answered(raw, sends(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", ends=True))
+    assert answer.count(b"HTTP/1.1 103 Early Hints\r\n") == 1 and b"upstream_closed" in answer, answer
+
+
 def test_no_other_upgrade_is_forwarded(raw):
     settings = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
     answer = send_raw(raw, settings)

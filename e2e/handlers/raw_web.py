@@ -138,6 +138,11 @@ def serve(connection):
             while True:
                 connection.sendall(b"x")
                 time.sleep(0.1)
+        elif target.startswith((b"/send?", b"/send-end?")):
+            # These bytes, and then the end of the connection.
+            connection.sendall(bytes.fromhex(target.split(b"?")[1].decode()))
+            if target.startswith(b"/send-end?"):
+                return
         elif target.startswith(b"/flood?"):
             left = int(target.split(b"?")[1])
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % left)

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
@@ -32,6 +33,8 @@ const WAITING_MAX: usize = 8;
 #[derive(Default)]
 pub(crate) struct Interims {
     waiting: Mutex<VecDeque<(StatusCode, HeaderMap)>>,
+    /// Whether one has come.
+    has_any: AtomicBool,
     /// The task that relays them.
     relay: AtomicWaker,
 }
@@ -47,7 +50,13 @@ impl Interims {
         interims
     }
 
+    /// Whether an interim response has come.
+    pub(crate) fn has_any(&self) -> bool {
+        self.has_any.load(Ordering::Acquire)
+    }
+
     fn push(&self, status: StatusCode, headers: &HeaderMap) {
+        self.has_any.store(true, Ordering::Release);
         {
             let mut waiting = self.waiting();
             if waiting.len() >= WAITING_MAX {

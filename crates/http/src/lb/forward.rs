@@ -101,6 +101,8 @@ enum Sent {
     Answered(Box<http::Response<Incoming>>),
     /// Nothing of the request was sent.
     Unsent(Box<http::Request<RequestBody>>),
+    /// The worker closed the connection, and the client got nothing.
+    Unanswered,
     Lost(LbError),
 }
 
@@ -180,10 +182,10 @@ impl Forwarding {
                 Sent::Unsent(unsent) if may_send_again(retries, false, repeatable.is_some()) => {
                     *request = Some(*unsent);
                 }
-                Sent::Lost(LbError::Closed) if may_send_again(retries, true, repeatable.is_some()) => {
+                Sent::Unanswered if may_send_again(retries, true, repeatable.is_some()) => {
                     *request = repeatable.as_ref().map(Repeatable::again);
                 }
-                Sent::Unsent(_) => return Err(LbError::Closed),
+                Sent::Unsent(_) | Sent::Unanswered => return Err(LbError::Closed),
                 Sent::Lost(error) => return Err(error),
             }
             // An idle connection that its worker had closed: a new one says whether the worker is there.
@@ -224,7 +226,7 @@ impl Forwarding {
         let (sender, deadline) = link.parts();
         let sending = pin!(sender.try_send_request(request));
         let answering = pin!(async {
-            match interims {
+            match &interims {
                 Some(interims) => interims.relay(sending, |headers| self.rewrite(headers, host)).await,
                 None => sending.await,
             }
@@ -244,7 +246,10 @@ impl Forwarding {
                 // The body is the client's.
                 None if error.error().is_user() => Sent::Lost(LbError::BadBody),
                 None if error.error().is_parse() => Sent::Lost(LbError::BadAnswer(reason(error.error()))),
-                None => Sent::Lost(LbError::Closed),
+                None if interims.as_ref().is_some_and(|interims| interims.has_any()) => {
+                    Sent::Lost(LbError::Closed)
+                }
+                None => Sent::Unanswered,
             },
         }
     }
@@ -256,9 +261,10 @@ impl Forwarding {
 
     /// The response for the client.
     fn respond(self, answer: Answer, prepared: Prepared) -> Response {
-        let Prepared { on_upgrade, offered, .. } = prepared;
+        let Prepared { on_upgrade, offered, progress, .. } = prepared;
         let Answer { mut response, link, slot, began } = answer;
         let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        let is_websocket = websocket::is_chosen(response.headers());
         let upgraded = is_switch.then(|| hyper::upgrade::on(&mut response));
         self.rewrite(response.headers_mut(), slot.worker().host());
         *response.version_mut() = Version::HTTP_11;
@@ -268,8 +274,10 @@ impl Forwarding {
         let (mut parts, body) = response.into_parts();
         if let Some(worker) = upgraded {
             // Without a request for it, a worker may not leave HTTP.
-            let Some(client) = on_upgrade else {
-                let error = LbError::BadAnswer("it leaves HTTP without being asked to".into());
+            let Some(client) = on_upgrade.filter(|_| is_websocket) else {
+                let error = LbError::BadAnswer(
+                    "it leaves HTTP without being asked to, or not for a WebSocket".into(),
+                );
                 return refused(&self.balancer, &self.id, error);
             };
             if offered {
@@ -280,7 +288,8 @@ impl Forwarding {
             return Response::from_parts(parts, Body::empty());
         }
         let idle_max = Some(self.rules.idle_timeout_ms).filter(|ms| *ms > 0).map(Duration::from_millis);
-        let body = StreamedBody::new(body, link, slot, idle_max, began, self.permit);
+        let upload = progress.filter(|progress| !progress.is_whole());
+        let body = StreamedBody::new(body, link, slot, idle_max, began, self.permit, upload);
         Response::from_parts(parts, Body::new(body))
     }
 }

@@ -70,7 +70,9 @@ impl Context {
             prefix: prefix.and_then(|prefix| HeaderValue::try_from(prefix).ok()),
             id: id.header(),
             is_trusted,
-            is_websocket: websocket::is_asked(request.method(), request.version(), headers),
+            // A body that never ends would keep the connection from leaving HTTP.
+            is_websocket: request.body().is_end_stream()
+                && websocket::is_asked(request.method(), request.version(), headers),
         }
     }
 

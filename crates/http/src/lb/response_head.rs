@@ -26,7 +26,9 @@ const OF_ALL_PAGES: [HeaderName; 7] = [
 /// Whether the body has no transfer coding but the one that hyper decodes. Of another one, hyper passes the bytes on as they
 /// are, and they would look like the body.
 pub(super) fn is_decoded(headers: &HeaderMap) -> bool {
-    headers.get_all(TRANSFER_ENCODING).iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    codings.next().is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+        && codings.next().is_none()
 }
 
 /// Makes the headers of a response those that the client gets. `prefix` is what the client's path had before the worker's;

@@ -3,12 +3,13 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
+use futures_util::task::AtomicWaker;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -40,6 +41,12 @@ pub(super) struct Progress {
     /// Since when the worker has taken what was read, and the client has not sent more, in ms since `began`; [`NEVER`]: the next
     /// part is the worker's to take, or there is none.
     waits_since_ms: AtomicU64,
+    /// Whether all of the body was read.
+    is_whole: AtomicBool,
+    /// Whether the rest of the body is of no use.
+    is_cut: AtomicBool,
+    /// The task that reads the body.
+    reader: AtomicWaker,
 }
 
 impl Default for Progress {
@@ -50,6 +57,9 @@ impl Default for Progress {
             bytes: AtomicU64::new(0),
             waited_ms: AtomicU64::new(0),
             waits_since_ms: AtomicU64::new(NEVER),
+            is_whole: AtomicBool::new(false),
+            is_cut: AtomicBool::new(false),
+            reader: AtomicWaker::new(),
         }
     }
 }
@@ -58,6 +68,17 @@ impl Progress {
     /// The same body, whose parts count as progress.
     pub(super) fn watch(self: &Arc<Self>, body: Body) -> RequestBody {
         WatchedBody { inner: body, progress: Arc::clone(self) }.map_err(Into::into).boxed_unsync()
+    }
+
+    /// Whether the worker had all of the body to read.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole.load(Ordering::Acquire)
+    }
+
+    /// Ends the body early, which closes the connection to the worker.
+    fn cut(&self) {
+        self.is_cut.store(true, Ordering::Release);
+        self.reader.wake();
     }
 
     /// Awaits a response.
@@ -151,6 +172,12 @@ impl HttpBody for WatchedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.progress.reader.register(context.waker());
+        if self.progress.is_cut.load(Ordering::Acquire) {
+            return Poll::Ready(Some(Err(axum::Error::new(io::Error::from(
+                io::ErrorKind::ConnectionAborted,
+            )))));
+        }
         let mut polled = Pin::new(&mut self.inner).poll_frame(context);
         let is_pending = polled.is_pending();
         let frame = if let Poll::Ready(Some(Ok(frame))) = &mut polled {
@@ -162,6 +189,9 @@ impl HttpBody for WatchedBody {
             None
         };
         self.progress.note(frame, is_pending);
+        if matches!(polled, Poll::Ready(None)) || self.inner.is_end_stream() {
+            self.progress.is_whole.store(true, Ordering::Release);
+        }
         polled
     }
 
@@ -186,6 +216,8 @@ pub(super) struct StreamedBody {
     idle: Option<Pin<Box<Sleep>>>,
     began: Instant,
     permit: Option<RequestPermit>,
+    /// The body of the request, if the response began before all of it had come.
+    upload: Option<Arc<Progress>>,
     /// Why the body ends early, which the next poll says.
     failure: Option<io::Error>,
 }
@@ -205,16 +237,23 @@ impl StreamedBody {
         idle_max: Option<Duration>,
         began: Instant,
         permit: Option<RequestPermit>,
+        upload: Option<Arc<Progress>>,
     ) -> Self {
-        Self { inner, link: Some(link), slot: Some(slot), idle_max, idle: None, began, permit, failure: None }
+        let (link, slot) = (Some(link), Some(slot));
+        Self { inner, link, slot, idle_max, idle: None, began, permit, upload, failure: None }
     }
 
-    /// Ends the request. The connection serves further requests if the body is complete.
+    /// Ends the request. The connection serves further requests if the body is complete, and that of the request was before the
+    /// response began: a worker that ignores bodies may take the rest for another request.
     fn end(&mut self, is_complete: bool) {
         self.idle = None;
         self.permit = None;
         let Some(slot) = self.slot.take() else { return };
-        let link = self.link.take();
+        let mut link = self.link.take();
+        if let Some(upload) = self.upload.take() {
+            upload.cut();
+            link = None;
+        }
         let now = Instant::now();
         if let Some(link) = link.filter(|_| is_complete) {
             slot.worker().links().keep_idle(now, link);

@@ -15,6 +15,11 @@ pub(super) fn is_asked(method: &Method, version: Version, headers: &HeaderMap) -
         && lists(headers, &CONNECTION, "upgrade")
 }
 
+/// Whether a worker that leaves HTTP does so for a WebSocket.
+pub(super) fn is_chosen(headers: &HeaderMap) -> bool {
+    lists(headers, &UPGRADE, "websocket")
+}
+
 /// Whether a list of words in a header has this one, in any case.
 pub(super) fn lists(headers: &HeaderMap, name: &http::HeaderName, word: &str) -> bool {
     words(headers, name).any(|listed| listed.eq_ignore_ascii_case(word))
