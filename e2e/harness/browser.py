@@ -56,6 +56,8 @@ class Console:
         self.root = f"{server.url.replace('127.0.0.1', host)}/console"
         width = options.pop("width", WIDE)
         options.setdefault("viewport", {"width": width, "height": 844 if width == PHONE else 900})
+        # Without a window, Chromium asks even for what a page may do by itself after a click.
+        options.setdefault("permissions", ["clipboard-write"])
         self.context: BrowserContext = browser.chromium.new_context(locale="en-GB", **options)
         self.context.add_init_script(WATCH)
         self.faults: list[str] = []
