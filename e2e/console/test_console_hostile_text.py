@@ -163,7 +163,8 @@ def walked(tab, count: int) -> dict[str, str]:
     box, texts = tab.page.locator(".chunks .grid-scroll"), {}
     for index in range(0, count, 8):
         box.evaluate("(box, top) => { box.scrollTop = top }", index * 32)
-        expect(tab.page.locator(f"#row-{index}")).to_be_visible()
+        for seen in (index, min(index + 8, count) - 1):
+            expect(tab.page.locator(f"#row-{seen}")).to_be_visible()
         assert tab.page.evaluate(ALIEN) == []
         texts |= dict(tab.page.evaluate("[...document.querySelectorAll('.chunk-row')].map((row) => [row.querySelector('.c-number').textContent, row.querySelector('.c-text').textContent])"))
     return texts
