@@ -48,7 +48,7 @@ def walk(tab, api, endpoint) -> None:
     page.reload()
     expect(page.get_by_role("region", name="Output")).to_contain_text("goodbye")
     expect(page.get_by_role("region", name="Input")).to_contain_text('"n"')
-    # A read that is under way at the sign-out is refused.
+    # A read that is in flight at the sign-out is refused.
     tab.forget("401")
     tab.sign_out()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
