@@ -384,13 +384,12 @@ impl Cluster {
 }
 
 impl Passage {
-    /// The id of the job that the request submits, if it does.
     /// Whether the request may change something.
     fn is_change(&self) -> bool {
         !is_read(&self.head.method)
     }
 
-    /// The job that the request submits; `None` if it submits none.
+    /// The id of the job that the request submits; `None` if it submits none.
     pub(super) fn chosen_job(&self) -> Option<ChosenJob> {
         // At least 1: the request was sent before.
         let sent_ms_ago = self.sent_at.map_or(0, |sent_at| sent_at.elapsed().as_millis().max(1) as u64);
@@ -466,7 +465,6 @@ pub(super) fn frames_from(from: FramesFrom) -> HeaderValue {
     HeaderValue::try_from(from.to_text()).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// The owner was lost with a request that may not be sent again.
 /// Whether a key or a limit was refused before the operation began. A node that gets a request again does not look then whether an
 /// earlier attempt took effect.
 fn is_refused_at_the_gate(response: &Response) -> bool {
@@ -476,6 +474,7 @@ fn is_refused_at_the_gate(response: &Response) -> bool {
     )
 }
 
+/// The owner was lost with a request that may have taken effect.
 fn interrupted() -> ApiError {
     let text = "the node that owned the shards was lost before it answered; it is not known whether the request took effect: \
         read the state, then repeat it";

@@ -81,7 +81,7 @@ impl Progress {
         self.reader.wake();
     }
 
-    /// Awaits a response.
+    /// Awaits the response, and measures the request's body meanwhile.
     ///
     /// # Errors
     ///
