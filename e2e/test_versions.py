@@ -1,5 +1,8 @@
 """Workers of an older version finish their jobs and are replaced."""
 
+import uuid
+
+import pytest
 from harness.wait import holds, until
 
 
@@ -38,6 +41,23 @@ def test_a_busy_worker_finishes_and_an_idle_one_ends_immediately(api):
 
     until(replaced, "two workers of the new version", 40)
     assert not before & set(versions(api, endpoint))
+
+
+@pytest.mark.parametrize("changed", ["template", "secret"])
+def test_no_job_after_a_change_goes_to_an_old_worker(api, changed):
+    name = f"FLAVOUR_{uuid.uuid4().hex}"
+    api.ok("POST", "/v1/secrets", json={"name": name, "value": "0"})
+    flavour = {"secret": name} if changed == "secret" else "0"
+    endpoint = api.endpoint("environment.py", env={"FLAVOUR": flavour}, workersMin=3, workersMax=3)
+    for flavour in "1234":
+        endpoint.wait_health("workers", "idle", 3, 40)
+        if changed == "secret":
+            api.ok("PATCH", f"/v1/secrets/{name}", json={"value": flavour})
+        else:
+            set_flavour(api, endpoint, flavour)
+        jobs = [endpoint.run() for _ in range(3)]
+        outputs = [endpoint.wait_for(job, timeout_s=40)["output"] for job in jobs]
+        assert {output["FLAVOUR"] for output in outputs} == {flavour}
 
 
 def test_a_change_that_workers_do_not_see_replaces_none(api):

@@ -294,6 +294,7 @@ async fn update(
         engine.update_endpoint(present.id.as_str(), &by.id, change).await
     })
     .await?;
+    endpoint.workers().outdated_drained(stored.version).await;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint changed");
     let view = shown(&state, &stored, Some(&template), Extras::default());
     Ok(ETag::of(state.engine(), &*stored).answer(view))

@@ -134,6 +134,10 @@ impl SharedResource for Secret {
             Err(ApiError::unauthorized())
         }
     }
+
+    fn users(&self, state: &HttpState) -> Vec<EndpointHandle> {
+        state.engine().catalog().endpoints_with(&self.name)
+    }
 }
 
 /// Refuses a value that is too long in bytes; the table of fields counts characters.

@@ -8,7 +8,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
-use longshore_engine::TrackedKey;
+use futures_util::future::join_all;
+use longshore_engine::{EndpointHandle, TrackedKey};
 use longshore_model::{Permission, SharedWith};
 use serde_json::{Map, Value};
 
@@ -101,6 +102,11 @@ pub(super) trait SharedResource: StoredRecord {
     ) -> impl Future<Output = Result<(), ApiError>> + Send {
         std::future::ready(Ok(()))
     }
+
+    /// Returns the endpoints that start workers with this record, and so may have got a new version by its change.
+    fn users(&self, _state: &HttpState) -> Vec<EndpointHandle> {
+        Vec::new()
+    }
 }
 
 /// `POST` of a new record.
@@ -180,6 +186,9 @@ pub(super) async fn update<R: SharedResource>(
         R::update(engine, id.clone(), &by.id, change).await
     })
     .await?;
+    // No job that is sent after the answer goes to a worker of the version before.
+    let users = stored.users(&state);
+    join_all(users.iter().map(|user| user.workers().outdated_drained(user.record().version))).await;
     tracing::info!(resource = R::NAME, id = %stored.id(), by = %key.id, "resource changed");
     Ok(ETag::of(state.engine(), &*stored).answer(shown(&state, &key, &*stored)))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longshore_engine::TrackedKey;
+use longshore_engine::{EndpointHandle, TrackedKey};
 use longshore_model::{Permission, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
@@ -132,5 +132,9 @@ impl SharedResource for Template {
     async fn check(&self, state: &HttpState, before: Option<&Self>) -> Result<(), ApiError> {
         check_secrets(state, self, before)?;
         check_code(state, self, before).await
+    }
+
+    fn users(&self, state: &HttpState) -> Vec<EndpointHandle> {
+        state.engine().catalog().endpoints_using(&self.id)
     }
 }
