@@ -1,5 +1,6 @@
 """Workers and their logs: by the API, and on the pages of the console."""
 
+import json
 import re
 from datetime import UTC, datetime
 
@@ -51,6 +52,52 @@ def test_the_logs_of_all_workers_are_searched_by_time_text_level_and_job(api, pr
     assert api.call("GET", f"/v1/endpoints/{printed.id}/logs?cursor=evil").status_code == 400
 
 
+def log_events(answer):
+    """The server-sent events of a response: name and data."""
+    name = ""
+    for line in answer.iter_lines(chunk_size=None, decode_unicode=True):
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            yield name, json.loads(line.removeprefix("data: "))
+
+
+def told(events, text: str) -> list[dict]:
+    """The lines of the next events, until one with this text came."""
+    lines = []
+    while not lines or lines[-1]["text"] != text:
+        name, data = next(events)
+        assert name == "lines", (name, data)
+        lines += data["lines"]
+    return lines
+
+
+def test_lines_come_as_they_are_printed(api):
+    endpoint = api.endpoint("prints.py", name="Followed", workersMax=1)
+    endpoint.runsync({"text": "before"})
+    events_only = {"Accept": "text/event-stream"}
+    path = f"/v1/endpoints/{endpoint.id}/logs"
+    with api.call("GET", f"{path}?q=said", headers=events_only, stream=True) as answer:
+        assert answer.headers["Content-Type"] == "text/event-stream"
+        events = log_events(answer)
+        name, page = next(events)
+        assert name == "page" and [line["text"] for line in page["lines"]] == ["said before"], page
+        worker = page["lines"][0]["worker"]
+        endpoint.runsync({"text": "one\nsaid two\nnot three"})
+        news = told(events, "said two")
+        assert [line["text"] for line in news] == ["said one", "said two"]
+        # A worker that ends, and another one, are followed, too.
+        api.ok("POST", f"{path.removesuffix('/logs')}/workers/{worker}/stop")
+        endpoint.runsync({"text": "four"})
+        (last,) = told(events, "said four")
+        assert last["worker"] != worker
+        searched = search(api, endpoint, q="said")["lines"]
+        assert [line["text"] for line in searched] == ["said four", "said two", "said one", "said before"]
+        assert searched[:3] == [last, *reversed(news)]
+    refused = api.call("GET", f"{path}?cursor=1.1.w", headers=events_only)
+    assert refused.status_code == 400 and "cursor" in refused.json()["error"]
+
+
 def test_the_page_of_logs_shows_and_finds_lines(console, printed):
     tab = console().sign_in(path=f"/endpoints/{printed.id}/logs")
     page = tab.page
@@ -68,6 +115,56 @@ def test_the_page_of_logs_shows_and_finds_lines(console, printed):
     expect(box.get_by_text("Started", exact=False)).to_have_count(0)
     page.get_by_role("searchbox").fill("after:10min no line says this")
     expect(page.get_by_text(re.compile(r"No line matches, of those printed since 20\d\d-"))).to_be_visible()
+
+
+def seen(box) -> list[str]:
+    """The texts of the lines that are in sight in the box of lines."""
+    return box.evaluate("""(box) => {
+        const { top, bottom } = box.getBoundingClientRect();
+        const isSeen = (node) => node.getBoundingClientRect().bottom > top && node.getBoundingClientRect().top < bottom;
+        return [...box.querySelectorAll(".log-row")].filter(isSeen).map((row) => row.querySelector(".log-text").innerText);
+    }""")
+
+
+def test_200_000_lines_scroll(console, api):
+    endpoint = api.endpoint("prints.py", name="Talkative", workersMax=1)
+    endpoint.runsync({"text": "first", "lines": 30_000})
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/logs")
+    page, box = tab.page, tab.page.get_by_role("log", name="Lines")
+    expect(box).to_contain_text("said first")
+    rows = "(box) => box.querySelectorAll('.log-row').length"
+    # The newest lines are seen as they come.
+    endpoint.runsync({"text": "second", "lines": 3_000})
+    until(lambda: any("said second" in text for text in seen(box)), "the last line is in sight")
+    expect(page.get_by_text(re.compile(r"^3\s5\d\d lines"))).to_be_visible()
+    assert box.evaluate(rows) < 1_000
+    # Older lines come as one scrolls, and what is in sight stays there while others are printed.
+    box.evaluate("(box) => (box.scrollTop = 0)")
+    expect(page.get_by_text(re.compile(r"^5\s5\d\d lines"))).to_be_visible()
+    before = seen(box)
+    assert "of many" in before[3]
+    endpoint.runsync({"text": "third", "lines": 100})
+    expect(page.get_by_text(re.compile(r"^5\s6\d\d lines"))).to_be_visible()
+    assert seen(box) == before
+    # A full list drops no line that is in sight: it reads no newer ones.
+    for _ in range(2):
+        endpoint.runsync({"text": "more", "lines": 100_000})
+    stopped = page.get_by_text("Newer lines are left out while you read older ones.")
+    expect(stopped).to_be_visible(timeout=30_000)
+    assert seen(box) == before and box.evaluate(rows) < 1_000
+    page.get_by_role("button", name="Newest lines").click()
+    until(lambda: any("said more" in text for text in seen(box)), "the last line is in sight")
+    expect(stopped).to_be_hidden()
+    # At the end, the oldest ones make room.
+    for number in range(2):
+        endpoint.runsync({"text": f"last {number}", "lines": 110_000})
+    until(lambda: any("said last 1" in text for text in seen(box)), "the last line is in sight", 30)
+    expect(page.get_by_text(re.compile(r"^(200\s000|199\s\d\d\d) lines"))).to_be_visible()
+    assert box.evaluate(rows) < 1_000
+    box.evaluate("(box) => (box.scrollTop = box.scrollHeight / 2)")
+    until(lambda: any("of many" in text for text in seen(box)), "lines in the middle")
+    numbers = [int(re.search(r"(\d{6}) of many", text)[1]) for text in seen(box)]
+    assert len(numbers) > 10 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def test_a_log_without_lines_says_since_when_nothing_was_printed(console, api):

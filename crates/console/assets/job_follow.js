@@ -3,6 +3,7 @@ import { signal } from "./dom.js";
 import * as api from "./api.js";
 import { member, parse } from "./json_text.js";
 import { takeTurn } from "./live.js";
+import { fieldsOf, partsOf } from "./server_events.js";
 
 /** @typedef {{offset: number, at: number, isSeen: boolean, text: string, bytes: number}} Chunk `text` is JSON of the output; `at` is when this browser got it, `isSeen` whether it saw it come */
 
@@ -97,15 +98,9 @@ export class JobFollow {
     const answer = await api.open(this.path, { signal: stop, headers });
     this.beganAt = Date.now();
     this.openedAt ||= this.beganAt;
-    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = "";
     let isEnded = false;
     let began = performance.now();
-    while (reader) {
-      const { value, done } = await reader.read();
-      if (done) break;
-      const events = (rest + value).split("\n\n");
-      rest = events.pop() ?? "";
+    for await (const events of partsOf(answer)) {
       for (const event of events) {
         if (!document.hidden && performance.now() - began > PART_MS) {
           await new Promise((resolve) => setTimeout(resolve));
@@ -120,11 +115,7 @@ export class JobFollow {
 
   /** @param {string} event one event of the response @returns {boolean} whether it is the last */
   accept(event) {
-    const fields = /** @type {Record<string, string>} */ ({});
-    for (const line of event.split("\n")) {
-      const at = line.indexOf(":");
-      if (at > 0) fields[line.slice(0, at)] = line.slice(at + 1).trimStart();
-    }
+    const fields = fieldsOf(event);
     if (fields.data === undefined) return false;
     if (fields.event === "status" || fields.event === "done") this.setRecord(fields.data);
     else if (fields.event === "error") this.error.value = new api.ApiError(api.sentence(JSON.parse(fields.data).error));

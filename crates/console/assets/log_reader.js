@@ -1,25 +1,28 @@
-// The lines of an endpoint's workers in the order of time: the newest as they come, older ones as one scrolls.
+// The lines of an endpoint's workers in the order of time: the newest as they are printed, older ones as one scrolls.
 import { signal } from "./dom.js";
 import * as api from "./api.js";
+import { takeTurn } from "./live.js";
+import { LogBlocks } from "./log_blocks.js";
 import { messageOf } from "./log_text.js";
+import { fieldsOf, partsOf } from "./server_events.js";
 
 /** @typedef {import("./log_text.js").LogLine} LogLine */
 /** @typedef {{worker?: string, job?: string, level?: string, q?: string, after?: string, regex?: RegExp | null}} LogFilter */
+/** @typedef {{lines: LogLine[], cursor: string | null, scannedBytes: number}} Page the newest line is the first */
 
-const NEWS_MS = 2000;
-const PAGE = 500;
-/** News are read in this number of pages at most: of what workers print faster, the oldest lines are left out. */
-const NEWS_PAGES_MAX = 10;
-/** Lines beyond are dropped, the oldest first. */
-export const LINES_MAX = 20000;
+/** How long a response that failed is not sent again, and how often lines are read without one. */
+const AGAIN_MS = 2000;
+/** The newest lines, and older ones that are read together. */
+const [PAGE, OLDER_PAGE] = [500, 2000];
+/** More lines are not held. */
+export const LINES_MAX = 200000;
 
 export class LogReader {
   /** @param {any} endpoint @param {LogFilter} filter */
   constructor(endpoint, filter) {
     this.endpoint = endpoint;
     this.filter = filter;
-    /** In the order of time. @type {LogLine[]} */
-    this.lines = [];
+    this.lines = new LogBlocks();
     /** Changes when lines came or a read failed. */
     this.version = signal(0);
     this.error = /** @type {api.ApiError | null} */ (null);
@@ -29,26 +32,82 @@ export class LogReader {
     this.scanned = 0;
     /** Whether a page was read: without lines, there are none. */
     this.isBegun = false;
-    this.stop = new AbortController();
-    this.timer = 0;
+    /** Whether the older lines that were read last had none that is wanted: more are read when they are asked for. */
+    this.isDry = false;
+    /** Whether one reads the newest lines. Otherwise what is read stays where it is. */
+    this.isAtEnd = true;
+    /** Whether newer lines are left out, as older ones are read. */
+    this.isBehind = false;
+    /** The ids of the lines that came last, also of those that are not wanted. */
+    this.lastIds = /** @type {Set<string>} */ (new Set());
+    /** Ends with the page. */
+    this.opened = new AbortController();
+    /** Ends when newer lines are not wanted. */
+    this.run = new AbortController();
+    /** Ends one response of newer lines. */
+    this.stream = new AbortController();
+    this.hasTurn = false;
+    this.frame = 0;
+    this.giveBack = () => {};
   }
 
-  async begin() {
-    await this.older();
-    this.follow();
+  /** Reads the newest lines, and goes on with those that are printed. */
+  begin() {
+    this.isBehind = false;
+    this.run = new AbortController();
+    this.giveBack = takeTurn((isOn) => {
+      this.stream.abort();
+      this.stream = new AbortController();
+      this.hasTurn = isOn;
+      if (isOn) void this.follow(this.stream.signal);
+    });
+    void this.poll(this.run.signal);
+  }
+
+  /** Reads no newer lines, until `restart`. */
+  halt() {
+    this.isBehind = true;
+    this.run.abort();
+    this.stream.abort();
+    this.giveBack();
+    this.hasTurn = false;
   }
 
   close() {
-    this.stop.abort();
-    clearTimeout(this.timer);
+    this.halt();
+    this.opened.abort();
+    cancelAnimationFrame(this.frame);
   }
 
-  /** @param {Record<string, string>} more @returns {Promise<{lines: LogLine[], cursor: string | null, scannedBytes: number}>} */
-  ask(more) {
+  /** Goes back to the newest lines. */
+  restart() {
+    this.halt();
+    [this.lines, this.cursor, this.isBegun, this.isAtEnd, this.isDry] = [new LogBlocks(), null, false, true, false];
+    this.begin();
+    this.changed();
+  }
+
+  /** @param {Record<string, string>} [more] */
+  path(more) {
     const { worker, job, level, q, after } = this.filter;
     const query = new URLSearchParams({ limit: String(PAGE) });
     for (const [name, value] of Object.entries({ worker, job, level, q, since: after, ...more })) if (value) query.set(name, value);
-    return api.json("GET", `/v1/endpoints/${encodeURIComponent(this.endpoint.id)}/logs?${query}`, { signal: this.stop.signal });
+    return `/v1/endpoints/${encodeURIComponent(this.endpoint.id)}/logs?${query}`;
+  }
+
+  /** Draws what has changed with the next frame. */
+  changed() {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.version.value += 1;
+    });
+  }
+
+  /** @param {unknown} error @param {AbortSignal} stop */
+  fail(error, stop) {
+    if (stop.aborted) return;
+    this.error = error instanceof api.ApiError ? error : new api.ApiError(String(error));
+    this.changed();
   }
 
   /** @param {LogLine[]} lines */
@@ -57,63 +116,90 @@ export class LogReader {
     return regex ? lines.filter(({ text }) => regex.test(messageOf(text))) : lines;
   }
 
+  /** Reads what is printed, as long as this tab has a turn. @param {AbortSignal} stop */
+  async follow(stop) {
+    while (!stop.aborted) {
+      try {
+        for await (const events of partsOf(await api.open(this.path(), { signal: stop }))) {
+          if (stop.aborted) return;
+          for (const event of events) this.accept(fieldsOf(event));
+        }
+      } catch (error) {
+        this.fail(error, stop);
+        if (error instanceof api.ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    }
+  }
+
+  /** Reads the newest lines again and again while this tab has no turn. @param {AbortSignal} stop */
+  async poll(stop) {
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      if (stop.aborted) return;
+      if (this.hasTurn || document.hidden) continue;
+      try {
+        const page = await api.json("GET", this.path(), { signal: stop });
+        if (!this.hasTurn && !stop.aborted) this.accept({ event: "page", data: page });
+      } catch (error) {
+        this.fail(error, stop);
+      }
+    }
+  }
+
+  /** @param {{event?: string, data?: any}} fields an event, whose data is JSON text or its value */
+  accept({ event, data }) {
+    if (data === undefined) return;
+    const value = typeof data === "string" ? JSON.parse(data) : data;
+    if (event === "page") this.begun(value);
+    else this.add(this.wanted(value.lines));
+    this.lastIds = new Set(value.lines.map((/** @type {LogLine} */ { id }) => id));
+    this.error = null;
+    this.changed();
+  }
+
+  /** The newest lines: at the begin, after a response that ended, and where lines were left out. @param {Page} page */
+  begun(page) {
+    const lines = this.wanted(page.lines).reverse();
+    const isGap = page.cursor !== null && !page.lines.some(({ id }) => this.lastIds.has(id));
+    if (this.isBegun && !isGap) return this.add(lines);
+    if (this.isBegun && !this.isAtEnd) return this.halt();
+    this.lines = new LogBlocks();
+    this.lines.append(lines);
+    [this.cursor, this.isBegun] = [page.cursor, true];
+    this.scanned += page.scannedBytes;
+    return undefined;
+  }
+
+  /** @param {LogLine[]} lines in the order of time */
+  add(lines) {
+    if (this.isBehind) return;
+    // What one reads is not dropped.
+    if (!this.isAtEnd && this.lines.count + lines.length > LINES_MAX) return this.halt();
+    this.lines.append(lines);
+    if (this.lines.dropOldest(LINES_MAX)) this.cursor = this.lines.first()?.id ?? null;
+  }
+
   /** Reads the lines before the first one. */
   async older() {
-    if (this.isLoading || (this.isBegun && this.cursor === null)) return;
+    if (this.isLoading || this.cursor === null) return;
     this.isLoading = true;
+    const { lines, cursor } = this;
     try {
-      const page = await this.ask(this.cursor ? { cursor: this.cursor } : {});
-      this.lines = [...this.wanted(page.lines).reverse(), ...this.lines].slice(-LINES_MAX);
-      this.cursor = page.cursor;
-      this.scanned += page.scannedBytes;
-      this.isBegun = true;
-      this.error = null;
+      const page = /** @type {Page} */ (await api.json("GET", this.path({ cursor, limit: String(OLDER_PAGE) }), { signal: this.opened.signal }));
+      // Meanwhile lines may have been dropped, or read anew.
+      if (lines === this.lines && cursor === this.cursor) {
+        const wanted = this.wanted(page.lines);
+        this.isDry = wanted.length === 0;
+        lines.prepend(wanted.reverse());
+        this.cursor = page.cursor;
+        this.scanned += page.scannedBytes;
+        if (lines.dropNewest(LINES_MAX)) this.halt();
+      }
     } catch (error) {
-      if (!this.stop.signal.aborted) this.error = /** @type {api.ApiError} */ (error);
+      this.fail(error, this.opened.signal);
     }
     this.isLoading = false;
-    this.version.value += 1;
-  }
-
-  /** Reads what was printed since the last line, again and again. */
-  follow() {
-    clearTimeout(this.timer);
-    this.timer = window.setTimeout(async () => {
-      if (!document.hidden) await this.news();
-      if (!this.stop.signal.aborted) this.follow();
-    }, NEWS_MS);
-  }
-
-  /** The lines that are not known as they are, the newest first. @param {Record<string, string>} after @returns {Promise<LogLine[]>} */
-  async since(after) {
-    const known = new Map(this.lines.slice(-2 * PAGE).map((line) => [line.id, line.text]));
-    /** @type {LogLine[]} */
-    const fresh = [];
-    let cursor = /** @type {string | null} */ ("");
-    for (let pages = 0; cursor !== null && pages < NEWS_PAGES_MAX; pages += 1) {
-      const page = await this.ask(cursor ? { ...after, cursor } : after);
-      fresh.push(...this.wanted(page.lines).filter(({ id, text }) => known.get(id) !== text));
-      // Without lines, the newest page is enough: older ones come as one scrolls.
-      cursor = after.since && !page.lines.some(({ id }) => known.has(id)) ? page.cursor : null;
-    }
-    return fresh;
-  }
-
-  async news() {
-    if (!this.isBegun) return this.older();
-    const since = this.lines.at(-1)?.at;
-    try {
-      const fresh = await this.since(since ? { since } : {});
-      if (fresh.length === 0 && !this.error) return undefined;
-      // A line that was read while it was being printed is read again, whole.
-      const again = new Set(fresh.map(({ id }) => id));
-      this.lines = [...this.lines.filter(({ id }) => !again.has(id)), ...fresh.reverse()].slice(-LINES_MAX);
-      this.error = null;
-    } catch (error) {
-      if (this.stop.signal.aborted) return undefined;
-      this.error = /** @type {api.ApiError} */ (error);
-    }
-    this.version.value += 1;
-    return undefined;
+    this.changed();
   }
 }

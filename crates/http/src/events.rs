@@ -13,6 +13,7 @@
 pub(crate) mod hub;
 pub(crate) mod job_events;
 mod reader;
+pub(crate) mod reader_counts;
 mod ring;
 pub(crate) mod topic;
 

@@ -10,6 +10,7 @@ use longshore_model::{Endpoint, Millis, StreamShape};
 
 use crate::AuditLog;
 use crate::events::hub::EventHub;
+use crate::events::reader_counts::ReaderPlaces;
 use crate::gate::rate_limits::RateLimiter;
 use crate::gate::session_rates::SessionRates;
 use crate::metrics::page::PageCaches;
@@ -108,6 +109,7 @@ struct StateInner {
     session_rates: Arc<SessionRates>,
     failed_sign_ins: FailedSignIns,
     events: Arc<EventHub>,
+    log_readers: ReaderPlaces,
     burns: BurnCache,
     files: Arc<dyn FileService>,
     facts: ServerFacts,
@@ -153,6 +155,7 @@ impl HttpState {
             session_rates: Arc::default(),
             failed_sign_ins: FailedSignIns::default(),
             events,
+            log_readers: ReaderPlaces::default(),
             burns: BurnCache::default(),
             files,
             facts: settings.facts.clone(),
@@ -226,6 +229,11 @@ impl HttpState {
     /// What changes, for readers of events.
     pub(crate) fn events(&self) -> &Arc<EventHub> {
         &self.shared.events
+    }
+
+    /// The places of the clients that follow logs of endpoints.
+    pub(crate) fn log_readers(&self) -> &ReaderPlaces {
+        &self.shared.log_readers
     }
 
     /// The budgets of objectives that burn.

@@ -1,20 +1,18 @@
 // Printed lines with their times: they stick to the newest until one scrolls up, and older ones come at the top.
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../dom.js";
+import { html, useCallback, useEffect, useMemo, useState } from "../dom.js";
 import { endpointPath, href } from "../router.js";
 import { count, dateTime, shortId, size } from "../format.js";
 import { utc } from "../prefs.js";
 import { LogReader } from "../log_reader.js";
-import { joined, messageOf, pieces } from "../log_text.js";
+import { groupsOf } from "../log_blocks.js";
+import { messageOf, pieces } from "../log_text.js";
 import { Button } from "./button.js";
 import { Card, Failed, Loading } from "./card.js";
+import { LogWindow } from "./log_window.js";
 import { Moment } from "./time.js";
 
+/** @typedef {import("../log_blocks.js").Block} Block */
 /** @typedef {import("../log_text.js").LogLine} LogLine */
-
-/** Lines that have nodes; older ones are a press away. */
-const SHOWN_STEP = 1000;
-/** A reader at most this many pixels above the end follows the newest lines. */
-const END_PX = 40;
 
 /**
  * `since`: when the first line could have been printed; that of a whole endpoint if it is not given.
@@ -26,16 +24,16 @@ export function LogLines({ endpoint, filter, title, since = endpoint.createdAt, 
   const key = JSON.stringify({ ...filter, regex: filter.regex?.source });
   const reader = useMemo(() => new LogReader(endpoint, filter), [endpoint.id, key]);
   useEffect(() => {
-    void reader.begin();
+    reader.begin();
     return () => reader.close();
   }, [reader]);
   void reader.version.value;
   const actions = html`<span class="switch" role="group" aria-label="Lines"><button type="button" aria-pressed=${withTimes} onClick=${() => setTimes(!withTimes)}>Times</button><button type="button" aria-pressed=${isWrapped} onClick=${() => setWrapped(!isWrapped)}>Wrap</button></span>
-    <${Button} kind="quiet small" icon="download" onClick=${() => download(reader.lines, `${endpoint.slug ?? endpoint.id}.log`)}>Download<//>`;
-  const note = reader.lines.length > 0 ? `${count(reader.lines.length)} lines${reader.cursor ? `, ${size(reader.scanned)} read so far` : ""}` : undefined;
+    <${Button} kind="quiet small" icon="download" onClick=${() => download(reader.lines.lines(), `${endpoint.slug ?? endpoint.id}.log`)}>Download<//>`;
+  const note = reader.lines.count > 0 ? `${count(reader.lines.count)} lines${reader.cursor ? `, ${size(reader.scanned)} read so far` : ""}` : undefined;
   return html`<${Card} title=${title} note=${note} flush actions=${actions}>
-    ${reader.error && html`<${Failed} error=${reader.error} onRetry=${() => reader.news()} />`}
-    ${reader.lines.length > 0 ? html`<${Lines} reader=${reader} endpoint=${endpoint} isOfAll=${isOfAll} isWrapped=${isWrapped} withTimes=${withTimes} isTall=${isTall} />` : reader.isBegun ? html`<${NoLines} reader=${reader} endpoint=${endpoint} filter=${filter} since=${since} />` : !reader.error && html`<${Loading} rows=${6} />`}
+    ${reader.error && html`<${Failed} error=${reader.error} onRetry=${() => reader.restart()} />`}
+    ${reader.lines.count > 0 ? html`<${Lines} reader=${reader} endpoint=${endpoint} isOfAll=${isOfAll} isWrapped=${isWrapped} withTimes=${withTimes} isTall=${isTall} />` : reader.isBegun ? html`<${NoLines} reader=${reader} endpoint=${endpoint} filter=${filter} since=${since} />` : !reader.error && html`<${Loading} rows=${6} />`}
   <//>`;
 }
 
@@ -50,41 +48,18 @@ function NoLines({ reader, endpoint, filter, since }) {
 
 /** @param {{reader: LogReader, endpoint: any, isOfAll: boolean, isWrapped: boolean, withTimes: boolean, isTall: boolean}} props */
 function Lines({ reader, endpoint, isOfAll, isWrapped, withTimes, isTall }) {
-  const [shown, setShown] = useState(SHOWN_STEP);
-  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const sticks = useRef(true);
-  const height = useRef({ first: "", pixels: 0 });
   const { lines } = reader;
-  const groups = joined(lines.slice(-shown));
-  useLayoutEffect(() => {
-    const node = box.current;
-    if (!node) return;
-    const first = groups[0]?.line.id ?? "";
-    // What is being read stays where it is when older lines come above it.
-    if (sticks.current) node.scrollTop = node.scrollHeight;
-    else if (first !== height.current.first && height.current.pixels > 0) node.scrollTop += node.scrollHeight - height.current.pixels;
-    height.current = { first, pixels: node.scrollHeight };
-  });
-  const scrolled = () => {
-    const node = box.current;
-    if (node) sticks.current = node.scrollHeight - node.scrollTop - node.clientHeight < END_PX;
-  };
-  const more = () => {
-    if (shown < lines.length) setShown(shown + SHOWN_STEP);
-    else void reader.older().then(() => setShown(shown + SHOWN_STEP));
-  };
-  const hasMore = shown < lines.length || reader.cursor !== null;
-  return html`<div class=${`log-box ${isTall ? "tall" : ""} ${isWrapped ? "" : "unwrapped"}`} ref=${box} tabindex="0" role="log" aria-live="off" aria-label="Lines" onScroll=${scrolled}>
-    ${hasMore ? html`<p class="log-more"><${Button} kind="small" onClick=${more}>Older lines<//></p>` : html`<p class="log-more dim">This is the first line that is kept.</p>`}
-    ${groups.map(({ line, rest }) => html`<${Row} key=${line.id} line=${line} rest=${rest} endpoint=${endpoint} isOfAll=${isOfAll} withTimes=${withTimes} />`)}
-  </div>`;
+  const path = endpointPath(endpoint);
+  const draw = useCallback((/** @type {Block} */ block) => groupsOf(block).map(({ line, rest }) => html`<${Row} key=${line.id} line=${line} rest=${rest} path=${path} isOfAll=${isOfAll} withTimes=${withTimes} />`), [path, isOfAll, withTimes]);
+  const head = reader.cursor ? html`<p class="log-more"><${Button} kind="small" onClick=${() => reader.older()}>Older lines<//></p>` : html`<p class="log-more dim">This is the first line that is kept.</p>`;
+  return html`<${LogWindow} blocks=${lines.blocks} className=${`${isTall ? "tall" : ""} ${isWrapped ? "" : "unwrapped"}`} head=${head} draw=${draw} onEnd=${(/** @type {boolean} */ isAtEnd) => (reader.isAtEnd = isAtEnd)} onNear=${() => reader.isDry || void reader.older()} />
+    ${reader.isBehind && html`<p class="log-more dim">Newer lines are left out while you read older ones. <${Button} kind="small" onClick=${() => reader.restart()}>Newest lines<//></p>`}`;
 }
 
-/** @param {{line: LogLine, rest: LogLine[], endpoint: any, isOfAll: boolean, withTimes: boolean}} props */
-function Row({ line, rest, endpoint, isOfAll, withTimes }) {
+/** @param {{line: LogLine, rest: LogLine[], path: string, isOfAll: boolean, withTimes: boolean}} props */
+function Row({ line, rest, path, isOfAll, withTimes }) {
   const [isOpen, setOpen] = useState(true);
   const tone = line.level === "ERROR" ? "bad" : line.level === "WARNING" ? "warned" : "";
-  const path = endpointPath(endpoint);
   return html`<div class=${`log-row ${tone}`}>
     ${withTimes && html`<span class="log-at">${line.at ? html`<time datetime=${line.at} title=${dateTime(Date.parse(line.at), { utc: utc.value, ms: true })}>${dateTime(Date.parse(line.at), { utc: utc.value, ms: true }).slice(11, 21)}</time>` : "–"}</span>`}
     ${isOfAll && html`<a class="log-worker" href=${href(`${path}/workers/${encodeURIComponent(line.worker)}`)} title=${`Worker ${line.worker}`}>${line.worker.slice(-8)}</a>`}

@@ -1,6 +1,5 @@
 //! The events of a server: the ring, the number of its readers, and whether they are collected.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,14 +7,11 @@ use longshore_model::EndpointId;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::reader_counts::ReaderCounts;
 use super::ring::{KEPT_FOR, Ring};
 use super::topic::Topic;
 use crate::wire::api_error::ApiError;
 
-/// Most readers of a server.
-const READERS_MAX: u32 = 1_000;
-/// Most readers with one key: one key cannot take the places of all others.
-const READERS_PER_KEY_MAX: u32 = 250;
 /// Numbers of events begin at the time of the server's start, in ms, times this. Fewer events than this happen in a
 /// millisecond.
 const NUMBERS_PER_MS: u64 = 1_000;
@@ -31,8 +27,7 @@ pub(crate) struct EventHub {
 
 struct HubState {
     ring: Ring,
-    /// The number of readers, by the id of their key.
-    readers: HashMap<String, u32>,
+    readers: ReaderCounts,
     /// When the last reader left.
     left_at: Instant,
     /// Whether the task that collects events runs.
@@ -61,7 +56,7 @@ impl EventHub {
         let first = now_ms.saturating_mul(NUMBERS_PER_MS);
         let state = HubState {
             ring: Ring::new(first),
-            readers: HashMap::new(),
+            readers: ReaderCounts::default(),
             left_at: Instant::now(),
             is_collecting: false,
             has_new_reader: false,
@@ -76,12 +71,7 @@ impl EventHub {
     /// `too_many_readers` if there is no place.
     pub(super) fn join(self: &Arc<Self>, key: &str, collect: impl FnOnce()) -> Result<Place, ApiError> {
         let mut hub = self.lock();
-        let own = hub.readers.get(key).copied().unwrap_or_default();
-        if own >= READERS_PER_KEY_MAX || hub.readers.values().sum::<u32>() >= READERS_MAX {
-            let text = "as many clients read events as this server serves; close some, or try again later";
-            return Err(ApiError::unavailable("too_many_readers", text).retry_after(10));
-        }
-        hub.readers.insert(key.to_owned(), own + 1);
+        hub.readers.add(key)?;
         hub.has_new_reader = true;
         if !hub.is_collecting {
             hub.is_collecting = true;
@@ -94,7 +84,7 @@ impl EventHub {
     /// to end.
     pub(crate) fn is_needed(&self, now: Instant, stop: impl FnOnce()) -> bool {
         let mut hub = self.lock();
-        let is_needed = !hub.readers.is_empty() || now.saturating_duration_since(hub.left_at) <= KEPT_FOR;
+        let is_needed = hub.readers.total() > 0 || now.saturating_duration_since(hub.left_at) <= KEPT_FOR;
         if !is_needed {
             hub.ring.clear();
             hub.is_collecting = false;
@@ -146,7 +136,7 @@ impl EventHub {
 
     /// The number of readers.
     pub(crate) fn readers(&self) -> u32 {
-        self.lock().readers.values().sum()
+        self.lock().readers.total()
     }
 
     fn lock(&self) -> MutexGuard<'_, HubState> {
@@ -157,12 +147,7 @@ impl EventHub {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut hub = self.hub.lock();
-        if let Some(readers) = hub.readers.get_mut(&self.key) {
-            *readers -= 1;
-            if *readers == 0 {
-                hub.readers.remove(&self.key);
-            }
-        }
+        hub.readers.remove(&self.key);
         hub.left_at = Instant::now();
     }
 }

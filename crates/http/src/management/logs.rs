@@ -1,28 +1,36 @@
 //! `/v1/endpoints/{endpoint}/logs`: what all workers of an endpoint printed, by time, searched.
 
+mod appended;
+mod follow;
 mod lines;
 mod search;
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
+use axum::response::{IntoResponse as _, Response};
 use longshore_engine::EndpointHandle;
-use longshore_model::{JobId, Millis, WorkerId};
+use longshore_model::{EndpointId, JobId, Millis, Permission, WorkerId};
 use serde_json::{Value, json};
 
-use self::lines::WorkerLines;
+use self::follow::{Follower, WantedLines};
+use self::lines::{Line, WorkerLines};
 use self::search::{Cursor, Found, JobSpan, Search};
+use super::PathId;
 use super::access::may_read_endpoint;
 use super::workers::blocking;
-use super::{JsonResult, PathId};
 use crate::HttpState;
+use crate::gate::auth::OngoingAccess;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
 use crate::openapi::schema::{array_of, count, object, text, time};
 use crate::openapi::{Group, Operation};
+use crate::services::files::FileService;
 use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
 use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
+use crate::wire::sse;
 
 const LINES_MAX: u64 = 5_000;
 const LINES_USUAL: u64 = 500;
@@ -44,12 +52,19 @@ const PARAMETERS: &[Parameter] = &[
         ParameterKind::Integer { min: 1, max: LINES_MAX, default: Some(LINES_USUAL) },
         "the most lines in the response",
     ),
-    query("cursor", ParameterKind::Text, "where the previous response ended, from its `cursor`"),
+    query(
+        "cursor",
+        ParameterKind::Text,
+        "only older lines: than those of the response with this `cursor`, or than the line with this `id`",
+    ),
 ];
 
 const ABOUT: &str = "The newest line is the first. Times are those of the server, to about 100 ms; lines that an older version \
     stored have none. A call reads at most 64 MiB or for 1 s: if `complete` is false, send its `cursor` to go on. Logs of the last \
-    ended workers are there, too; those of external workers stay on their own computers.";
+    ended workers are there, too; those of external workers stay on their own computers. With `Accept: text/event-stream`, \
+    the event `page` has the newest lines, as the page of this operation, and each event `lines` has what was printed since, the \
+    oldest line first. A line that had no end yet comes again with the same `id` and more text. After a further `page`, lines between \
+    it and the earlier ones were left out: read them with its `cursor`.";
 
 /// The operation on all logs of an endpoint.
 pub(super) fn group() -> Group {
@@ -58,7 +73,9 @@ pub(super) fn group() -> Group {
             .summary("what the workers of an endpoint printed, newest first")
             .about(ABOUT)
             .gives("LogPage")
-            .with(PARAMETERS),
+            .or_events()
+            .with(PARAMETERS)
+            .refuses(503),
     ];
     let optional = |mut schema: Value| {
         schema["nullable"] = json!(true);
@@ -93,59 +110,83 @@ async fn logs(
     PathId(id): PathId,
     uri: Uri,
     headers: HeaderMap,
-) -> JsonResult {
-    let (_, endpoint) = may_read_endpoint(&state, &headers, &id)?;
-    let query = Query::of(&uri)?;
-    let job = match query.get("job") {
-        Some(job) => Some(span_of(&endpoint, job).await),
-        None => None,
-    };
-    let search = Search {
-        text: query.get("q").unwrap_or_default().to_lowercase(),
-        job,
-        level: query.word("level", &LEVELS)?,
-        since: moment(&query, "since")?.unwrap_or(0),
-        until: moment(&query, "until")?.unwrap_or(u64::MAX),
-        limit: query.integer("limit", 1, LINES_MAX)?.unwrap_or(LINES_USUAL) as usize,
-        cursor: query.get("cursor").map(cursor).transpose()?,
-    };
-    let wanted = query.get("worker").map(str::to_owned);
-    let running: Vec<WorkerId> =
-        endpoint.workers().fleet_status().workers.iter().map(|worker| worker.id.clone()).collect();
+) -> Result<Response, ApiError> {
+    let (key, endpoint) = may_read_endpoint(&state, &headers, &id)?;
+    let wanted = wanted(&Query::of(&uri)?)?;
+    if sse::are_wanted(&headers) {
+        if wanted.search.cursor.is_some() {
+            let text = "`cursor` is for pages of older lines, and events are of new ones: send one of `cursor` \
+                        and `Accept: text/event-stream`";
+            return Err(ApiError::bad_request("bad_parameter", text));
+        }
+        let place = state.log_readers().take(&key.id)?;
+        let access = OngoingAccess::of(&key, Permission::ReadCatalog, endpoint.id());
+        return Ok(sse::answer(Follower::new(state, access, endpoint, wanted, place), Follower::next));
+    }
+    let mut search = wanted.search.clone();
+    search.job = span_of(&endpoint, wanted.job.as_deref()).await;
+    let running = endpoint.workers().fleet_status();
+    let running: Vec<WorkerId> = running.workers.iter().map(|worker| worker.id.clone()).collect();
     let files = Arc::clone(state.files());
     let found = blocking(move || {
         let ended = files.ended_workers(&endpoint.id()).into_iter().map(|ended| ended.worker);
-        let mut workers: Vec<WorkerId> = running.into_iter().chain(ended).collect();
-        workers.sort();
-        workers.dedup();
-        workers.retain(|worker| wanted.as_ref().is_none_or(|wanted| wanted == worker.as_str()));
-        let sources = workers.into_iter().filter_map(|worker| {
-            let log = files.worker_log(&endpoint.id(), &worker)?;
-            Some(WorkerLines::open(worker.as_str().to_owned(), &log.path, search.last_ms()))
-        });
-        search.run(sources.collect())
+        let workers = running.into_iter().chain(ended).filter(|worker| wanted.includes(worker)).collect();
+        search_all(&*files, &endpoint.id(), workers, &search)
     });
-    Ok(page_of(&found.await?).into())
+    Ok(Json(page_of(&found.await?)).into_response())
+}
+
+/// Which lines a request wants.
+fn wanted(query: &Query) -> Result<WantedLines, ApiError> {
+    let search = Search {
+        text: query.get("q").unwrap_or_default().to_lowercase(),
+        job: None,
+        level: query.word("level", &LEVELS)?,
+        since: moment(query, "since")?.unwrap_or(0),
+        until: moment(query, "until")?.unwrap_or(u64::MAX),
+        limit: query.integer("limit", 1, LINES_MAX)?.unwrap_or(LINES_USUAL) as usize,
+        cursor: query.get("cursor").map(cursor).transpose()?,
+    };
+    let text = |name: &str| query.get(name).map(str::to_owned);
+    Ok(WantedLines { worker: text("worker"), job: text("job"), search })
+}
+
+/// Searches the logs of these workers, of which each is read once.
+fn search_all(
+    files: &dyn FileService,
+    endpoint: &EndpointId,
+    mut workers: Vec<WorkerId>,
+    search: &Search,
+) -> Found {
+    workers.sort();
+    workers.dedup();
+    let sources = workers.into_iter().filter_map(|worker| {
+        let log = files.worker_log(endpoint, &worker)?;
+        Some(WorkerLines::open(worker.as_str().to_owned(), &log.path, search.last_ms()))
+    });
+    search.run(sources.collect())
 }
 
 fn page_of(found: &Found) -> Value {
-    let lines = found.lines.iter().map(|line| {
-        let at = line.at.map(|at| rfc3339(Millis(at)));
-        json!({
-            "id": line.id(), "at": at, "worker": line.worker, "job": search::job_of(&line.text),
-            "level": search::level_of(&line.text), "text": line.text,
-        })
-    });
     json!({
-        "lines": lines.collect::<Vec<_>>(),
+        "lines": found.lines.iter().map(line_view).collect::<Vec<_>>(),
         "scannedBytes": found.scanned_bytes,
         "complete": found.cursor.is_none(),
         "cursor": found.cursor.as_ref().map(Cursor::to_string),
     })
 }
 
+fn line_view(line: &Line) -> Value {
+    let at = line.at.map(|at| rfc3339(Millis(at)));
+    json!({
+        "id": line.id(), "at": at, "worker": line.worker, "job": search::job_of(&line.text),
+        "level": search::level_of(&line.text), "text": line.text,
+    })
+}
+
 /// The job of a search: its id, and where and when it ran, if it is still known.
-async fn span_of(endpoint: &EndpointHandle, id: &str) -> JobSpan {
+async fn span_of(endpoint: &EndpointHandle, id: Option<&str>) -> Option<JobSpan> {
+    let id = id?;
     let found = match id.parse::<JobId>() {
         Ok(job) => endpoint.jobs().status(job).await.ok(),
         Err(_) => None,
@@ -156,7 +197,7 @@ async fn span_of(endpoint: &EndpointHandle, id: &str) -> JobSpan {
         let started_at = Some(job.row.started_at.0).filter(|at| *at > 0)?;
         Some((job.row.worker?.as_str().to_owned(), started_at, end))
     });
-    JobSpan { id: id.to_owned(), ran }
+    Some(JobSpan { id: id.to_owned(), ran })
 }
 
 fn cursor(text: &str) -> Result<Cursor, ApiError> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Bytes that are read together.
 const PIECE_BYTES: u64 = 64 * 1024;
 /// A longer line is cut.
-const LINE_BYTES_MAX: usize = 16 * 1024;
+pub(super) const LINE_BYTES_MAX: usize = 16 * 1024;
 /// Predecessors of a log; more are not looked for.
 const FILES_MAX: u32 = 10;
 
@@ -93,7 +93,7 @@ impl WorkerLines {
 impl OpenLog {
     fn open(path: &Path, last_ms: u64) -> io::Result<Self> {
         // The times are read first: later ones are of bytes that are not read.
-        let times = times_of(&path.with_added_extension("times"));
+        let times = times_of(&std::fs::read(times_path(path)).unwrap_or_default());
         let mut file = File::open(path)?;
         let len = file.seek(SeekFrom::End(0))?;
         let unwanted = times.iter().find(|(_, ms)| *ms > last_ms).map(|(offset, _)| *offset);
@@ -144,7 +144,7 @@ impl OpenLog {
 }
 
 /// The text of a line, cut if it is long.
-fn text_of(bytes: &[u8]) -> String {
+pub(super) fn text_of(bytes: &[u8]) -> String {
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     if bytes.len() <= LINE_BYTES_MAX {
         return String::from_utf8_lossy(bytes).into_owned();
@@ -153,9 +153,13 @@ fn text_of(bytes: &[u8]) -> String {
     format!("{text}… (cut, the line is longer)")
 }
 
-/// The pairs of a file of times; none without a file. Bytes that are no whole pair, or out of order, end the list.
-fn times_of(path: &Path) -> Vec<(u64, u64)> {
-    let bytes = std::fs::read(path).unwrap_or_default();
+/// Where the times of a log are.
+pub(super) fn times_path(log: &Path) -> PathBuf {
+    log.with_added_extension("times")
+}
+
+/// The pairs of a file of times. Pairs out of order, and bytes that are no whole pair, are left out.
+pub(super) fn times_of(bytes: &[u8]) -> Vec<(u64, u64)> {
     let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
     let mut times: Vec<(u64, u64)> = Vec::new();
     for pair in bytes.chunks_exact(16) {

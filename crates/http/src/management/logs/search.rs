@@ -14,7 +14,7 @@ const TEXT_BYTES_MAX: usize = 4 << 20;
 const LINES_PER_LOOK: u64 = 512;
 
 /// Which lines are wanted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Search {
     /// A text in lower case; every line has the empty one.
     pub(super) text: String,
@@ -131,7 +131,8 @@ impl Search {
         found
     }
 
-    fn wants(&self, line: &Line) -> bool {
+    /// Whether the line is looked for.
+    pub(super) fn wants(&self, line: &Line) -> bool {
         let is_new = self.cursor.as_ref().is_none_or(|cursor| line.key() < cursor.key());
         is_new
             && line.at.is_none_or(|at| at < self.until)
