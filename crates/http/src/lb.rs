@@ -22,6 +22,7 @@ pub(crate) mod route;
 mod streamed;
 mod trace;
 mod tunnel;
+mod upload;
 mod websocket;
 
 use std::future::ready;

@@ -22,8 +22,9 @@ use tokio::time::Instant;
 
 use super::error::LbError;
 use super::request_head::{Context, mark_chunked};
-use super::streamed::{Progress, StreamedBody};
+use super::streamed::StreamedBody;
 use super::trace::RequestTrace;
+use super::upload::Progress;
 use super::{MadeByWorker, refused, response_head, tunnel, websocket};
 use crate::gate::interim::Interims;
 use crate::gate::rate_limits::RequestPermit;
