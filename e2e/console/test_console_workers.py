@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from harness.browser import PHONE
+from harness.reverse_proxy import Answer, ReverseProxy
 from harness.wait import until
 
 
@@ -260,3 +261,34 @@ def test_workers_of_all_endpoints_have_rows_of_two_lines_on_a_phone(console, api
     assert boxes and max(boxes) <= 0, boxes
     assert row.bounding_box()["height"] <= 64
     assert tab.axe() == []
+
+
+# Whether each line of a text is inside the cell that it stands in.
+IS_WHOLE = """(node) => {
+  const [cell, range] = [node.closest("td").getBoundingClientRect(), document.createRange()];
+  range.selectNodeContents(node);
+  return [...range.getClientRects()].every((line) => line.left >= cell.left && line.right <= cell.right && line.bottom <= cell.bottom);
+}"""
+
+
+def test_what_a_worker_waits_for_is_read_in_whole_on_a_phone(console, api, server, printed):
+    reasons = [
+        "downloads the image registry.example.com/companies/transcription-of-harbour-radio/whisper-large:2, 3 of 12 GB",
+        "waits for 2 × NVIDIA H100 80GB HBM3: 6 of 8 are used by other endpoints, 2 are kept for ones of a higher priority",
+    ]
+    (worker, *_) = api.ok("GET", f"/v1/endpoints/{printed.id}/workers?ended=true")
+    listed = [worker | {"id": f"one-{number}", "status": "INITIALIZING", "reason": reason} for number, reason in enumerate(reasons)]
+    path = f"/v1/endpoints/{printed.id}/workers"
+
+    def intercept(method: str, asked: str) -> Answer | None:
+        return Answer(200, json.dumps(listed).encode(), [("Content-Type", "application/json")]) if asked.startswith(path) else None
+
+    with ReverseProxy(server.port, intercept=intercept) as proxy:
+        tab = console(proxy, width=PHONE, has_touch=True).sign_in(path="/workers")
+        for reason in reasons:
+            shown = tab.page.get_by_text(reason, exact=True)
+            expect(shown).to_be_visible()
+            assert shown.evaluate(IS_WHOLE), reason
+        boxes = tab.page.evaluate("[...document.querySelectorAll('.table-box')].map((box) => box.scrollWidth - box.clientWidth)")
+        assert max(boxes) <= 0 and tab.sideways() <= 0, boxes
+        assert tab.axe() == []
