@@ -232,6 +232,14 @@ def test_all_workers_of_an_endpoint_are_drained_with_the_effect_in_numbers(conso
     expect(ended).to_contain_text("by an operator")
 
 
+# The number of lines that a text has on the screen.
+LINES = """(node) => {
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  return new Set([...range.getClientRects()].map(({ top }) => top)).size;
+}"""
+
+
 @pytest.mark.parametrize("width", [1440, PHONE])
 def test_workers_that_are_started_elsewhere_get_their_variables_on_their_page(console, api, width):
     endpoint = api.external()
@@ -244,6 +252,9 @@ def test_workers_that_are_started_elsewhere_get_their_variables_on_their_page(co
     card.get_by_role("button", name="Show the variables").click()
     expect(card).to_contain_text(f"export RUNPOD_AI_API_KEY='{token}'")
     assert tab.axe() == [] and tab.sideways() <= 0
+    # Names and values stay whole: a line that is longer than its box scrolls in it.
+    boxes = card.locator("pre")
+    assert [box.evaluate(LINES) for box in boxes.all()] == [len(text.splitlines()) for text in boxes.all_text_contents()]
     card.get_by_role("button", name="Hide").click()
     expect(card).not_to_contain_text(token)
 

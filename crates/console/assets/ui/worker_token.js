@@ -20,7 +20,7 @@ export function WorkerToken({ endpoint }) {
     }
   };
   const lines = env && Object.entries(env).map(([name, value]) => `export ${name}=${quotedForShell(value)}`).join("\n");
-  return html`<${Card} title="Worker token" actions=${env && html`<${Button} kind="quiet small" onClick=${() => setEnv(null)}>Hide<//>`}><div class="form">
+  return html`<${Card} title="Worker token" actions=${env && html`<${Button} kind="quiet small" onClick=${() => setEnv(null)}>Hide<//>`}><div class="form worker-token">
     <p>You start the workers of this endpoint, on any computer that reaches this server. With these variables, a handler finds its jobs. They hold a token that takes jobs of this endpoint and nothing else.</p>
     ${lines ? html`<${CodeLine} text=${lines} /><p class="dim">Give each worker an id of its own in <span class="mono">RUNPOD_POD_ID</span>; asking again makes a new id with the same token.</p>` : html`<p><${Button} onClick=${show}>Show the variables<//></p>`}
     ${error && html`<p class="field-error" role="alert">${error}</p>`}
