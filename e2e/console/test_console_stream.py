@@ -58,6 +58,9 @@ def test_a_chunk_is_opened_by_a_press_and_by_keys(console, api):
     stream = page.get_by_role("region", name="Stream")
     stream.get_by_role("button", name="Chunks").tap()
     grid = stream.get_by_role("grid", name="Chunks")
+    about = "Only the time of the first chunk is the server's: the others are this browser's, if it saw them come."
+    expect(stream.get_by_text(about)).to_be_in_viewport()
+    expect(grid).to_have_accessible_description(about)
     assert tab.axe() == [] and tab.sideways() <= 0
     grid.get_by_role("row").filter(has_text="a harbour").tap()
     dialog = page.get_by_role("dialog", name="Chunk 1")

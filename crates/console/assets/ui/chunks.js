@@ -23,6 +23,7 @@ const BOX_PX = 340;
 const STEPS = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
 /** The characters of a chunk that may fit into a row. */
 const LINE = 400;
+const NOTE = "Only the time of the first chunk is the server's: the others are this browser's, if it saw them come.";
 
 /**
  * When a chunk came, in ms, or null. The server knows it of the first one; of the others, this browser does if it saw them come.
@@ -71,11 +72,11 @@ export function Chunks({ follow, job, count: total }) {
       <span role="gridcell" class="mono c-text">${visible(textOf(chunk).slice(0, LINE))}</span>
     </div>`;
   };
-  const names = /** @type {[string, string, string][]} */ ([["Number", "num", ""], ["Came after", "num", "Since the attempt began. The server knows it of the first chunk, this browser of those that it saw come."], ["Size", "num", ""], ...(hasMetrics ? [["Metrics", "opt2", ""]] : []), ["Chunk", "", ""]]);
+  const names = /** @type {[string, string, string][]} */ ([["Number", "num", ""], ["Came after", "num", "Since the attempt began"], ["Size", "num", ""], ...(hasMetrics ? [["Metrics", "opt2", ""]] : []), ["Chunk", "", ""]]);
   const head = html`<div role="rowgroup" class="grid-top"><div class="grid-head" role="row" aria-rowindex="1">${names.map(([name, cls, about]) => html`<span key=${name} role="columnheader" class=${cls} title=${about || undefined}>${name}</span>`)}</div></div>`;
   const height = Math.min(BOX_PX, total * rowHeight + (isPhone ? 0 : HEAD_PX));
-  return html`<div class=${hasMetrics ? "chunks with-metrics" : "chunks"} style=${{ height: `${height}px` }} onKeyDown=${press}>
-    <${VirtualRows} count=${total} rowHeight=${rowHeight} label="Chunks" columns=${names.length} at=${at} head=${head} row=${row} onSeen=${() => {}} keep=${total} />
+  return html`<p class="chunks-note" id="chunks-note">${NOTE}</p><div class=${hasMetrics ? "chunks with-metrics" : "chunks"} style=${{ height: `${height}px` }} onKeyDown=${press}>
+    <${VirtualRows} count=${total} rowHeight=${rowHeight} label="Chunks" describedBy="chunks-note" columns=${names.length} at=${at} head=${head} row=${row} onSeen=${() => {}} keep=${total} />
     ${opened && html`<${One} chunk=${opened} came=${cameAt(opened, job, opened === chunks[0])} name=${`${job.id}-${opened.offset}.json`} onClose=${() => setOpened(null)} />`}
   </div>`;
 }

@@ -5,11 +5,12 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../dom.js";
 const EXTRA = 6;
 
 /**
- * @param {{count: number, rowHeight: number, label: string, columns: number, at: number,
+ * @param {{count: number, rowHeight: number, label: string, describedBy?: string, columns: number, at: number,
  *   head: any, row: (index: number, top: string) => any, onSeen: (first: number, end: number, isTop: boolean) => void, keep: number}} props
- *   `at` is the row of the keyboard, or -1; `keep` counts rows that were added above what is seen
+ *   `at` is the row of the keyboard, or -1; `keep` counts rows that were added above what is seen;
+ *   `describedBy` is the id of a note about the list
  */
-export function VirtualRows({ count, rowHeight, label, columns, at, head, row, onSeen, keep }) {
+export function VirtualRows({ count, rowHeight, label, describedBy, columns, at, head, row, onSeen, keep }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [view, setView] = useState({ top: 0, height: 600 });
   const first = Math.max(0, Math.floor(view.top / rowHeight) - EXTRA);
@@ -56,7 +57,7 @@ export function VirtualRows({ count, rowHeight, label, columns, at, head, row, o
     return { index, slot: index % slots };
   });
   shown.sort((a, b) => a.slot - b.slot);
-  return html`<div class="grid-scroll" ref=${box} tabindex="0" role="grid" aria-label=${label} aria-rowcount=${count + 1} aria-colcount=${columns} aria-activedescendant=${at >= first && at < end ? `row-${at}` : undefined}>
+  return html`<div class="grid-scroll" ref=${box} tabindex="0" role="grid" aria-label=${label} aria-describedby=${describedBy} aria-rowcount=${count + 1} aria-colcount=${columns} aria-activedescendant=${at >= first && at < end ? `row-${at}` : undefined}>
     ${head}
     <div role="rowgroup" class="grid-rows" style=${{ height: `${count * rowHeight}px` }}>${shown.map(({ index, slot }) => html`<${Slot} key=${slot}>${row(index, `translateY(${index * rowHeight}px)`)}<//>`)}</div>
   </div>`;
