@@ -14,7 +14,7 @@ const HIDDEN_MS = 20000;
 export const connection = signal(/** @type {Connection} */ ({ state: "connecting", lastAt: Date.now() }));
 
 /** How long a page waits for the events before it reads what it shows. */
-const BEGIN_MS = 150;
+const BEGIN_MS = 250;
 
 /** @type {Set<(name: string, data: any) => void>} */
 const listeners = new Set();
