@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::lines::{LINE_BYTES_MAX, Line, text_of, times_of, times_path};
 
-/// Most bytes that are read together.
-const PIECE_BYTES: usize = 256 * 1024;
+/// Most bytes that are read together, and the fewest that may be asked for: more than a line that is shown.
+pub(super) const PIECE_BYTES: usize = 256 * 1024;
+pub(super) const PIECE_BYTES_MIN: usize = 2 * LINE_BYTES_MAX;
 /// A reader that is further behind leaves lines out.
 const BEHIND_BYTES_MAX: u64 = 4 << 20;
 
@@ -60,12 +61,12 @@ impl AppendedLines {
         self.path = path;
     }
 
-    /// The next lines.
-    pub(super) fn read(&mut self) -> Appended {
-        self.try_read().unwrap_or(Appended::Lines { lines: Vec::new(), has_more: false })
+    /// The next lines, of at most this number of bytes, which is from `PIECE_BYTES_MIN` to `PIECE_BYTES`. Blocks.
+    pub(super) fn read(&mut self, bytes_max: usize) -> Appended {
+        self.try_read(bytes_max).unwrap_or(Appended::Lines { lines: Vec::new(), has_more: false })
     }
 
-    fn try_read(&mut self) -> io::Result<Appended> {
+    fn try_read(&mut self, bytes_max: usize) -> io::Result<Appended> {
         // The file may be missing while it is rotated; the next read finds it.
         let mut file = File::open(&self.path)?;
         let facts = file.metadata()?;
@@ -78,7 +79,7 @@ impl AppendedLines {
             if file.metadata()?.ino() != self.inode {
                 return Ok(Appended::Behind);
             }
-            let (lines, has_more) = self.lines_of(&mut file, &previous)?;
+            let (lines, has_more) = self.lines_of(&mut file, &previous, bytes_max)?;
             if !has_more {
                 let (worker, path) = (std::mem::take(&mut self.worker), std::mem::take(&mut self.path));
                 *self = Self { inode: facts.ino(), ..Self::from_start(worker, path) };
@@ -90,16 +91,16 @@ impl AppendedLines {
             return Ok(Appended::Behind);
         }
         let path = self.path.clone();
-        let (lines, has_more) = self.lines_of(&mut file, &path)?;
+        let (lines, has_more) = self.lines_of(&mut file, &path, bytes_max)?;
         Ok(Appended::Lines { lines, has_more })
     }
 
     /// The next lines of a file, and whether it has more.
-    fn lines_of(&mut self, file: &mut File, path: &Path) -> io::Result<(Vec<Line>, bool)> {
+    fn lines_of(&mut self, file: &mut File, path: &Path, bytes_max: usize) -> io::Result<(Vec<Line>, bool)> {
         file.seek(SeekFrom::Start(self.offset))?;
         let mut bytes = Vec::new();
-        file.take(PIECE_BYTES as u64).read_to_end(&mut bytes)?;
-        let has_more = bytes.len() == PIECE_BYTES;
+        file.take(bytes_max as u64).read_to_end(&mut bytes)?;
+        let has_more = bytes.len() == bytes_max;
         // The time of a byte is stored before it.
         self.times.read_on(path)?;
         let (mut lines, mut start) = (Vec::new(), 0);
@@ -111,11 +112,16 @@ impl AppendedLines {
             start += len + 1;
         }
         let rest = bytes.len() - start;
-        let is_known = rest == 0 || self.is_cut || (start == 0 && rest == self.unfinished);
-        if !is_known && (!has_more || rest > LINE_BYTES_MAX) {
+        let is_known = self.is_cut || (start == 0 && rest == self.unfinished);
+        if rest == 0 || is_known {
+            self.unfinished = rest;
+        } else if !has_more || rest > LINE_BYTES_MAX {
             lines.push(self.line(start, &bytes[start..]));
+            self.unfinished = rest;
+        } else {
+            // The next read returns it, longer.
+            self.unfinished = 0;
         }
-        self.unfinished = rest;
         if rest > LINE_BYTES_MAX || self.is_cut {
             // What follows of the line is not shown.
             (self.is_cut, self.unfinished, start) = (true, 0, bytes.len());
@@ -210,15 +216,15 @@ mod tests {
         note(&path, 0, 1_000);
         append(&path, "old\nhal");
         let mut lines = AppendedLines::from_end("w".to_owned(), path.clone());
-        assert_eq!(texts(&lines.read()), ["hal"]);
-        assert!(texts(&lines.read()).is_empty(), "nothing was printed");
+        assert_eq!(texts(&lines.read(PIECE_BYTES)), ["hal"]);
+        assert!(texts(&lines.read(PIECE_BYTES)).is_empty(), "nothing was printed");
         note(&path, 7, 2_000);
         append(&path, "f");
-        assert_eq!(texts(&lines.read()), ["half"]);
+        assert_eq!(texts(&lines.read(PIECE_BYTES)), ["half"]);
         append(&path, "\n");
-        assert!(texts(&lines.read()).is_empty(), "only its end was printed");
+        assert!(texts(&lines.read(PIECE_BYTES)).is_empty(), "only its end was printed");
         append(&path, "new\n\nlast");
-        let found = lines.read();
+        let found = lines.read(PIECE_BYTES);
         assert_eq!(texts(&found), ["new", "", "last"]);
         let Appended::Lines { lines: found, .. } = found else { unreachable!() };
         let mut all = WorkerLines::open("w".to_owned(), &path, u64::MAX);
@@ -226,7 +232,26 @@ mod tests {
         searched.reverse();
         assert_eq!(found, searched);
         let mut begun = AppendedLines::from_start("w".to_owned(), path);
-        assert_eq!(texts(&begun.read()), ["old", "half", "new", "", "last"]);
+        assert_eq!(texts(&begun.read(PIECE_BYTES)), ["old", "half", "new", "", "last"]);
+    }
+
+    #[test]
+    fn pieces_of_a_flood_have_every_line_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let printed: Vec<String> = (0..20_000).map(|number| format!("line {number}")).collect();
+        append(&path, &(printed.join("\n") + "\n"));
+        let mut lines = AppendedLines::from_start("w".to_owned(), path);
+        let (mut all, mut reads) = (Vec::new(), 0);
+        loop {
+            let Appended::Lines { lines, has_more } = lines.read(PIECE_BYTES_MIN) else { panic!("behind") };
+            all.extend(lines.into_iter().map(|line| line.text));
+            reads += 1;
+            if !has_more {
+                break;
+            }
+        }
+        assert!(all == printed && reads > 5, "{} lines in {reads} reads", all.len());
     }
 
     #[test]
@@ -238,13 +263,13 @@ mod tests {
         append(&path, "two\n");
         std::fs::rename(&path, dir.path().join("log.1")).unwrap();
         append(&path, "three\n");
-        assert_eq!(texts(&lines.read()), ["two"]);
-        assert_eq!(texts(&lines.read()), ["three"]);
+        assert_eq!(texts(&lines.read(PIECE_BYTES)), ["two"]);
+        assert_eq!(texts(&lines.read(PIECE_BYTES)), ["three"]);
         for _ in 0..2 {
             std::fs::rename(&path, dir.path().join("log.1")).unwrap();
             append(&path, "lost\n");
         }
-        assert_eq!(lines.read(), Appended::Behind);
+        assert_eq!(lines.read(PIECE_BYTES), Appended::Behind);
     }
 
     #[test]
@@ -254,14 +279,14 @@ mod tests {
         append(&path, "");
         let mut lines = AppendedLines::from_end("w".to_owned(), path.clone());
         append(&path, &"x".repeat(PIECE_BYTES + 10));
-        let found = lines.read();
+        let found = lines.read(PIECE_BYTES);
         assert!(matches!(&found, Appended::Lines { lines, has_more: true } if lines.len() == 1));
         append(&path, "more\nnext\n");
-        assert_eq!(texts(&lines.read()), ["next"]);
+        assert_eq!(texts(&lines.read(PIECE_BYTES)), ["next"]);
         append(&path, &"y".repeat(BEHIND_BYTES_MAX as usize + 1));
-        assert_eq!(lines.read(), Appended::Behind);
+        assert_eq!(lines.read(PIECE_BYTES), Appended::Behind);
         let mut lines = AppendedLines::from_end("w".to_owned(), path.clone());
         append(&path, "end\nlast\n");
-        assert_eq!(texts(&lines.read()), ["last"]);
+        assert_eq!(texts(&lines.read(PIECE_BYTES)), ["last"]);
     }
 }

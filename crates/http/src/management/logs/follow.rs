@@ -10,7 +10,7 @@ use longshore_model::{EndpointId, WorkerId};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::appended::{Appended, AppendedLines};
+use super::appended::{Appended, AppendedLines, PIECE_BYTES, PIECE_BYTES_MIN};
 use super::lines::Line;
 use super::search::{Found, Search};
 use super::{line_view, page_of, search_all, span_of};
@@ -23,6 +23,8 @@ use crate::wire::sse::{COMMENT, KEEP_ALIVE, Next};
 
 /// The interval between two looks at logs without new lines.
 const PERIOD: Duration = Duration::from_millis(250);
+/// Most bytes of all logs that a look reads, while each log gives more than a line.
+const LOOK_BYTES: usize = 1 << 20;
 /// Every how many looks the workers that ended are listed: some end before a look finds them running.
 const LOOKS_PER_LIST: u32 = 8;
 
@@ -148,6 +150,11 @@ impl Follower {
     }
 }
 
+/// The ended workers whose logs are stored.
+fn ended_workers(files: &dyn FileService, endpoint: &EndpointId) -> BTreeSet<WorkerId> {
+    files.ended_workers(endpoint).into_iter().map(|ended| ended.worker).collect()
+}
+
 /// A server-sent event with this name.
 fn event(name: &str, data: &Value) -> Bytes {
     format!("event: {name}\ndata: {data}\n\n").into()
@@ -167,12 +174,9 @@ impl Logs {
             return self.begin(files, endpoint, running, wanted);
         }
         self.looks += 1;
-        let ended = if self.looks.is_multiple_of(LOOKS_PER_LIST) {
-            files.ended_workers(endpoint).into_iter().map(|ended| ended.worker).collect()
-        } else {
-            BTreeSet::new()
-        };
-        for worker in running.iter().chain(ended.difference(&self.ended)).filter(|it| wanted.includes(it)) {
+        let ended = self.looks.is_multiple_of(LOOKS_PER_LIST).then(|| ended_workers(files, endpoint));
+        let unread = ended.iter().flatten().filter(|worker| !self.ended.contains(worker));
+        for worker in running.iter().chain(unread).filter(|it| wanted.includes(it)) {
             if !self.positions.contains_key(worker)
                 && let Some(path) = log_of(worker)
             {
@@ -180,31 +184,34 @@ impl Logs {
                 self.positions.insert(worker.clone(), lines);
             }
         }
+        let bytes_max = (LOOK_BYTES / self.positions.len().max(1)).clamp(PIECE_BYTES_MIN, PIECE_BYTES);
         let (mut all, mut over, mut has_any) = (Vec::new(), Vec::new(), false);
         for (worker, position) in &mut self.positions {
-            // The log of an ended worker may be elsewhere.
-            if !running.contains(worker)
-                && let Some(path) = log_of(worker)
-            {
+            let is_running = running.contains(worker);
+            let moved = if is_running { None } else { log_of(worker) };
+            // The log of an ended worker may be elsewhere, or be deleted.
+            let is_last = !is_running
+                && (moved.is_none() || ended.as_ref().is_some_and(|ended| ended.contains(worker)));
+            if let Some(path) = moved {
                 position.move_to(path);
             }
-            match position.read() {
+            match position.read(bytes_max) {
                 Appended::Behind => return self.begin(files, endpoint, running, wanted),
                 Appended::Lines { lines, has_more } => {
                     has_any |= has_more;
-                    if lines.is_empty() && !has_more && !running.contains(worker) {
+                    if is_last && lines.is_empty() && !has_more {
                         over.push(worker.clone());
                     }
                     all.extend(lines);
                 }
             }
         }
+        if let Some(ended) = ended {
+            self.ended.retain(|worker| ended.contains(worker));
+        }
         for worker in over {
             self.positions.remove(&worker);
             self.ended.insert(worker);
-        }
-        if !ended.is_empty() {
-            self.ended.retain(|worker| ended.contains(worker));
         }
         all.sort_by(|one, other| one.key().cmp(&other.key()));
         Seen::Lines { lines: all, has_more: has_any }
@@ -218,8 +225,7 @@ impl Logs {
         running: &BTreeSet<WorkerId>,
         wanted: &WantedLines,
     ) -> Seen {
-        let ended: BTreeSet<WorkerId> =
-            files.ended_workers(endpoint).into_iter().map(|ended| ended.worker).collect();
+        let ended = ended_workers(files, endpoint);
         // The positions first: a line that is printed meanwhile comes twice, and none is left out.
         self.positions.clear();
         for worker in running.iter().filter(|it| wanted.includes(it)) {
