@@ -32,7 +32,7 @@ export class LogReader {
     this.scanned = 0;
     /** Whether a page was read: without lines, there are none. */
     this.isBegun = false;
-    /** Whether the older lines that were read last had none that is wanted: more are read when they are asked for. */
+    /** Whether the last read of older lines failed or gave none that is wanted: more are read when they are asked for. */
     this.isDry = false;
     /** Whether one reads the newest lines. Otherwise what is read stays where it is. */
     this.isAtEnd = true;
@@ -196,7 +196,10 @@ export class LogReader {
         this.scanned += page.scannedBytes;
         if (lines.dropNewest(LINES_MAX)) this.halt();
       }
+      this.error = null;
     } catch (error) {
+      // Asked again by a press, and not with the next frame.
+      this.isDry = true;
       this.fail(error, this.opened.signal);
     }
     this.isLoading = false;

@@ -177,11 +177,9 @@ impl Logs {
         let ended = self.looks.is_multiple_of(LOOKS_PER_LIST).then(|| ended_workers(files, endpoint));
         let unread = ended.iter().flatten().filter(|worker| !self.ended.contains(worker));
         for worker in running.iter().chain(unread).filter(|it| wanted.includes(it)) {
-            if !self.positions.contains_key(worker)
-                && let Some(path) = log_of(worker)
-            {
-                let lines = AppendedLines::from_start(worker.as_str().to_owned(), path);
-                self.positions.insert(worker.clone(), lines);
+            if !self.positions.contains_key(worker) {
+                let log = log_of(worker).map(|path| AppendedLines::from_start(worker.to_string(), path));
+                self.positions.extend(log.map(|lines| (worker.clone(), lines)));
             }
         }
         let bytes_max = (LOOK_BYTES / self.positions.len().max(1)).clamp(PIECE_BYTES_MIN, PIECE_BYTES);
@@ -229,10 +227,9 @@ impl Logs {
         // The positions first: a line that is printed meanwhile comes twice, and none is left out.
         self.positions.clear();
         for worker in running.iter().filter(|it| wanted.includes(it)) {
-            if let Some(log) = files.worker_log(endpoint, worker) {
-                let lines = AppendedLines::from_end(worker.as_str().to_owned(), log.path);
-                self.positions.insert(worker.clone(), lines);
-            }
+            let log = files.worker_log(endpoint, worker);
+            let lines = log.map(|log| AppendedLines::from_end(worker.to_string(), log.path));
+            self.positions.extend(lines.map(|lines| (worker.clone(), lines)));
         }
         self.is_begun = true;
         let workers = running.iter().chain(&ended).filter(|it| wanted.includes(it)).cloned().collect();
