@@ -5,6 +5,8 @@ mod follow;
 mod lines;
 mod search;
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Json;
@@ -13,6 +15,7 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::EndpointHandle;
 use longshore_model::{EndpointId, JobId, Millis, Permission, WorkerId};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::follow::{Follower, WantedLines};
@@ -126,14 +129,13 @@ async fn logs(
     let mut search = wanted.search.clone();
     search.job = span_of(&endpoint, wanted.job.as_deref()).await;
     let running = endpoint.workers().fleet_status();
-    let running: Vec<WorkerId> = running.workers.iter().map(|worker| worker.id.clone()).collect();
-    let files = Arc::clone(state.files());
+    let running: BTreeSet<WorkerId> = running.workers.iter().map(|worker| worker.id.clone()).collect();
+    let logs = StoredLogs { files: Arc::clone(state.files()), endpoint: endpoint.id() };
     let found = blocking(move || {
-        let ended = files.ended_workers(&endpoint.id()).into_iter().map(|ended| ended.worker);
-        let workers = running.into_iter().chain(ended).filter(|worker| wanted.includes(worker)).collect();
-        search_all(&*files, &endpoint.id(), workers, &search)
+        let workers = running.into_iter().chain(logs.ended()).filter(|worker| wanted.includes(worker));
+        search_all(&logs, workers.collect(), &search)
     });
-    Ok(Json(page_of(&found.await?)).into_response())
+    Ok(Json(PageView::of(&found.await?)).into_response())
 }
 
 /// Which lines a request wants.
@@ -145,43 +147,90 @@ fn wanted(query: &Query) -> Result<WantedLines, ApiError> {
         since: moment(query, "since")?.unwrap_or(0),
         until: moment(query, "until")?.unwrap_or(u64::MAX),
         limit: query.integer("limit", 1, LINES_MAX)?.unwrap_or(LINES_USUAL) as usize,
+        text_bytes_max: None,
         cursor: query.get("cursor").map(cursor).transpose()?,
     };
     let text = |name: &str| query.get(name).map(str::to_owned);
     Ok(WantedLines { worker: text("worker"), job: text("job"), search })
 }
 
-/// Searches the logs of these workers, of which each is read once.
-fn search_all(
-    files: &dyn FileService,
-    endpoint: &EndpointId,
-    mut workers: Vec<WorkerId>,
-    search: &Search,
-) -> Found {
-    workers.sort();
-    workers.dedup();
+/// The logs of an endpoint's workers.
+trait WorkerLogs {
+    /// Where the log of a worker is; `None` if there is none.
+    fn log_of(&self, worker: &WorkerId) -> Option<PathBuf>;
+
+    /// The ended workers whose logs are stored.
+    fn ended(&self) -> BTreeSet<WorkerId>;
+}
+
+/// The logs of an endpoint's workers on this computer.
+struct StoredLogs {
+    files: Arc<dyn FileService>,
+    endpoint: EndpointId,
+}
+
+impl WorkerLogs for StoredLogs {
+    fn log_of(&self, worker: &WorkerId) -> Option<PathBuf> {
+        self.files.worker_log(&self.endpoint, worker).map(|log| log.path)
+    }
+
+    fn ended(&self) -> BTreeSet<WorkerId> {
+        self.files.ended_workers(&self.endpoint).into_iter().map(|ended| ended.worker).collect()
+    }
+}
+
+/// Searches the logs of these workers.
+fn search_all(logs: &impl WorkerLogs, workers: BTreeSet<WorkerId>, search: &Search) -> Found {
     let sources = workers.into_iter().filter_map(|worker| {
-        let log = files.worker_log(endpoint, &worker)?;
-        Some(WorkerLines::open(worker.as_str().to_owned(), &log.path, search.last_ms()))
+        let log = logs.log_of(&worker)?;
+        Some(WorkerLines::open(worker.as_str().to_owned(), &log, search.last_ms()))
     });
     search.run(sources.collect())
 }
 
-fn page_of(found: &Found) -> Value {
-    json!({
-        "lines": found.lines.iter().map(line_view).collect::<Vec<_>>(),
-        "scannedBytes": found.scanned_bytes,
-        "complete": found.cursor.is_none(),
-        "cursor": found.cursor.as_ref().map(Cursor::to_string),
-    })
+/// A page of lines as it is sent.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PageView<'a> {
+    lines: Vec<LineView<'a>>,
+    scanned_bytes: u64,
+    complete: bool,
+    cursor: Option<String>,
 }
 
-fn line_view(line: &Line) -> Value {
-    let at = line.at.map(|at| rfc3339(Millis(at)));
-    json!({
-        "id": line.id(), "at": at, "worker": line.worker, "job": search::job_of(&line.text),
-        "level": search::level_of(&line.text), "text": line.text,
-    })
+impl<'a> PageView<'a> {
+    fn of(found: &'a Found) -> Self {
+        Self {
+            lines: found.lines.iter().map(LineView::of).collect(),
+            scanned_bytes: found.scanned_bytes,
+            complete: found.cursor.is_none(),
+            cursor: found.cursor.as_ref().map(Cursor::to_string),
+        }
+    }
+}
+
+/// A line as it is sent.
+#[derive(Serialize)]
+struct LineView<'a> {
+    id: String,
+    at: Option<String>,
+    worker: &'a str,
+    job: Option<&'a str>,
+    level: Option<&'static str>,
+    text: &'a str,
+}
+
+impl<'a> LineView<'a> {
+    fn of(line: &'a Line) -> Self {
+        Self {
+            id: line.id(),
+            at: line.at.map(|at| rfc3339(Millis(at))),
+            worker: &line.worker,
+            job: search::job_of(&line.text),
+            level: search::level_of(&line.text),
+            text: &line.text,
+        }
+    }
 }
 
 /// The job of a search: its id, and where and when it ran, if it is still known.

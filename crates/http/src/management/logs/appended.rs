@@ -1,15 +1,33 @@
 //! The lines that one worker prints from a moment on: its log file, read forward.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use super::lines::{LINE_BYTES_MAX, Line, text_of, times_of, times_path};
+use super::lines::{LINE_BYTES_MAX, Line, add_times, text_of, times_path};
 
-/// Most bytes that are read together, and the fewest that may be asked for: more than a line that is shown.
-pub(super) const PIECE_BYTES: usize = 256 * 1024;
-pub(super) const PIECE_BYTES_MIN: usize = 2 * LINE_BYTES_MAX;
+/// The most that one read takes, of one log or of several.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    /// Bytes; at least [`Budget::BYTES_MIN`] for a further log.
+    pub(super) bytes: usize,
+    pub(super) lines: usize,
+}
+
+impl Budget {
+    /// More than a line that is shown.
+    pub(super) const BYTES_MIN: usize = 2 * LINE_BYTES_MAX;
+
+    /// Whether there is some left for a further log.
+    pub(super) fn has_some(&self) -> bool {
+        self.bytes >= Self::BYTES_MIN && self.lines > 0
+    }
+}
+
+/// The bytes before the end of a file in which its last line is looked for.
+const LAST_LINE_BYTES: u64 = 256 * 1024;
 /// A reader that is further behind leaves lines out.
 const BEHIND_BYTES_MAX: u64 = 4 << 20;
 
@@ -17,8 +35,8 @@ const BEHIND_BYTES_MAX: u64 = 4 << 20;
 pub(super) struct AppendedLines {
     worker: String,
     path: PathBuf,
-    /// The inode of the file that was read last; 0 before the first one. A rotation changes it.
-    inode: u64,
+    /// The file that was read last; `None` before the first one. A rotation changes it.
+    file: Option<FileIdentity>,
     /// Where the next line begins, in bytes.
     offset: u64,
     /// The bytes of the line at `offset` that were returned already: it has no end yet.
@@ -26,6 +44,17 @@ pub(super) struct AppendedLines {
     /// Whether `offset` is in a line that was returned already, cut.
     is_cut: bool,
     times: Times,
+}
+
+/// What tells a file from others of its file system. Inodes are used again, so the time of the file's creation counts, too, where
+/// it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileIdentity(u64, Option<SystemTime>);
+
+impl FileIdentity {
+    fn of(facts: &Metadata) -> Self {
+        Self(facts.ino(), facts.created().ok())
+    }
 }
 
 /// What a read found.
@@ -44,14 +73,14 @@ pub(super) enum Appended {
 impl AppendedLines {
     /// The lines from the first one on of a log that a worker has begun.
     pub(super) fn from_start(worker: String, path: PathBuf) -> Self {
-        Self { worker, path, inode: 0, offset: 0, unfinished: 0, is_cut: false, times: Times::default() }
+        Self { worker, path, file: None, offset: 0, unfinished: 0, is_cut: false, times: Times::default() }
     }
 
     /// The lines from the last one on that has no end yet. A log that cannot be read begins later.
     pub(super) fn from_end(worker: String, path: PathBuf) -> Self {
         let mut lines = Self::from_start(worker, path);
-        if let Ok((inode, offset, is_cut)) = last_line(&lines.path) {
-            (lines.inode, lines.offset, lines.is_cut) = (inode, offset, is_cut);
+        if let Ok((file, offset, is_cut)) = last_line(&lines.path) {
+            (lines.file, lines.offset, lines.is_cut) = (Some(file), offset, is_cut);
         }
         lines
     }
@@ -61,57 +90,61 @@ impl AppendedLines {
         self.path = path;
     }
 
-    /// The next lines, of at most this number of bytes, which is from `PIECE_BYTES_MIN` to `PIECE_BYTES`. Blocks.
-    pub(super) fn read(&mut self, bytes_max: usize) -> Appended {
-        self.try_read(bytes_max).unwrap_or(Appended::Lines { lines: Vec::new(), has_more: false })
+    /// The next lines, as far as the budget goes, from which they are taken. Blocks.
+    pub(super) fn read(&mut self, budget: &mut Budget) -> Appended {
+        self.try_read(budget).unwrap_or(Appended::Lines { lines: Vec::new(), has_more: false })
     }
 
-    fn try_read(&mut self, bytes_max: usize) -> io::Result<Appended> {
+    fn try_read(&mut self, budget: &mut Budget) -> io::Result<Appended> {
         // The file may be missing while it is rotated; the next read finds it.
-        let mut file = File::open(&self.path)?;
-        let facts = file.metadata()?;
-        if self.inode == 0 {
-            self.inode = facts.ino();
-        }
-        if facts.ino() != self.inode {
-            let previous = self.path.with_added_extension("1");
-            let Ok(mut file) = File::open(&previous) else { return Ok(Appended::Behind) };
-            if file.metadata()?.ino() != self.inode {
-                return Ok(Appended::Behind);
-            }
-            let (lines, has_more) = self.lines_of(&mut file, &previous, bytes_max)?;
-            if !has_more {
-                let (worker, path) = (std::mem::take(&mut self.worker), std::mem::take(&mut self.path));
-                *self = Self { inode: facts.ino(), ..Self::from_start(worker, path) };
-            }
-            return Ok(Appended::Lines { lines, has_more: true });
+        let mut log = LogFiles::open(&self.path)?;
+        let facts = log.lines.metadata()?;
+        let present = FileIdentity::of(&facts);
+        if *self.file.get_or_insert(present) != present {
+            return self.finish_previous(present, budget);
         }
         let behind = facts.len().checked_sub(self.offset);
         if behind.is_none_or(|bytes| bytes > BEHIND_BYTES_MAX) {
             return Ok(Appended::Behind);
         }
-        let path = self.path.clone();
-        let (lines, has_more) = self.lines_of(&mut file, &path, bytes_max)?;
+        let (lines, has_more) = self.lines_of(&mut log, budget)?;
         Ok(Appended::Lines { lines, has_more })
     }
 
+    /// Reads the rest of the file that was renamed, and goes on with the present one.
+    fn finish_previous(&mut self, present: FileIdentity, budget: &mut Budget) -> io::Result<Appended> {
+        let previous = LogFiles::open(&self.path.with_added_extension("1"));
+        let Ok(mut log) = previous else { return Ok(Appended::Behind) };
+        if self.file != Some(FileIdentity::of(&log.lines.metadata()?)) {
+            return Ok(Appended::Behind);
+        }
+        let (lines, has_more) = self.lines_of(&mut log, budget)?;
+        if !has_more {
+            let (worker, path) = (std::mem::take(&mut self.worker), std::mem::take(&mut self.path));
+            *self = Self { file: Some(present), ..Self::from_start(worker, path) };
+        }
+        Ok(Appended::Lines { lines, has_more: true })
+    }
+
     /// The next lines of a file, and whether it has more.
-    fn lines_of(&mut self, file: &mut File, path: &Path, bytes_max: usize) -> io::Result<(Vec<Line>, bool)> {
-        file.seek(SeekFrom::Start(self.offset))?;
+    fn lines_of(&mut self, log: &mut LogFiles, budget: &mut Budget) -> io::Result<(Vec<Line>, bool)> {
+        log.lines.seek(SeekFrom::Start(self.offset))?;
         let mut bytes = Vec::new();
-        file.take(bytes_max as u64).read_to_end(&mut bytes)?;
-        let has_more = bytes.len() == bytes_max;
+        (&mut log.lines).take(budget.bytes as u64).read_to_end(&mut bytes)?;
         // The time of a byte is stored before it.
-        self.times.read_on(path)?;
+        self.times.read_on(log.times.as_mut())?;
         let (mut lines, mut start) = (Vec::new(), 0);
-        while let Some(len) = bytes[start..].iter().position(|byte| *byte == b'\n') {
+        while let Some(len) = bytes[start..].iter().position(|byte| *byte == b'\n')
+            && lines.len() < budget.lines
+        {
             let is_whole = start == 0 && len > 0 && len == self.unfinished;
             if !std::mem::take(&mut self.is_cut) && !is_whole {
                 lines.push(self.line(start, &bytes[start..start + len]));
             }
             start += len + 1;
         }
-        let rest = bytes.len() - start;
+        let has_more = bytes.len() == budget.bytes || lines.len() == budget.lines;
+        let rest = if lines.len() == budget.lines { 0 } else { bytes.len() - start };
         let is_known = self.is_cut || (start == 0 && rest == self.unfinished);
         if rest == 0 || is_known {
             self.unfinished = rest;
@@ -122,12 +155,14 @@ impl AppendedLines {
             // The next read returns it, longer.
             self.unfinished = 0;
         }
-        if rest > LINE_BYTES_MAX || self.is_cut {
+        if rest > LINE_BYTES_MAX || (rest > 0 && self.is_cut) {
             // What follows of the line is not shown.
             (self.is_cut, self.unfinished, start) = (true, 0, bytes.len());
         }
         self.offset += start as u64;
         self.times.forget_before(self.offset);
+        budget.bytes -= bytes.len();
+        budget.lines = budget.lines.saturating_sub(lines.len());
         Ok((lines, has_more))
     }
 
@@ -139,12 +174,25 @@ impl AppendedLines {
     }
 }
 
-/// The inode of a file, and where its last line begins that has no end; for a line longer than a piece, the end of the file
-/// and `true`.
-fn last_line(path: &Path) -> io::Result<(u64, u64, bool)> {
+/// A file of lines, and the one of their times.
+struct LogFiles {
+    lines: File,
+    times: Option<File>,
+}
+
+impl LogFiles {
+    fn open(path: &Path) -> io::Result<Self> {
+        // In the order in which a rotation renames them: the times of another file are not taken for those of this one.
+        let times = File::open(times_path(path)).ok();
+        Ok(Self { times, lines: File::open(path)? })
+    }
+}
+
+/// A file, and where its last line begins that has no end; for a very long line, the end of the file and `true`.
+fn last_line(path: &Path) -> io::Result<(FileIdentity, u64, bool)> {
     let mut file = File::open(path)?;
     let facts = file.metadata()?;
-    let start = facts.len().saturating_sub(PIECE_BYTES as u64);
+    let start = facts.len().saturating_sub(LAST_LINE_BYTES);
     file.seek(SeekFrom::Start(start))?;
     let mut bytes = vec![0; (facts.len() - start) as usize];
     file.read_exact(&mut bytes)?;
@@ -152,7 +200,7 @@ fn last_line(path: &Path) -> io::Result<(u64, u64, bool)> {
         Some(at) => Some(start + at as u64 + 1),
         None => (start == 0).then_some(0),
     };
-    Ok((facts.ino(), begin.unwrap_or(facts.len()), begin.is_none()))
+    Ok((FileIdentity::of(&facts), begin.unwrap_or(facts.len()), begin.is_none()))
 }
 
 /// The times of a file's bytes, as far as they are needed.
@@ -165,13 +213,13 @@ struct Times {
 
 impl Times {
     /// Reads the pairs that were added. A log without times has none.
-    fn read_on(&mut self, log: &Path) -> io::Result<()> {
-        let Ok(mut file) = File::open(times_path(log)) else { return Ok(()) };
+    fn read_on(&mut self, file: Option<&mut File>) -> io::Result<()> {
+        let Some(file) = file else { return Ok(()) };
         file.seek(SeekFrom::Start(self.read))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         self.read += bytes.len() as u64 / 16 * 16;
-        self.pairs.append(&mut times_of(&bytes));
+        add_times(&mut self.pairs, &bytes);
         Ok(())
     }
 
@@ -195,6 +243,8 @@ mod tests {
     use super::super::lines::WorkerLines;
     use super::*;
 
+    const MUCH: Budget = Budget { bytes: 256 * 1024, lines: 100_000 };
+
     fn texts(found: &Appended) -> Vec<&str> {
         let Appended::Lines { lines, .. } = found else { panic!("behind") };
         lines.iter().map(|line| line.text.as_str()).collect()
@@ -216,15 +266,15 @@ mod tests {
         note(&path, 0, 1_000);
         append(&path, "old\nhal");
         let mut lines = AppendedLines::from_end("w".to_owned(), path.clone());
-        assert_eq!(texts(&lines.read(PIECE_BYTES)), ["hal"]);
-        assert!(texts(&lines.read(PIECE_BYTES)).is_empty(), "nothing was printed");
+        assert_eq!(texts(&lines.read(&mut MUCH.clone())), ["hal"]);
+        assert!(texts(&lines.read(&mut MUCH.clone())).is_empty(), "nothing was printed");
         note(&path, 7, 2_000);
         append(&path, "f");
-        assert_eq!(texts(&lines.read(PIECE_BYTES)), ["half"]);
+        assert_eq!(texts(&lines.read(&mut MUCH.clone())), ["half"]);
         append(&path, "\n");
-        assert!(texts(&lines.read(PIECE_BYTES)).is_empty(), "only its end was printed");
+        assert!(texts(&lines.read(&mut MUCH.clone())).is_empty(), "only its end was printed");
         append(&path, "new\n\nlast");
-        let found = lines.read(PIECE_BYTES);
+        let found = lines.read(&mut MUCH.clone());
         assert_eq!(texts(&found), ["new", "", "last"]);
         let Appended::Lines { lines: found, .. } = found else { unreachable!() };
         let mut all = WorkerLines::open("w".to_owned(), &path, u64::MAX);
@@ -232,7 +282,7 @@ mod tests {
         searched.reverse();
         assert_eq!(found, searched);
         let mut begun = AppendedLines::from_start("w".to_owned(), path);
-        assert_eq!(texts(&begun.read(PIECE_BYTES)), ["old", "half", "new", "", "last"]);
+        assert_eq!(texts(&begun.read(&mut MUCH.clone())), ["old", "half", "new", "", "last"]);
     }
 
     #[test]
@@ -244,7 +294,11 @@ mod tests {
         let mut lines = AppendedLines::from_start("w".to_owned(), path);
         let (mut all, mut reads) = (Vec::new(), 0);
         loop {
-            let Appended::Lines { lines, has_more } = lines.read(PIECE_BYTES_MIN) else { panic!("behind") };
+            let Appended::Lines { lines, has_more } =
+                lines.read(&mut Budget { bytes: Budget::BYTES_MIN, ..MUCH })
+            else {
+                panic!("behind")
+            };
             all.extend(lines.into_iter().map(|line| line.text));
             reads += 1;
             if !has_more {
@@ -252,6 +306,40 @@ mod tests {
             }
         }
         assert!(all == printed && reads > 5, "{} lines in {reads} reads", all.len());
+    }
+
+    #[test]
+    fn empty_lines_are_bounded_and_come_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        append(&path, &"\n".repeat(1_000));
+        append(&path, "last");
+        let mut lines = AppendedLines::from_start("w".to_owned(), path);
+        let mut reads = Vec::new();
+        loop {
+            let mut budget = Budget { lines: 300, ..MUCH };
+            let Appended::Lines { lines, has_more } = lines.read(&mut budget) else { panic!("behind") };
+            assert!(lines.len() <= 300 && budget.lines == 300 - lines.len());
+            reads.push(lines.len());
+            if !has_more {
+                break;
+            }
+        }
+        assert_eq!(reads, [300, 300, 300, 101]);
+    }
+
+    #[test]
+    fn times_that_go_back_are_left_out_as_in_a_search() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        note(&path, 0, 5_000);
+        append(&path, "one\n");
+        let mut lines = AppendedLines::from_start("w".to_owned(), path.clone());
+        lines.read(&mut MUCH.clone());
+        note(&path, 4, 2_000);
+        append(&path, "two\n");
+        let Appended::Lines { lines: found, .. } = lines.read(&mut MUCH.clone()) else { panic!("behind") };
+        assert_eq!(found, [WorkerLines::open("w".to_owned(), &path, u64::MAX).next().unwrap()]);
     }
 
     #[test]
@@ -263,13 +351,13 @@ mod tests {
         append(&path, "two\n");
         std::fs::rename(&path, dir.path().join("log.1")).unwrap();
         append(&path, "three\n");
-        assert_eq!(texts(&lines.read(PIECE_BYTES)), ["two"]);
-        assert_eq!(texts(&lines.read(PIECE_BYTES)), ["three"]);
+        assert_eq!(texts(&lines.read(&mut MUCH.clone())), ["two"]);
+        assert_eq!(texts(&lines.read(&mut MUCH.clone())), ["three"]);
         for _ in 0..2 {
             std::fs::rename(&path, dir.path().join("log.1")).unwrap();
             append(&path, "lost\n");
         }
-        assert_eq!(lines.read(PIECE_BYTES), Appended::Behind);
+        assert_eq!(lines.read(&mut MUCH.clone()), Appended::Behind);
     }
 
     #[test]
@@ -278,15 +366,15 @@ mod tests {
         let path = dir.path().join("log");
         append(&path, "");
         let mut lines = AppendedLines::from_end("w".to_owned(), path.clone());
-        append(&path, &"x".repeat(PIECE_BYTES + 10));
-        let found = lines.read(PIECE_BYTES);
+        append(&path, &"x".repeat(MUCH.bytes + 10));
+        let found = lines.read(&mut MUCH.clone());
         assert!(matches!(&found, Appended::Lines { lines, has_more: true } if lines.len() == 1));
         append(&path, "more\nnext\n");
-        assert_eq!(texts(&lines.read(PIECE_BYTES)), ["next"]);
+        assert_eq!(texts(&lines.read(&mut MUCH.clone())), ["next"]);
         append(&path, &"y".repeat(BEHIND_BYTES_MAX as usize + 1));
-        assert_eq!(lines.read(PIECE_BYTES), Appended::Behind);
+        assert_eq!(lines.read(&mut MUCH.clone()), Appended::Behind);
         let mut lines = AppendedLines::from_end("w".to_owned(), path.clone());
         append(&path, "end\nlast\n");
-        assert_eq!(texts(&lines.read(PIECE_BYTES)), ["last"]);
+        assert_eq!(texts(&lines.read(&mut MUCH.clone())), ["last"]);
     }
 }

@@ -93,7 +93,8 @@ impl WorkerLines {
 impl OpenLog {
     fn open(path: &Path, last_ms: u64) -> io::Result<Self> {
         // The times are read first: later ones are of bytes that are not read.
-        let times = times_of(&std::fs::read(times_path(path)).unwrap_or_default());
+        let mut times = Vec::new();
+        add_times(&mut times, &std::fs::read(times_path(path)).unwrap_or_default());
         let mut file = File::open(path)?;
         let len = file.seek(SeekFrom::End(0))?;
         let unwanted = times.iter().find(|(_, ms)| *ms > last_ms).map(|(offset, _)| *offset);
@@ -158,18 +159,15 @@ pub(super) fn times_path(log: &Path) -> PathBuf {
     log.with_added_extension("times")
 }
 
-/// The pairs of a file of times. Pairs out of order, and bytes that are no whole pair, are left out.
-pub(super) fn times_of(bytes: &[u8]) -> Vec<(u64, u64)> {
+/// Adds the pairs in bytes of a file of times. Pairs out of order, and bytes that are no whole pair, are left out.
+pub(super) fn add_times(times: &mut Vec<(u64, u64)>, bytes: &[u8]) {
     let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
-    let mut times: Vec<(u64, u64)> = Vec::new();
     for pair in bytes.chunks_exact(16) {
         let (offset, ms) = (number(&pair[..8]), number(&pair[8..]));
-        if times.last().is_some_and(|(last, last_ms)| offset < *last || ms < *last_ms) {
-            continue;
+        if times.last().is_none_or(|(last, last_ms)| offset >= *last && ms >= *last_ms) {
+            times.push((offset, ms));
         }
-        times.push((offset, ms));
     }
-    times
 }
 
 #[cfg(test)]

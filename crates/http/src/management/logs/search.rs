@@ -8,7 +8,7 @@ use super::lines::{Line, WorkerLines};
 /// Limits of one call.
 const SCANNED_BYTES_MAX: u64 = 64 << 20;
 const TIME_MAX: Duration = Duration::from_secs(1);
-/// Limit of the text in one response, in bytes.
+/// Limit of the text in one response, in bytes of JSON.
 const TEXT_BYTES_MAX: usize = 4 << 20;
 /// The clock is read once per this number of lines.
 const LINES_PER_LOOK: u64 = 512;
@@ -25,6 +25,8 @@ pub(super) struct Search {
     pub(super) since: u64,
     pub(super) until: u64,
     pub(super) limit: usize,
+    /// Fewer bytes of text than a response may have, in bytes of JSON; `None` without this limit.
+    pub(super) text_bytes_max: Option<usize>,
     /// Only lines before this one.
     pub(super) cursor: Option<Cursor>,
 }
@@ -96,6 +98,7 @@ impl Search {
                 None => found.scanned_bytes += source.scanned_bytes,
             }
         }
+        let text_bytes_max = self.text_bytes_max.unwrap_or(TEXT_BYTES_MAX);
         let (mut seen, mut text_bytes) = (0_u64, 0);
         loop {
             let newest =
@@ -118,10 +121,10 @@ impl Search {
             let is_late = seen.is_multiple_of(LINES_PER_LOOK) && begun.elapsed() > TIME_MAX;
             let cursor = Cursor::of(&line);
             if self.wants(&line) {
-                text_bytes += line.text.len();
+                text_bytes += json_bytes(&line.text);
                 found.lines.push(line);
             }
-            let is_full = found.lines.len() >= self.limit || text_bytes >= TEXT_BYTES_MAX;
+            let is_full = found.lines.len() >= self.limit || text_bytes >= text_bytes_max;
             if (is_full || is_late || scanned > SCANNED_BYTES_MAX) && !heads.is_empty() {
                 found.cursor = Some(cursor);
                 break;
@@ -142,6 +145,16 @@ impl Search {
                 level_of(&line.text).is_some_and(|found| found == "ERROR" || found == level)
             })
     }
+}
+
+/// The most bytes that a text has as a string of JSON.
+fn json_bytes(text: &str) -> usize {
+    let of = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        0..=31 => 6,
+        _ => 1,
+    };
+    text.bytes().map(of).sum()
 }
 
 impl JobSpan {
