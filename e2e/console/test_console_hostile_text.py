@@ -208,7 +208,20 @@ def test_logs(tab, api, endpoint, worker):
     printing = api.endpoint(templateId=template["id"], workersMin=1, name="Prints")
     logs = f"/v1/endpoints/{printing.id}/logs?limit=1000"
     until(lambda: any("Infinity" in line["text"] for line in api.ok("GET", logs)["lines"]), "everything was printed", 60)
-    check(tab, f"/endpoints/{printing.id}/logs", *[text for text in PLAIN if len(text) < 200][-60:])
+    check(tab, f"/endpoints/{printing.id}/logs", "Infinity")
+    box = tab.page.get_by_role("log", name="Lines")
+    missing, faults = {text for text in PLAIN if len(text) < 200}, []
+
+    def seen_on_the_way_up() -> bool:
+        content = box.evaluate("node => node.textContent")
+        missing.difference_update([text for text in missing if text in content])
+        faults.extend([*tab.page.evaluate(ALIEN), *DISGUISES.findall(content)])
+        box.evaluate("node => (node.scrollTop -= node.clientHeight)")
+        assert not missing, sorted(missing)[:5]
+        return True
+
+    until(seen_on_the_way_up, "the logs show every text", 60)
+    assert faults == []
     worker_id = api.ok("GET", f"/v1/endpoints/{printing.id}/workers")[0]["id"]
     check(tab, f"/endpoints/{printing.id}/workers/{worker_id}", "Infinity")
 
