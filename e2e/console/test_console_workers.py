@@ -15,7 +15,8 @@ from harness.wait import until
 @pytest.fixture(scope="module")
 def printed(api):
     """An endpoint whose jobs ended, failed, and ended their worker."""
-    endpoint = api.endpoint("outcomes.py", name="Printing", workersMax=1)
+    # Its worker waits for all tests of the module.
+    endpoint = api.endpoint("outcomes.py", name="Printing", workersMax=1, idleTimeout=3600)
     jobs = {}
     for mood, state in (("text", "COMPLETED"), ("raise", "FAILED"), ("list", "COMPLETED")):
         jobs[mood] = endpoint.run({"mood": mood})
