@@ -63,6 +63,7 @@ impl WantedLines {
 struct Logs {
     /// By worker; empty before the first page.
     positions: BTreeMap<WorkerId, AppendedLines>,
+    /// Whether a page was made since lines were left out last: there were too many, or their file was gone.
     is_begun: bool,
     /// The ended workers whose lines were all read.
     ended: BTreeSet<WorkerId>,
@@ -80,9 +81,6 @@ enum Seen {
         has_more: bool,
     },
 }
-
-/// Lines were left out: there were too many, or their file is gone.
-struct LeftOut;
 
 impl Follower {
     pub(super) fn new(
@@ -177,21 +175,9 @@ impl Logs {
             return self.begin(stored, running, wanted);
         }
         self.looks = self.looks.wrapping_add(1);
-        match self.read_on(stored, running, wanted) {
-            Ok(seen) => seen,
-            Err(LeftOut) => self.begin(stored, running, wanted),
-        }
-    }
-
-    fn read_on(
-        &mut self,
-        stored: &impl WorkerLogs,
-        running: &BTreeSet<WorkerId>,
-        wanted: &WantedLines,
-    ) -> Result<Seen, LeftOut> {
         let has_ended = self.positions.keys().any(|worker| !running.contains(worker));
         if has_ended || self.looks.is_multiple_of(LOOKS_PER_LIST) {
-            self.list(stored.ended())?;
+            self.list(stored.ended());
         }
         let unread = self.listed.difference(&self.ended);
         for worker in running.iter().chain(unread).filter(|it| wanted.includes(it)) {
@@ -214,9 +200,16 @@ impl Logs {
             }
             if !running.contains(&worker) {
                 // The log of an ended worker may be elsewhere. Only those of the last ones are stored.
-                position.move_to(stored.log_of(&worker).ok_or(LeftOut)?);
+                let Some(path) = stored.log_of(&worker) else {
+                    self.is_begun = false;
+                    continue;
+                };
+                position.move_to(path);
             }
-            let Appended::Lines { lines, has_more } = position.read(&mut budget) else { return Err(LeftOut) };
+            let Appended::Lines { lines, has_more } = position.read(&mut budget) else {
+                self.is_begun = false;
+                continue;
+            };
             has_any |= has_more;
             if lines.is_empty() && !has_more && !running.contains(&worker) && self.listed.contains(&worker) {
                 self.positions.remove(&worker);
@@ -225,15 +218,17 @@ impl Logs {
             all.extend(lines);
         }
         all.sort_by(|one, other| one.key().cmp(&other.key()));
-        Ok(Seen::Lines { lines: all, has_more: has_any })
+        // What was left out is told after what could be read.
+        Seen::Lines { lines: all, has_more: has_any || !self.is_begun }
     }
 
     /// Notes which workers have ended. If none of those listed before is left, others may have come and gone between.
-    fn list(&mut self, listed: BTreeSet<WorkerId>) -> Result<(), LeftOut> {
-        let is_left_out = !self.listed.is_empty() && !listed.is_empty() && self.listed.is_disjoint(&listed);
+    fn list(&mut self, listed: BTreeSet<WorkerId>) {
+        if !self.listed.is_empty() && !listed.is_empty() && self.listed.is_disjoint(&listed) {
+            self.is_begun = false;
+        }
         self.ended.retain(|worker| listed.contains(worker));
         self.listed = listed;
-        if is_left_out { Err(LeftOut) } else { Ok(()) }
     }
 
     /// Returns the newest lines, and goes on after them.
@@ -352,6 +347,12 @@ mod tests {
         folder.print("a", "one\n");
         logs.look(&folder, &one, &all());
         std::fs::remove_file(folder.dir.path().join("a")).unwrap();
+        folder.print("b", "told before the page\n");
+        let left = workers(["b"]);
+        let Seen::Lines { lines, has_more: true } = logs.look(&folder, &left, &all()) else {
+            panic!("no lines")
+        };
+        assert_eq!(lines[0].text, "told before the page");
         let Seen::Page(page) = logs.look(&folder, &workers([]), &all()) else { panic!("no page") };
         assert!(page.lines.is_empty());
         // Workers that came and went between two lists, of which the last ones are stored.
@@ -362,7 +363,7 @@ mod tests {
         folder.ended = workers(["g", "h"]);
         folder.print("g", "late\n");
         let is_page = |logs: &mut Logs| matches!(logs.look(&folder, &workers([]), &all()), Seen::Page(_));
-        assert!((0..LOOKS_PER_LIST).any(|_| is_page(&mut logs)));
+        assert!((0..=LOOKS_PER_LIST).any(|_| is_page(&mut logs)));
         assert!((0..LOOKS_PER_LIST).all(|_| !is_page(&mut logs)));
     }
 
