@@ -32,8 +32,8 @@ export class LogReader {
     this.scanned = 0;
     /** Whether a page was read: without lines, there are none. */
     this.isBegun = false;
-    /** Whether the last read of older lines failed or gave none that is wanted: more are read when they are asked for. */
-    this.isDry = false;
+    /** Whether older lines are read by a press only: the last read of them failed, or gave none that is wanted. */
+    this.needsPress = false;
     /** Whether one reads the newest lines. Otherwise what is read stays where it is. */
     this.isAtEnd = true;
     /** Whether newer lines are left out, as older ones are read. */
@@ -82,7 +82,7 @@ export class LogReader {
   /** Goes back to the newest lines. */
   restart() {
     this.halt();
-    [this.lines, this.cursor, this.isBegun, this.isAtEnd, this.isDry] = [new LogBlocks(), null, false, true, false];
+    [this.lines, this.cursor, this.isBegun, this.isAtEnd, this.needsPress] = [new LogBlocks(), null, false, true, false];
     this.begin();
     this.changed();
   }
@@ -190,7 +190,7 @@ export class LogReader {
       // Meanwhile lines may have been dropped, or read anew.
       if (lines === this.lines && cursor === this.cursor) {
         const wanted = this.wanted(page.lines);
-        this.isDry = wanted.length === 0;
+        this.needsPress = wanted.length === 0;
         lines.prepend(wanted.reverse());
         this.cursor = page.cursor;
         this.scanned += page.scannedBytes;
@@ -198,8 +198,7 @@ export class LogReader {
       }
       this.error = null;
     } catch (error) {
-      // Asked again by a press, and not with the next frame.
-      this.isDry = true;
+      this.needsPress = true;
       this.fail(error, this.opened.signal);
     }
     this.isLoading = false;

@@ -52,7 +52,7 @@ function Lines({ reader, endpoint, isOfAll, isWrapped, withTimes, isTall }) {
   const path = endpointPath(endpoint);
   const draw = useCallback((/** @type {Block} */ block) => groupsOf(block).map(({ line, rest }) => html`<${Row} key=${line.id} line=${line} rest=${rest} path=${path} isOfAll=${isOfAll} withTimes=${withTimes} />`), [path, isOfAll, withTimes]);
   const head = reader.cursor ? html`<p class="log-more"><${Button} kind="small" onClick=${() => reader.older()}>Older lines<//></p>` : html`<p class="log-more dim">This is the first line that is kept.</p>`;
-  return html`<${LogWindow} blocks=${lines.blocks} className=${`${isTall ? "tall" : ""} ${isWrapped ? "" : "unwrapped"}`} head=${head} draw=${draw} onEnd=${(/** @type {boolean} */ isAtEnd) => (reader.isAtEnd = isAtEnd)} onNear=${() => reader.isDry || void reader.older()} />
+  return html`<${LogWindow} blocks=${lines.blocks} className=${`${isTall ? "tall" : ""} ${isWrapped ? "" : "unwrapped"}`} head=${head} draw=${draw} onEnd=${(/** @type {boolean} */ isAtEnd) => (reader.isAtEnd = isAtEnd)} onNear=${() => reader.needsPress || void reader.older()} />
     ${reader.isBehind && html`<p class="log-more dim">Newer lines are left out while you read older ones. <${Button} kind="small" onClick=${() => reader.restart()}>Newest lines<//></p>`}`;
 }
 

@@ -67,7 +67,8 @@ const ABOUT: &str = "The newest line is the first. Times are those of the server
     ended workers are there, too; those of external workers stay on their own computers. With `Accept: text/event-stream`, \
     the event `page` has the newest lines, as the page of this operation, and each event `lines` has what was printed since, the \
     oldest line first. A line that had no end yet comes again with the same `id` and more text. After a further `page`, lines between \
-    it and the earlier ones were left out: read them with its `cursor`.";
+    it and the earlier ones were left out: its `cursor` gets those that are still stored. The events end when the key, the session \
+    or the endpoint does.";
 
 /// The operation on all logs of an endpoint.
 pub(super) fn group() -> Group {

@@ -250,6 +250,20 @@ mod tests {
         lines.iter().map(|line| line.text.as_str()).collect()
     }
 
+    /// The texts of each read with this budget, as long as there are more.
+    fn read_all(lines: &mut AppendedLines, budget: Budget) -> Vec<Vec<String>> {
+        let mut reads = Vec::new();
+        loop {
+            let mut left = budget;
+            let Appended::Lines { lines, has_more } = lines.read(&mut left) else { panic!("behind") };
+            assert_eq!(left.lines + lines.len(), budget.lines);
+            reads.push(lines.into_iter().map(|line| line.text).collect());
+            if !has_more {
+                return reads;
+            }
+        }
+    }
+
     fn append(path: &Path, text: &str) {
         File::options().create(true).append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
     }
@@ -292,19 +306,8 @@ mod tests {
         let printed: Vec<String> = (0..20_000).map(|number| format!("line {number}")).collect();
         append(&path, &(printed.join("\n") + "\n"));
         let mut lines = AppendedLines::from_start("w".to_owned(), path);
-        let (mut all, mut reads) = (Vec::new(), 0);
-        loop {
-            let Appended::Lines { lines, has_more } =
-                lines.read(&mut Budget { bytes: Budget::BYTES_MIN, ..MUCH })
-            else {
-                panic!("behind")
-            };
-            all.extend(lines.into_iter().map(|line| line.text));
-            reads += 1;
-            if !has_more {
-                break;
-            }
-        }
+        let reads = read_all(&mut lines, Budget { bytes: Budget::BYTES_MIN, ..MUCH });
+        let (all, reads) = (reads.concat(), reads.len());
         assert!(all == printed && reads > 5, "{} lines in {reads} reads", all.len());
     }
 
@@ -315,16 +318,8 @@ mod tests {
         append(&path, &"\n".repeat(1_000));
         append(&path, "last");
         let mut lines = AppendedLines::from_start("w".to_owned(), path);
-        let mut reads = Vec::new();
-        loop {
-            let mut budget = Budget { lines: 300, ..MUCH };
-            let Appended::Lines { lines, has_more } = lines.read(&mut budget) else { panic!("behind") };
-            assert!(lines.len() <= 300 && budget.lines == 300 - lines.len());
-            reads.push(lines.len());
-            if !has_more {
-                break;
-            }
-        }
+        let reads = read_all(&mut lines, Budget { lines: 300, ..MUCH });
+        let reads: Vec<usize> = reads.iter().map(Vec::len).collect();
         assert_eq!(reads, [300, 300, 300, 101]);
     }
 
