@@ -12,6 +12,8 @@ const AGAIN_MS = 1500;
 const STORED_MS = 300;
 /** After this time, a page that is seen draws a frame before more chunks are read, in ms. */
 const PART_MS = 8;
+/** The shortest time between two renders of chunks, in ms: a frame of fast text is not read, and costs its layout and paint. */
+const RENDER_MS = 33;
 const SPEED_MS = 5000;
 const SPEED_CHUNKS_MAX = 10000;
 
@@ -24,7 +26,7 @@ export class JobFollow {
     this.record = signal(/** @type {{text: string, job: any} | null} */ (null));
     /** @type {Chunk[]} */
     this.chunks = [];
-    /** Changes at most once a frame, with new chunks. */
+    /** Changes with new chunks, at most once in RENDER_MS. */
     this.version = signal(0);
     /** @type {import("./vendor/signals.js").Signal<api.ApiError | null>} */
     this.error = signal(/** @type {api.ApiError | null} */ (null));
@@ -38,14 +40,16 @@ export class JobFollow {
     this.isPaused = signal(false);
     this.stop = new AbortController();
     this.giveBack = () => {};
-    this.frame = 0;
+    this.timer = 0;
+    /** When `version` changed last, in ms. */
+    this.renderedAt = 0;
     this.last = "";
   }
 
   close() {
     this.stop.abort();
     this.giveBack();
-    cancelAnimationFrame(this.frame);
+    clearTimeout(this.timer);
   }
 
   /** Reads to the end while this tab has a turn. */
@@ -138,11 +142,11 @@ export class JobFollow {
     this.last = fields.id;
     const at = Date.now();
     this.chunks.push({ offset: Number(fields.id), at, isSeen: at - this.beganAt > STORED_MS, text: fields.data, bytes: fields.data.length });
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
+    this.timer ||= window.setTimeout(() => {
+      this.timer = 0;
+      this.renderedAt = Date.now();
       this.version.value += 1;
-    });
+    }, Math.max(0, this.renderedAt + RENDER_MS - at));
   }
 }
 

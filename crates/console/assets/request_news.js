@@ -10,6 +10,8 @@ const PAGES = [100, PAGE_MAX, PAGE_MAX, PAGE_MAX];
 /** Events of endpoints, and of jobs that were submitted concurrently, do not come in the order of the jobs' times. */
 const DISORDER_MS = 2000;
 const UUID_LENGTH = 36;
+/** Of more news together than this, none glows: where all rows are new, none stands out. */
+const GLOWING_MAX = 20;
 
 /** Where a job is in a list: the greater the text, the newer the job. Ids of `/runsync` have a prefix. @param {{id: string}} job */
 export const placeOf = ({ id }) => id.slice(-UUID_LENGTH);
@@ -49,6 +51,7 @@ export async function readNews(source, from, isSure, stop) {
 
 /** The rows with those that came, newest first. @param {Row[]} news @param {Row[]} rows newest first */
 export function ordered(news, rows) {
+  if (news.length > GLOWING_MAX) for (const row of news) row.isFresh = false;
   const sorted = [...news].sort((a, b) => (newer(a.job, b.job) ? -1 : 1));
   const oldest = sorted.at(-1);
   const found = oldest ? rows.findIndex(({ job }) => newer(oldest.job, job)) : 0;

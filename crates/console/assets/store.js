@@ -6,7 +6,7 @@ import { signal, useEffect, useMemo } from "./dom.js";
 import * as api from "./api.js";
 import { connection, whenTold } from "./live.js";
 import { parseExact } from "./json_exact.js";
-import { AGAIN, applied, isTold } from "./told.js";
+import { AGAIN, applied, isTold, mayConcern } from "./told.js";
 
 /**
  * @template T
@@ -98,8 +98,7 @@ class Entry {
   tell(name, told) {
     const { data, error } = this.value.peek();
     if (data === undefined || this.reading) {
-      // Whether the event is about this address shows only when there is an answer.
-      this.isOvertaken ||= this.reading && (data === undefined || applied(this.path, data, name, told) !== data);
+      this.isOvertaken ||= this.reading && (data === undefined ? mayConcern(this.path, name) : applied(this.path, data, name, told) !== data);
       return;
     }
     const next = applied(this.path, data, name, told);

@@ -82,6 +82,9 @@ const RULES = [
 /** Whether events report changes of this address, so that it need not be read repeatedly. @param {string} path */
 export const isTold = (path) => RULES.some((rule) => rule.path.test(path));
 
+/** Whether an event may be about this address: its answer, which is not there yet, says it. @param {string} path @param {string} event */
+export const mayConcern = (path, event) => RULES.some((rule) => rule.topics.includes(event) && rule.path.test(path));
+
 /**
  * What an event makes of an answer: the same, a changed one, or `AGAIN`.
  * @param {string} path
