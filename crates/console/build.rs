@@ -1,5 +1,5 @@
-//! Packs the files of `assets` with gzip, those of a first visit also with Brotli, and writes the table of them. Comments of
-//! scripts and styles are left out, and a style that imports others has their text.
+//! Packs the texts of `assets` together, those of a first visit also one by one with Brotli, and writes the table of the files.
+//! Comments of scripts and styles are left out, and a style that imports others has their text.
 
 #[path = "src/comments.rs"]
 mod comments;
@@ -33,6 +33,9 @@ const IMPORT: (&str, &str) = ("@import url(\"", "\");");
 /// Files that are for readers of the source only.
 const UNSERVED: [&str; 2] = ["md", "ts"];
 
+/// The file with all texts, packed together: they have much in common, and need a third less than one by one.
+const TEXTS: &str = "texts.gz";
+
 fn main() -> io::Result<()> {
     let folder = Path::new("assets");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?);
@@ -43,7 +46,9 @@ fn main() -> io::Result<()> {
     paths.sort_by_cached_key(|path| path.to_string_lossy().into_owned());
     let mut tree = XxHash3_64::new();
     let first = files_of_first_visit(|path| fs::read_to_string(folder.join(path)).unwrap_or_default());
-    let mut table = String::from("&[\n");
+    let mut table = String::from("[\n");
+    let mut count = 0;
+    let mut texts = Vec::new();
     for (number, path) in paths.iter().enumerate() {
         let name = path.strip_prefix(folder).map_err(io::Error::other)?.to_string_lossy().into_owned();
         let bytes = fs::read(path)?;
@@ -54,25 +59,33 @@ fn main() -> io::Result<()> {
             continue;
         }
         let bytes = served(folder, &name, bytes)?;
-        let packed = gzip(&bytes)?;
-        // A font is packed already.
-        let is_packed = packed.len() < bytes.len() - bytes.len() / 20;
-        let file = out.join(format!("{number}.bytes")).to_string_lossy().into_owned();
-        fs::write(&file, if is_packed { &packed } else { &bytes })?;
+        let is_text = gzip(&bytes)?.len() < bytes.len() - bytes.len() / 20;
+        let mut plain = format!("Plain::Text({}..{})", texts.len(), texts.len() + bytes.len());
         let mut brotli = "None".to_owned();
-        if is_packed && first.contains(&name) {
+        if is_text && first.contains(&name) {
             let file = out.join(format!("{number}.br")).to_string_lossy().into_owned();
             fs::write(&file, with_brotli(&bytes)?)?;
             brotli = format!("Some(include_bytes!({file:?}))");
         }
+        if is_text {
+            texts.extend(bytes);
+        } else {
+            // A font is packed already.
+            let file = out.join(format!("{number}.bytes")).to_string_lossy().into_owned();
+            fs::write(&file, bytes)?;
+            plain = format!("Plain::Bytes(include_bytes!({file:?}))");
+        }
+        count += 1;
         writeln!(
             table,
-            "EmbeddedFile {{ path: {name:?}, is_gzip: {is_packed}, bytes: include_bytes!({file:?}), brotli: {brotli} }},"
+            "EmbeddedFile {{ path: {name:?}, plain: {plain}, gzip: OnceLock::new(), brotli: {brotli} }},"
         )
         .map_err(io::Error::other)?;
     }
     table.push(']');
     fs::write(out.join("files.rs"), table)?;
+    fs::write(out.join("file_count.rs"), format!("{count}"))?;
+    fs::write(out.join(TEXTS), gzip(&texts)?)?;
     fs::write(out.join("tree_hash.txt"), format!("{:016x}", tree.finish()))
 }
 

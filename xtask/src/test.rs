@@ -13,6 +13,7 @@ use crate::bench;
 use crate::gpu;
 use crate::instructions;
 use crate::tidy;
+use crate::vendor;
 use crate::workspace::{self, Metadata};
 use tools::Tools;
 
@@ -65,8 +66,8 @@ impl Options {
 pub fn run(options: &Options) -> Result<(), String> {
     let steps = match (&options.filter, options.long) {
         (Some(_), _) => 6,
-        (None, false) => 15,
-        (None, true) => 16,
+        (None, false) => 16,
+        (None, true) => 17,
     };
     let mut report = Report::new(steps);
     let outcome = run_steps(options, &mut report);
@@ -83,6 +84,7 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
         let not_run = report.step("dependencies", || dependencies::check(&tools))?;
         report.not_run.extend(not_run);
         let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        report.step("vendored files", || vendor::run(true))?;
         report.step("console types", || {
             succeed(Command::new("e2e/node_modules/.bin/tsc").args(["--project", "crates/console"]))
         })?;

@@ -1,7 +1,7 @@
 //! The pages of the console: files for browsers, embedded in the program.
 //!
-//! `assets` has the files. The build leaves out their comments, packs each with gzip and those of a first visit with Brotli
-//! too, and hashes the tree of them; no other tool is needed. The HTTP crate serves the one page ([`shell`]) at every address
+//! `assets` has the files. The build leaves out their comments, packs all texts together and those of a first visit one by one
+//! with Brotli, and hashes the tree of them; no other tool is needed. The HTTP crate serves the one page ([`shell`]) at every address
 //! of the console, and the other files ([`asset`]) at addresses that contain the tree's hash, so that browsers may keep them
 //! for ever.
 
@@ -12,10 +12,13 @@ mod content_type;
 mod first_visit;
 mod folder;
 
-use std::borrow::Cow;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
+use std::ops::Range;
+use std::sync::{LazyLock, OnceLock};
 
+use flate2::Compression;
 use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 
 pub use folder::Folder;
 
@@ -29,50 +32,85 @@ pub const TREE_HASH: &str = include_str!(concat!(env!("OUT_DIR"), "/tree_hash.tx
 
 const SHELL: &str = include_str!("../assets/index.html");
 
-static FILES: &[EmbeddedFile] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
+/// All files, in the order of their paths.
+#[expect(clippy::unreadable_literal, reason = "the build writes the table")]
+static FILES: [EmbeddedFile; include!(concat!(env!("OUT_DIR"), "/file_count.rs"))] =
+    include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// The bytes of all texts, one file after the other.
+static TEXTS: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut texts = Vec::new();
+    // The build has packed the bytes, so that this cannot fail.
+    let _ = GzDecoder::new(PACKED_TEXTS).read_to_end(&mut texts);
+    texts
+});
+
+/// [`TEXTS`], packed with gzip.
+const PACKED_TEXTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/texts.gz"));
 
 /// A file as it is in the program.
 struct EmbeddedFile {
     /// Relative to `assets`, with `/` between its parts.
     path: &'static str,
-    /// Whether `bytes` are packed with gzip.
-    is_gzip: bool,
-    bytes: &'static [u8],
+    plain: Plain,
+    /// A text packed with gzip, at the first request that takes it.
+    gzip: OnceLock<Vec<u8>>,
     /// The file packed with Brotli, if a first visit loads it.
     brotli: Option<&'static [u8]>,
 }
 
+/// Where the bytes of a file are, not packed.
+enum Plain {
+    /// In [`TEXTS`].
+    Text(Range<usize>),
+    /// Here: their format is packed already.
+    Bytes(&'static [u8]),
+}
+
 /// A file for browsers, other than the page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Asset {
-    /// The value of `Content-Type`.
-    pub content_type: &'static str,
-    /// Whether [`Self::bytes`] are packed with gzip.
-    pub is_gzip: bool,
-    /// The file's bytes, packed or not.
-    pub bytes: &'static [u8],
-    /// The file's bytes packed with Brotli, for those that a first visit loads.
-    pub brotli: Option<&'static [u8]>,
+    file: &'static EmbeddedFile,
 }
 
 impl Asset {
-    /// The file's bytes, not packed. Unpacks them at each call: browsers take gzip.
-    pub fn plain(&self) -> Cow<'static, [u8]> {
-        if !self.is_gzip {
-            return Cow::Borrowed(self.bytes);
-        }
-        let mut plain = Vec::new();
-        // The build has packed the bytes, so that this cannot fail.
-        let _ = GzDecoder::new(self.bytes).read_to_end(&mut plain);
-        Cow::Owned(plain)
+    /// The value of `Content-Type`.
+    pub fn content_type(self) -> &'static str {
+        content_type::of(self.file.path)
     }
+
+    /// The file's bytes, not packed.
+    pub fn plain(self) -> &'static [u8] {
+        match &self.file.plain {
+            Plain::Text(range) => TEXTS.get(range.clone()).unwrap_or_default(),
+            Plain::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// The file's bytes packed with gzip; `None` if its format is packed already.
+    pub fn gzip(self) -> Option<&'static [u8]> {
+        let is_text = matches!(self.file.plain, Plain::Text(_));
+        is_text.then(|| self.file.gzip.get_or_init(|| packed(self.plain())).as_slice())
+    }
+
+    /// The file's bytes packed with Brotli, for those that a first visit loads.
+    pub fn brotli(self) -> Option<&'static [u8]> {
+        self.file.brotli
+    }
+}
+
+/// The bytes in gzip's format.
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(9));
+    // Writes to memory do not fail.
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default()
 }
 
 /// The file with this path below `assets`; `None` if there is none.
 pub fn asset(path: &str) -> Option<Asset> {
     let found = FILES.binary_search_by(|file| file.path.cmp(path)).ok()?;
-    let EmbeddedFile { is_gzip, bytes, brotli, .. } = FILES[found];
-    Some(Asset { content_type: content_type::of(path), is_gzip, bytes, brotli })
+    Some(Asset { file: &FILES[found] })
 }
 
 /// The page with this base path: empty, or `/longshore`.
@@ -95,10 +133,10 @@ mod tests {
     #[test]
     fn every_file_is_found_and_is_its_source() {
         assert!(!FILES.is_empty());
-        for file in FILES {
+        for file in &FILES {
             let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets").join(file.path);
             let (found, source) = (asset(file.path).unwrap(), std::fs::read(source).unwrap());
-            assert_ne!(found.content_type, "application/octet-stream", "{}: name its type", file.path);
+            assert_ne!(found.content_type(), "application/octet-stream", "{}: name its type", file.path);
             let is_own = !file.path.starts_with("vendor/")
                 && [".js", ".css"].iter().any(|extension| file.path.ends_with(extension));
             if !is_own {
@@ -108,28 +146,41 @@ mod tests {
                 assert!(found.plain() == comments::without_comments(&source).as_bytes(), "{}", file.path);
             }
         }
-        assert_eq!(asset("index.html"), None, "the page is served with its base path only");
-        assert_eq!(asset("../Cargo.toml"), None);
+        assert!(asset("index.html").is_none(), "the page is served with its base path only");
+        assert!(asset("../Cargo.toml").is_none());
+    }
+
+    /// The console's specification allows the program to grow by this, in bytes.
+    const EMBEDDED_BYTES_MAX: usize = 400_000;
+
+    #[test]
+    fn the_files_have_few_bytes() {
+        let bytes = |file: &EmbeddedFile| match file.plain {
+            Plain::Text(_) => file.brotli.map_or(0, <[u8]>::len),
+            Plain::Bytes(bytes) => bytes.len(),
+        };
+        let all = PACKED_TEXTS.len() + SHELL.len() + FILES.iter().map(bytes).sum::<usize>();
+        assert!(all < EMBEDDED_BYTES_MAX, "{all} bytes");
     }
 
     #[test]
     fn what_a_first_visit_loads_is_packed_twice() {
         let mut count = 0;
-        for file in FILES {
+        for file in &FILES {
             let Some(packed) = file.brotli else { continue };
             let mut plain = Vec::new();
             brotli::BrotliDecompress(&mut &packed[..], &mut plain).unwrap();
-            assert!(plain == *asset(file.path).unwrap().plain(), "{}", file.path);
-            assert!(packed.len() < file.bytes.len(), "{}", file.path);
+            assert!(plain == asset(file.path).unwrap().plain(), "{}", file.path);
+            assert!(packed.len() < asset(file.path).unwrap().gzip().unwrap().len(), "{}", file.path);
             count += 1;
         }
-        assert!(asset("vendor/uplot.js").unwrap().brotli.is_some());
+        assert!(asset("vendor/uplot.js").unwrap().brotli().is_some());
         assert!((20..80).contains(&count), "{count} files are packed twice");
     }
 
     #[test]
     fn the_two_styles_have_the_text_of_all_styles() {
-        let plain = |path: &str| String::from_utf8(asset(path).unwrap().plain().into_owned()).unwrap();
+        let plain = |path: &str| String::from_utf8(asset(path).unwrap().plain().to_vec()).unwrap();
         let whole = STYLES.map(plain).concat();
         assert!(!whole.contains("@import"), "{whole}");
         let parts = FILES.iter().filter(|file| file.path.starts_with("styles/") || file.path == "tokens.css");

@@ -32,7 +32,7 @@ pub(super) async fn asset(
         (content_type, bytes.into_response())
     } else {
         let asset = longshore_console::asset(&path).ok_or_else(ApiError::no_such_route)?;
-        (asset.content_type, encoded(&asset, &headers))
+        (asset.content_type(), encoded(asset, &headers))
     };
     let control = if settings.folder.is_some() { NEVER } else { FOR_EVER };
     guard_asset(&path, response.headers_mut());
@@ -42,12 +42,15 @@ pub(super) async fn asset(
 }
 
 /// The file in the shortest encoding that the client takes. Browsers take Brotli over TLS and from their own computer.
-fn encoded(asset: &Asset, headers: &HeaderMap) -> Response {
-    let brotli = asset.brotli.filter(|_| accepts(headers, Encoding::Brotli));
-    let gzip = (asset.is_gzip && accepts(headers, Encoding::Gzip)).then_some(asset.bytes);
-    let packed = brotli.map(|bytes| (Encoding::Brotli, bytes)).or(gzip.map(|bytes| (Encoding::Gzip, bytes)));
+fn encoded(asset: Asset, headers: &HeaderMap) -> Response {
+    let brotli = asset.brotli().filter(|_| accepts(headers, Encoding::Brotli));
+    let packed = match brotli {
+        Some(bytes) => Some((Encoding::Brotli, bytes)),
+        None if accepts(headers, Encoding::Gzip) => asset.gzip().map(|bytes| (Encoding::Gzip, bytes)),
+        None => None,
+    };
     match packed {
         Some((encoding, bytes)) => ([(CONTENT_ENCODING, encoding.name())], bytes).into_response(),
-        None => asset.plain().into_owned().into_response(),
+        None => asset.plain().into_response(),
     }
 }

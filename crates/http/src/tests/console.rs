@@ -89,7 +89,7 @@ async fn files_are_kept_for_ever_and_come_packed_or_not() {
     assert_eq!(unpacked(&packed.body), plain.body);
     let shorter = get(&server, &asset("main.js"), &[("accept-encoding", "gzip, deflate, br, zstd")]).await;
     assert_eq!(shorter.header("content-encoding"), Some("br"));
-    assert_eq!(Some(&*shorter.body), longshore_console::asset("main.js").unwrap().brotli);
+    assert_eq!(Some(&*shorter.body), longshore_console::asset("main.js").unwrap().brotli());
     let later = get(&server, &asset("pages/settings.js"), &[("accept-encoding", "gzip, br")]).await;
     assert_eq!(later.header("content-encoding"), Some("gzip"), "no first visit loads it");
 }
