@@ -20,6 +20,8 @@ from harness.wait import holds, until
 
 PREFIX = "/longshore"
 REVOKED_S = 2
+# The shortest session that the settings allow.
+SHORTEST_MS = 60_000
 
 
 def the_cookie(tab) -> dict:
@@ -293,6 +295,22 @@ def test_a_revoked_key_ends_what_its_session_reads(server, api, path):
         until(ended.is_set, "the stream has ended", REVOKED_S, 0.01)
         print(f"a stream of a revoked key ended after {time.monotonic() - began:.2f} s")
     assert session.get(f"{server.url}/v1/me", headers=headers, timeout=30).status_code == 401
+
+
+def test_a_session_that_expires_while_its_page_is_open_asks_to_sign_in_again(fresh_server, console):
+    server = fresh_server(config=QUICK + f"session_max_ms = {SHORTEST_MS}\nsession_idle_ms = {SHORTEST_MS}\n")
+    api = Api(server)
+    endpoint = api.external()
+    tab = console(server).sign_in(path=f"/endpoints/{endpoint.id}/requests")
+    began = time.monotonic()
+    tab.forget("401")
+    expect(tab.page.get_by_text("Your session has ended")).to_be_visible(timeout=SHORTEST_MS + 20_000)
+    assert time.monotonic() - began > SHORTEST_MS / 1000 - 5, "not before its time"
+    # Who signs in again is at the same place.
+    tab.page.get_by_label("API key").fill(ADMIN_KEY)
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.get_by_role("region", name="Requests")).to_be_visible()
+    assert tab.page.url.endswith(f"/endpoints/{endpoint.id}/requests")
 
 
 def test_a_cookie_that_was_there_before_is_not_the_sessions(console, server, api):
