@@ -150,6 +150,20 @@ def test_an_endpoint_is_paused_and_resumed(console, api):
     until(lambda: api.ok("GET", f"/v1/endpoints/{endpoint.id}")["workersMax"] == 5, "resumed", 10)
 
 
+def test_a_card_resumes_an_endpoint_with_the_workers_that_it_had(fresh_server, console):
+    server = fresh_server()
+    api = Api(server)
+    endpoint = api.endpoint("echo.py", name="Paused with work", workersMin=1, workersMax=7)
+    endpoint.patch(workersMin=0, workersMax=0)
+    endpoint.run({})
+    page = console(server).sign_in().page
+    card = page.get_by_role("region", name="Attention").locator(".alert").filter(has_text="Paused with work")
+    card.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("The endpoint runs again.")).to_be_visible()
+    record = api.ok("GET", f"/v1/endpoints/{endpoint.id}")
+    assert (record["workersMin"], record["workersMax"]) == (1, 7)
+
+
 def test_a_key_is_made_used_and_revoked_and_its_browser_signed_out(console, api, server):
     endpoint = api.external(name="Keyed")
     page = console().sign_in(path="/api-keys").page
@@ -160,6 +174,9 @@ def test_a_key_is_made_used_and_revoked_and_its_browser_signed_out(console, api,
     expect(page.get_by_text("This is the only time that it is shown")).to_be_visible()
     text = page.locator(".code-line pre").first.inner_text()
     page.keyboard.press("Escape")
+    # The palette would lead away from what is shown once.
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("dialog")).to_have_count(1)
     expect(page.get_by_role("button", name="I have kept it")).to_be_visible()
     page.get_by_role("button", name="I have kept it").click()
     assert text not in page.content()

@@ -175,6 +175,19 @@ def test_200_000_lines_scroll(console, api):
     assert len(numbers) > 10 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
+def test_the_log_of_a_job_has_the_lines_of_its_attempts(console, printed):
+    failed = printed.jobs["raise"]
+    ended = datetime.fromisoformat(printed.ok("GET", f"/jobs/{failed}")["completedAt"])
+    # Lines have their times to about 100 ms.
+    until(lambda: (datetime.now(UTC) - ended).total_seconds() > 0.5, "the later job comes later", 5)
+    later = printed.run({"mood": "text"})
+    printed.wait_for(later, "COMPLETED", timeout_s=30)
+    page = console().sign_in(path=f"/endpoints/{printed.id}/requests/{failed}").page
+    log = page.get_by_role("region", name="Log")
+    expect(log.locator(".log-row.named, .log-row.bad").filter(has_text=failed[-12:]).first).to_be_visible()
+    assert log.get_by_text(later[-12:]).count() == 0, "lines of a later job"
+
+
 def test_a_log_without_lines_says_since_when_nothing_was_printed(console, api):
     for endpoint, said in [
         (api.endpoint("echo.py"), "Nothing printed since 20"),

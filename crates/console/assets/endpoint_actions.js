@@ -1,24 +1,27 @@
 // What one can do with an endpoint beside running jobs: pause, resume, and the actions that an explanation offers.
 import * as api from "./api.js";
+import { parseExact } from "./json_exact.js";
 import { refresh } from "./store.js";
 
 /** The most workers after a pause of which the server no longer knows what was before: its default. */
 const WORKERS_MAX_DEFAULT = 3;
 
-/** @param {any} endpoint @param {object} fields */
-async function change(endpoint, fields) {
-  await api.json("PATCH", `/v1/endpoints/${encodeURIComponent(endpoint.id)}`, { body: fields });
+/** Changes an endpoint by its present record, so that no other change is lost. @param {{id: string}} endpoint @param {(record: any) => object} fieldsOf */
+async function change(endpoint, fieldsOf) {
+  const path = `/v1/endpoints/${encodeURIComponent(endpoint.id)}`;
+  const { text, tag } = await api.tagged("GET", path);
+  await api.json("PATCH", path, { body: fieldsOf(parseExact(text)), headers: tag ? { "If-Match": tag } : {} });
   refresh("/v1/endpoints");
   refresh(`/v2/${encodeURIComponent(endpoint.id)}`);
 }
 
-/** Running jobs finish, others wait. @param {any} endpoint */
-export const pause = (endpoint) => change(endpoint, { workersMin: 0, workersMax: 0 });
+/** Running jobs finish, others wait. @param {{id: string}} endpoint */
+export const pause = (endpoint) => change(endpoint, () => ({ workersMin: 0, workersMax: 0 }));
 
-/** @param {any} endpoint */
-export const resume = (endpoint) => change(endpoint, endpoint.pausedFrom ?? { workersMax: WORKERS_MAX_DEFAULT });
+/** @param {{id: string}} endpoint */
+export const resume = (endpoint) => change(endpoint, ({ pausedFrom }) => pausedFrom ?? { workersMax: WORKERS_MAX_DEFAULT });
 
-/** What the actions of an explanation do, and what is said when they are done. @type {Record<string, {act: (endpoint: any) => Promise<void>, done: string}>} */
+/** What the actions of an explanation do, and what is said when they are done. @type {Record<string, {act: (endpoint: {id: string}) => Promise<void>, done: string}>} */
 export const EXPLAINED = {
   resume: { act: resume, done: "The endpoint runs again." },
   tryNow: {
@@ -29,7 +32,7 @@ export const EXPLAINED = {
     done: "A worker is started now.",
   },
   raiseWorkersMax: {
-    act: (endpoint) => change(endpoint, { workersMax: endpoint.workersMax + 1 }),
+    act: (endpoint) => change(endpoint, ({ workersMax }) => ({ workersMax: workersMax + 1 })),
     done: "One more worker may run.",
   },
 };

@@ -18,10 +18,11 @@ const [PAGE, OLDER_PAGE] = [500, 2000];
 export const LINES_MAX = 200000;
 
 export class LogReader {
-  /** @param {any} endpoint @param {LogFilter} filter */
-  constructor(endpoint, filter) {
+  /** @param {any} endpoint @param {LogFilter} filter @param {boolean} isLow whether other long responses come first */
+  constructor(endpoint, filter, isLow = false) {
     this.endpoint = endpoint;
     this.filter = filter;
+    this.isLow = isLow;
     this.lines = new LogBlocks();
     /** Changes when lines came or a read failed. */
     this.version = signal(0);
@@ -60,7 +61,7 @@ export class LogReader {
       this.stream = new AbortController();
       this.hasTurn = isOn;
       if (isOn) void this.follow(this.stream.signal);
-    });
+    }, { isLow: this.isLow });
     void this.poll(this.run.signal);
   }
 

@@ -61,9 +61,9 @@ struct EmbeddedFile {
 
 /// Where the bytes of a file are, not packed.
 enum Plain {
-    /// In [`TEXTS`].
+    /// The range of its bytes in [`TEXTS`].
     Text(Range<usize>),
-    /// Here: their format is packed already.
+    /// The bytes: their format is packed already.
     Bytes(&'static [u8]),
 }
 

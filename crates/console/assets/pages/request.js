@@ -3,6 +3,7 @@ import { html } from "../dom.js";
 import * as api from "../api.js";
 import { endpointPath, href, place } from "../router.js";
 import { useEndpoint } from "../fleet.js";
+import { duration } from "../format.js";
 import { ENDED } from "../icons.js";
 import { may } from "../session.js";
 import { Button, SureButton } from "../ui/button.js";
@@ -35,21 +36,20 @@ export default function Request() {
 
 /** A job that the server no longer has. @param {{name: string, id: string, endpoint: any}} props */
 function Gone({ name, id, endpoint }) {
-  const kept = endpoint?.resultRetentionMs ? ` Finished jobs of this endpoint are kept ${Math.round(endpoint.resultRetentionMs / 60000)} min.` : " Finished jobs are deleted when their retention ends.";
+  const kept = endpoint?.resultRetentionMs ? ` Finished jobs of this endpoint are kept ${duration(endpoint.resultRetentionMs)}.` : " Finished jobs are deleted when their retention ends.";
   return html`<h1 class="job-title">${id}</h1><${Empty}><h2>This job is not here</h2><p>No job of ${endpoint?.name ?? name} has this id: it was deleted, or never existed.${kept}</p><a class="button" href=${href(`${endpointPath({ id: name })}/requests`)}>Requests of this endpoint</a><//>`;
 }
 
 /** @param {{endpoint: any, isReadable: boolean, record: {text: string, job: any}, follow: import("../job_follow.js").JobFollow, onAgain: () => void}} props */
 function Shown({ endpoint, isReadable, record, follow, onAgain }) {
   const { life, job } = useLife(endpoint, record, follow);
-  const isLive = !ENDED.includes(job.status);
   return html`<div class="page-job stack">
     <${Head} endpoint=${endpoint} job=${job} onAgain=${onAgain} />
     <div class="wide">
       <div class="stack">
         <${JobView} endpoint=${endpoint} job=${job} text=${record.text} follow=${follow} onAgain=${onAgain} />
         ${life && html`<${Input} endpoint=${endpoint} job=${job} />`}
-        ${isReadable && job.workerId && html`<${JobLog} endpoint=${endpoint} job=${job} isLive=${isLive} />`}
+        ${isReadable && job.workerId && html`<${JobLog} endpoint=${endpoint} job=${job} />`}
       </div>
       <div class="stack"><${Details} endpoint=${endpoint} job=${job} /><${Webhooks} endpoint=${endpoint} job=${job} /></div>
     </div>

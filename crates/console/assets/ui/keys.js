@@ -46,7 +46,8 @@ function press(event) {
   const isTyping = target?.closest("input, textarea, select, [contenteditable]");
   if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
-    paletteOpen.value = !paletteOpen.value;
+    // A dialog stays until it is closed: it can show what is shown once.
+    if (paletteOpen.value || !document.querySelector("dialog[open]")) paletteOpen.value = !paletteOpen.value;
     return;
   }
   // What is typed next belongs to the palette, also while it is loaded.

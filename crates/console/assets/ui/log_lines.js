@@ -16,13 +16,14 @@ import { Moment } from "./time.js";
 
 /**
  * `since`: when the first line could have been printed; that of a whole endpoint if it is not given.
- * @param {{endpoint: any, filter: import("../log_reader.js").LogFilter, title: string, since?: string, isOfAll?: boolean, isTall?: boolean}} props
+ * `marked`: lines with this text are marked. Such a log stands beside another long response, which comes first.
+ * @param {{endpoint: any, filter: import("../log_reader.js").LogFilter, title: string, since?: string, marked?: string, isOfAll?: boolean, isTall?: boolean}} props
  */
-export function LogLines({ endpoint, filter, title, since = endpoint.createdAt, isOfAll = false, isTall = false }) {
+export function LogLines({ endpoint, filter, title, since = endpoint.createdAt, marked = "", isOfAll = false, isTall = false }) {
   const [isWrapped, setWrapped] = useState(true);
   const [withTimes, setTimes] = useState(true);
   const key = JSON.stringify({ ...filter, regex: filter.regex?.source });
-  const reader = useMemo(() => new LogReader(endpoint, filter), [endpoint.id, key]);
+  const reader = useMemo(() => new LogReader(endpoint, filter, marked !== ""), [endpoint.id, key]);
   useEffect(() => {
     reader.begin();
     return () => reader.close();
@@ -33,7 +34,7 @@ export function LogLines({ endpoint, filter, title, since = endpoint.createdAt, 
   const note = reader.lines.count > 0 ? `${count(reader.lines.count)} lines${reader.cursor ? `, ${size(reader.scanned)} read so far` : ""}` : undefined;
   return html`<${Card} title=${title} note=${note} flush actions=${actions}>
     ${reader.error && html`<${Failed} error=${reader.error} onRetry=${() => reader.restart()} />`}
-    ${reader.lines.count > 0 ? html`<${Lines} reader=${reader} endpoint=${endpoint} isOfAll=${isOfAll} isWrapped=${isWrapped} withTimes=${withTimes} isTall=${isTall} />` : reader.isBegun ? html`<${NoLines} reader=${reader} endpoint=${endpoint} filter=${filter} since=${since} />` : !reader.error && html`<${Loading} rows=${6} />`}
+    ${reader.lines.count > 0 ? html`<${Lines} reader=${reader} endpoint=${endpoint} marked=${marked} isOfAll=${isOfAll} isWrapped=${isWrapped} withTimes=${withTimes} isTall=${isTall} />` : reader.isBegun ? html`<${NoLines} reader=${reader} endpoint=${endpoint} filter=${filter} since=${since} />` : !reader.error && html`<${Loading} rows=${6} />`}
   <//>`;
 }
 
@@ -46,20 +47,21 @@ function NoLines({ reader, endpoint, filter, since }) {
   return html`<div class="log-note dim">${isSearched ? "No line matches, of those printed" : "Nothing printed"} since <${Moment} at=${after ?? since} none="the start" />.</div>`;
 }
 
-/** @param {{reader: LogReader, endpoint: any, isOfAll: boolean, isWrapped: boolean, withTimes: boolean, isTall: boolean}} props */
-function Lines({ reader, endpoint, isOfAll, isWrapped, withTimes, isTall }) {
+/** @param {{reader: LogReader, endpoint: any, marked: string, isOfAll: boolean, isWrapped: boolean, withTimes: boolean, isTall: boolean}} props */
+function Lines({ reader, endpoint, marked, isOfAll, isWrapped, withTimes, isTall }) {
   const { lines } = reader;
   const path = endpointPath(endpoint);
-  const draw = useCallback((/** @type {Block} */ block) => groupsOf(block).map(({ line, rest }) => html`<${Row} key=${line.id} line=${line} rest=${rest} path=${path} isOfAll=${isOfAll} withTimes=${withTimes} />`), [path, isOfAll, withTimes]);
+  const draw = useCallback((/** @type {Block} */ block) => groupsOf(block).map(({ line, rest }) => html`<${Row} key=${line.id} line=${line} rest=${rest} path=${path} marked=${marked} isOfAll=${isOfAll} withTimes=${withTimes} />`), [path, marked, isOfAll, withTimes]);
   const head = reader.cursor ? html`<p class="log-more"><${Button} kind="small" onClick=${() => reader.older()}>Older lines<//></p>` : html`<p class="log-more dim">This is the first line that is kept.</p>`;
   return html`<${LogWindow} blocks=${lines.blocks} className=${`${isTall ? "tall" : ""} ${isWrapped ? "" : "unwrapped"}`} head=${head} draw=${draw} onEnd=${(/** @type {boolean} */ isAtEnd) => (reader.isAtEnd = isAtEnd)} onNear=${() => reader.needsPress || void reader.older()} />
     ${reader.isBehind && html`<p class="log-more dim">Newer lines are left out while you read older ones. <${Button} kind="small" onClick=${() => reader.restart()}>Newest lines<//></p>`}`;
 }
 
-/** @param {{line: LogLine, rest: LogLine[], path: string, isOfAll: boolean, withTimes: boolean}} props */
-function Row({ line, rest, path, isOfAll, withTimes }) {
+/** @param {{line: LogLine, rest: LogLine[], path: string, marked: string, isOfAll: boolean, withTimes: boolean}} props */
+function Row({ line, rest, path, marked, isOfAll, withTimes }) {
   const [isOpen, setOpen] = useState(true);
-  const tone = line.level === "ERROR" ? "bad" : line.level === "WARNING" ? "warned" : "";
+  const isMarked = marked !== "" && (line.job === marked || line.text.includes(marked));
+  const tone = line.level === "ERROR" ? "bad" : line.level === "WARNING" ? "warned" : isMarked ? "named" : "";
   return html`<div class=${`log-row ${tone}`}>
     ${withTimes && html`<span class="log-at">${line.at ? html`<time datetime=${line.at} title=${dateTime(Date.parse(line.at), { utc: utc.value, ms: true })}>${dateTime(Date.parse(line.at), { utc: utc.value, ms: true }).slice(11, 21)}</time>` : "–"}</span>`}
     ${isOfAll && html`<a class="log-worker" href=${href(`${path}/workers/${encodeURIComponent(line.worker)}`)} title=${`Worker ${line.worker}`}>${line.worker.slice(-8)}</a>`}
