@@ -175,4 +175,4 @@ def test_a_key_that_may_only_look_changes_nothing(console, api):
     for name in ("Volumes", "Registries"):
         expect(tab.page.get_by_role("link", name=name)).to_have_count(0)
     tab.go("/volumes")
-    expect(tab.page.get_by_text("Only a key that manages all endpoints may read the volumes.")).to_be_visible()
+    expect(tab.page.get_by_text("The volumes are shown to a key that manages all endpoints.")).to_be_visible()

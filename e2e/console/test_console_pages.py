@@ -8,7 +8,7 @@ import threading
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import PHONE, WIDE, Console
+from harness.browser import PHONE, WIDE, Console, key_for
 from harness.client import Api
 from harness.console_pages import GPUS, Shown, failed_calls, faults, routes, usual
 from harness.reverse_proxy import Answer, ReverseProxy
@@ -97,6 +97,33 @@ def test_usual_pages_have_no_fault(console, server, pages, width, scheme):
     tab.forget("404")
     tab.forget("TrustedHTML")
     look("usual", tab, pages, for_its_text_alone)
+
+
+CHANGES = {
+    "Add a login", "Cancel job", "Change", "Delete", "Deliver again", "Disable", "Drain", "Make a key", "Make a template",
+    "Make a volume", "New endpoint", "Pause", "Purge the queue", "Restore", "Resume", "Retry", "Revoke", "Run a job", "Save",
+    "Stop", "Try now",
+}  # fmt: skip
+# What a key for jobs may do.
+OF_JOBS = {"Cancel job", "Deliver again", "Purge the queue", "Retry", "Run a job"}
+
+
+@pytest.mark.parametrize("scope, are_named, may", [("read", False, set()), ("read", True, set()), ("jobs", True, OF_JOBS)])
+def test_no_page_asks_for_or_offers_what_a_key_may_not(console, server, pages, scope, are_named, may):
+    """A refused request would be printed, and fail the test."""
+    api = Api(server)
+    ids = {endpoint["id"] for endpoint in api.ok("GET", "/v1/endpoints")}
+    named = {"endpointIds": sorted(ids)} if are_named else {}
+    tab = console(server)
+    # A job, a worker and an endpoint that are not there.
+    tab.forget("404")
+    tab.sign_in(key_for(api, {"scope": scope, **named})["key"])
+    # The key does not know of what is not there, either.
+    for shown in (one for one in pages if "nowhere" not in one.path):
+        tab.go(shown.path)
+        expect(tab.page.get_by_role("heading", level=1).first, shown.path).to_be_visible()
+        expect(tab.page.locator(".loading, .loading-page"), shown.path).to_have_count(0)
+        assert not (CHANGES - may) & set(tab.buttons()), (shown.path, tab.buttons())
 
 
 def test_further_columns_are_chosen_and_a_webhook_is_searched(console, server, pages):

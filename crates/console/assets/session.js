@@ -27,8 +27,12 @@ export const may = {
   everything: computed(() => me.value?.may.manage === true),
   /** Whether it reads the settings of any endpoint. */
   readsAny: computed(() => me.value !== null && me.value.may.read.length > 0),
+  /** Whether it reads the jobs of any endpoint. */
+  requestsAny: computed(() => me.value !== null && me.value.may.requests.length > 0),
   /** Whether it reads every endpoint, and so the server's own pages. */
   everyRead: computed(() => me.value?.may.read === "*"),
+  /** Whether it reads the templates: they belong to those who read or change endpoints' settings. */
+  readsTemplates: computed(() => me.value !== null && (me.value.may.read === "*" || me.value.may.endpoints.length > 0)),
   /** Changes the settings of an endpoint. @param {string} id */
   change: (id) => has(me.value?.may.endpoints, id),
   /** Submits, cancels and retries jobs of an endpoint. @param {string} id */

@@ -3,6 +3,7 @@ import { html, useState } from "../dom.js";
 import * as api from "../api.js";
 import { place, setQuery } from "../router.js";
 import { count } from "../format.js";
+import { useEndpointList } from "../fleet.js";
 import { may, me } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Icon } from "../icons.js";
@@ -10,7 +11,7 @@ import { Button, SureButton } from "../ui/button.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { ChangeKey } from "../ui/change_key.js";
 import { useListSearch } from "../ui/list_search.js";
-import { MakeKey, MAY_WORDS } from "../ui/make_key.js";
+import { MakeKey, wordsOf } from "../ui/make_key.js";
 import { RevokeKey } from "../ui/revoke_key.js";
 import { browser } from "../ui/session.js";
 import { TableWindow } from "../ui/table_window.js";
@@ -22,8 +23,8 @@ const READ_MS = 10000;
 const PREFIX_CHARS = 11;
 
 export default function ApiKeys() {
-  const { data, error } = useRead("/v1/apikeys", READ_MS);
-  const endpoints = useRead("/v1/endpoints", READ_MS).data ?? [];
+  const { data, error } = useRead(may.everything.value ? "/v1/apikeys" : null, READ_MS);
+  const endpoints = useEndpointList(READ_MS).data ?? [];
   const search = useListSearch(data, "keys", "Name, beginning, id or endpoint", (/** @type {any} */ key) => `${key.name} ${key.prefix ?? ""} ${key.id} ${wordsOf(key)} ${onWords(key, endpoints)}`);
   const [isMaking, setMaking] = useState(place.peek().query.get("make") === "1");
   const close = () => {
@@ -31,6 +32,7 @@ export default function ApiKeys() {
     setQuery({ make: null });
     refresh("/v1/apikeys");
   };
+  if (!may.everything.value) return html`<div class="head"><h1>API keys</h1></div><${Empty}><p>The keys are shown to a key that manages all endpoints.</p><//>`;
   return html`<div class="head"><h1>API keys</h1><p class="dim">A key is shown once, when it is made. Longshore keeps only its hash.</p>
       <div class="acts">${may.everything.value && html`<${Button} kind="primary" icon="plus" onClick=${() => setMaking(true)}>Make a key<//>`}</div></div>
     ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/apikeys")} />` : !data ? html`<${Loading} rows=${4} />` : html`<${Card} title="Keys" note=${search.note} flush><${Keys} keys=${data} search=${search} endpoints=${endpoints} /><//>`}
@@ -58,9 +60,6 @@ function Keys({ keys, search, endpoints }) {
     ${asked?.what === "change" && html`<${ChangeKey} record=${asked.record} onClose=${close} onDone=${() => done("The key is changed.")} />`}
     ${asked?.what === "revoke" && html`<${RevokeKey} record=${asked.record} onClose=${close} onDone=${() => done(`${asked.record.name} is revoked.`)} />`}`;
 }
-
-/** What a key may do, in words. @param {any} key */
-const wordsOf = (key) => [...new Set(key.scopes.map((/** @type {any} */ { scope }) => MAY_WORDS[scope] ?? scope))].join(", ");
 
 /** @param {any} key */
 const isFull = (key) => key.scopes.some((/** @type {any} */ { scope, endpointIds }) => scope === "manage" && (!endpointIds || endpointIds.includes("*")));
@@ -101,7 +100,7 @@ function KeyActions({ record, isLast, onAsk }) {
     refresh("/v1/apikeys");
   }, disabled ? `${name} works again.` : `${name} is disabled.`);
   return html`<${Button} kind="quiet small" onClick=${() => onAsk("change")}>Change<//>
-    ${!isLast && html`<${Button} kind="quiet small" onClick=${toggle}>${disabled ? "Enable" : "Disable"}<//>`}
+    <${Button} kind="quiet small" disabled=${isLast} why=${why} onClick=${toggle}>${disabled ? "Enable" : "Disable"}<//>
     <${Button} kind="quiet small danger" disabled=${isLast} why=${why} onClick=${() => onAsk("revoke")}>Revoke<//>`;
 }
 

@@ -20,7 +20,7 @@ export default function Registries() {
   const usersOf = (/** @type {any} */ auth) => templates.filter((/** @type {any} */ template) => template.containerRegistryAuthId === auth.id);
   const search = useListSearch(data, "logins", "Name, id or template", (/** @type {any} */ auth) => `${auth.name} ${auth.id} ${usersOf(auth).map((/** @type {any} */ template) => template.name).join(" ")}`);
   const [isMaking, setMaking] = useState(false);
-  if (!may.everything.value) return html`<div class="head"><h1>Registries</h1></div><${Empty}><p>Only a key that manages all endpoints may read the registries.</p><//>`;
+  if (!may.everything.value) return html`<div class="head"><h1>Registries</h1></div><${Empty}><p>The registries are shown to a key that manages all endpoints.</p><//>`;
   const close = () => {
     setMaking(false);
     refresh(PATH);

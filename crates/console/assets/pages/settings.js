@@ -48,7 +48,7 @@ function Settings({ id, health }) {
   const [texts, setTexts] = useState(/** @type {Record<string, any>} */ ({}));
   const [isAsking, setAsking] = useState(false);
   const defaults = useDefaults();
-  const templates = useRead("/v1/templates", TEMPLATES_MS).data ?? [];
+  const templates = useRead(may.readsTemplates.value ? "/v1/templates" : null, TEMPLATES_MS).data ?? [];
   const read = async () => {
     try {
       const { text, tag } = await api.tagged("GET", path);

@@ -1,6 +1,7 @@
 // Templates: what workers are started with, which endpoints use each, and the names of their variables.
 import { html, useState } from "../dom.js";
 import * as api from "../api.js";
+import { useEndpointList } from "../fleet.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Button, SureButton } from "../ui/button.js";
@@ -19,8 +20,8 @@ const PATH = "/v1/templates";
 const READ_MS = 10000;
 
 export default function Templates() {
-  const { data, error } = useRead(may.readsAny.value ? PATH : null, READ_MS);
-  const endpoints = useRead("/v1/endpoints", READ_MS).data ?? [];
+  const { data, error } = useRead(may.readsTemplates.value ? PATH : null, READ_MS);
+  const endpoints = useEndpointList(READ_MS).data ?? [];
   const [opened, setOpened] = useState(/** @type {any} */ (null));
   const [coded, setCoded] = useState(/** @type {any} */ (null));
   const [formed, setFormed] = useState(/** @type {{template?: any} | null} */ (null));
@@ -29,7 +30,7 @@ export default function Templates() {
     refresh(PATH);
   };
   const search = useListSearch(data, "templates", "Name, image, command, variable or id", (/** @type {any} */ template) => `${template.name} ${template.id} ${startsWords(template)} ${Object.keys(template.env ?? {}).join(" ")}`);
-  if (!may.readsAny.value) return html`<div class="head"><h1>Templates</h1></div><${Empty}><p>This key may not read templates.</p><//>`;
+  if (!may.readsTemplates.value) return html`<div class="head"><h1>Templates</h1></div><${Empty}><p>This key may not read templates.</p><//>`;
   const usersOf = (/** @type {any} */ template) => endpoints.filter((/** @type {any} */ endpoint) => endpoint.templateId === template.id);
   return html`<div class="head"><h1>Templates</h1><p class="dim">What workers are started with: an image or a command, and variables. A change replaces the workers of every endpoint that uses it.</p>
       <div class="acts">${may.everything.value && html`<${Button} kind="primary" icon="plus" onClick=${() => setFormed({})}>Make a template<//>`}</div></div>

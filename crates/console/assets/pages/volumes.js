@@ -2,6 +2,7 @@
 import { html, useEffect, useState } from "../dom.js";
 import * as api from "../api.js";
 import { count, size } from "../format.js";
+import { useEndpointList } from "../fleet.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
@@ -23,14 +24,14 @@ const MEASURING_MS = 1000;
 
 export default function Volumes() {
   const { data, error } = useRead(may.everything.value ? PATH : null, READ_MS);
-  const endpoints = useRead("/v1/endpoints", READ_MS).data ?? [];
+  const endpoints = useEndpointList(READ_MS).data ?? [];
   useMeasurements(data);
   const usersOf = (/** @type {any} */ volume) => endpoints.filter((/** @type {any} */ endpoint) => [endpoint.networkVolumeId, ...(endpoint.networkVolumeIds ?? [])].includes(volume.id));
   const search = useListSearch(data, "volumes", "Name, id, data center or endpoint", (/** @type {any} */ volume) => `${volume.name} ${volume.id} ${volume.dataCenterId ?? ""} ${usersOf(volume).map((/** @type {any} */ { name }) => name).join(" ")}`);
   const [isMaking, setMaking] = useState(false);
   const [changed, setChanged] = useState(/** @type {any} */ (null));
   const [deleted, setDeleted] = useState(/** @type {any} */ (null));
-  if (!may.everything.value) return html`<div class="head"><h1>Volumes</h1></div><${Empty}><p>Only a key that manages all endpoints may read the volumes.</p><//>`;
+  if (!may.everything.value) return html`<div class="head"><h1>Volumes</h1></div><${Empty}><p>The volumes are shown to a key that manages all endpoints.</p><//>`;
   const close = () => {
     setMaking(false);
     setChanged(null);

@@ -27,6 +27,8 @@ const SHOWN = /** @type {Record<string, {icon: string, word: string, tone: strin
   FAILED: { icon: "failed", word: "Failed", tone: "failed" },
 });
 
+const UNREAD = "This key may not read the jobs, so neither their webhooks.";
+
 /** A call that is due waits for its receiver: for a place among its calls, or for the end of a pause. */
 const LATE = "when its receiver is free";
 
@@ -42,14 +44,16 @@ function OfOne({ name }) {
   if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${6} />`;
   const path = `/v2/${encodeURIComponent(endpoint.id)}/webhooks`;
   return html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />
-    <${Calls} path=${path} endpointOf=${() => endpoint} again=${may.jobs(endpoint.id) ? endpoint.name : ""} />
+    ${may.requests(endpoint.id) ? html`<${Calls} path=${path} endpointOf=${() => endpoint} again=${may.jobs(endpoint.id) ? endpoint.name : ""} />` : html`<${Empty}><p>${UNREAD}</p><//>`}
     ${may.change(endpoint.id) && html`<${WebhookSecrets} endpoint=${endpoint} />`}`;
 }
 
 function OfAll() {
   const endpoints = useEndpointList(10000).data ?? [];
   const endpointOf = (/** @type {any} */ call) => endpoints.find(({ id }) => id === call.endpoint) ?? { id: call.endpoint, name: call.endpoint };
-  return html`<div class="head"><h1>Webhooks</h1><p class="dim">The calls that tell other servers how jobs ended.</p></div><${Calls} path="/v1/webhooks" endpointOf=${endpointOf} again=${mayRedeliver() ? "all endpoints" : ""} isOfAll />`;
+  const head = html`<div class="head"><h1>Webhooks</h1><p class="dim">The calls that tell other servers how jobs ended.</p></div>`;
+  if (!may.requestsAny.value) return html`${head}<${Empty}><p>${UNREAD}</p><//>`;
+  return html`${head}<${Calls} path="/v1/webhooks" endpointOf=${endpointOf} again=${mayRedeliver() ? "all endpoints" : ""} isOfAll />`;
 }
 
 /** @param {{path: string, endpointOf: (call: any) => any, again: string, isOfAll?: boolean}} props `again` is whose failed calls the key may deliver again, or "" */

@@ -23,6 +23,7 @@ export default function WorkerPage() {
   const { endpoint, isReadable, error } = useEndpoint(name);
   const workers = useRead(endpoint && isReadable ? workersPath(endpoint, true) : null, READ_MS);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
+  if (endpoint && !isReadable) return html`<h1>Worker</h1><${Empty}><p>This key may not see the workers.</p><//>`;
   if (workers.error && !workers.data) return html`<h1>Worker</h1><${Failed} error=${workers.error} onRetry=${() => refresh("/v1/endpoints")} />`;
   if (!endpoint || !workers.data) return html`<h1>Worker</h1><${Loading} rows=${6} />`;
   const worker = workers.data.find((/** @type {any} */ one) => one.id === id);

@@ -46,6 +46,7 @@ function OfAll() {
   const { data, error } = useEndpointList(10000);
   const note = data && data.length > ENDPOINTS_MAX ? `Of the first ${ENDPOINTS_MAX} of ${count(data.length)} endpoints.` : "What runs the jobs of all endpoints.";
   const head = html`<div class="head"><h1>Workers</h1><p class="dim">${note}</p></div>`;
+  if (!may.readsAny.value) return html`${head}<${Empty}><p>This key may not see the workers.</p><//>`;
   if (error && !data) return html`${head}<${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints")} />`;
   if (!data) return html`${head}<${Loading} rows=${6} />`;
   if (data.length === 0) return html`${head}<${Empty}><p>No endpoint is here yet, so no worker is.</p><a class="button" href=${href("/endpoints")}>Endpoints</a><//>`;

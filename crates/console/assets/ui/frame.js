@@ -20,7 +20,7 @@ const whoOpen = signal(false);
 /** @typedef {{path: string, name: string, icon: string, pages: string[], isShown: () => boolean}} Item */
 
 /** @type {{title: string, items: Item[]}[]} */
-const GROUPS = [
+export const GROUPS = [
   {
     title: "",
     items: [
@@ -28,13 +28,13 @@ const GROUPS = [
       { path: "/endpoints", name: "Endpoints", icon: "endpoints", pages: ["endpoints", "new_endpoint"], isShown: () => true },
       { path: "/requests", name: "Requests", icon: "requests", pages: ["requests", "request"], isShown: () => true },
       { path: "/workers", name: "Workers", icon: "workers", pages: ["workers"], isShown: () => may.readsAny.value },
-      { path: "/webhooks", name: "Webhooks", icon: "webhook", pages: ["webhooks"], isShown: () => may.readsAny.value },
+      { path: "/webhooks", name: "Webhooks", icon: "webhook", pages: ["webhooks"], isShown: () => may.readsAny.value && may.requestsAny.value },
     ],
   },
   {
     title: "Build",
     items: [
-      { path: "/templates", name: "Templates", icon: "template", pages: ["templates"], isShown: () => may.readsAny.value },
+      { path: "/templates", name: "Templates", icon: "template", pages: ["templates"], isShown: () => may.readsTemplates.value },
       { path: "/volumes", name: "Volumes", icon: "volume", pages: ["volumes"], isShown: () => may.everything.value },
       { path: "/registries", name: "Registries", icon: "registry", pages: ["registries"], isShown: () => may.everything.value },
     ],

@@ -2,8 +2,9 @@
 import { signal, useLayoutEffect } from "../dom.js";
 import { go } from "../router.js";
 import { switchTheme } from "../prefs.js";
+import { may } from "../session.js";
 
-/** @typedef {{key: string, does: string, act: () => void}} Binding `key` is one key or two in a row, such as "g o" */
+/** @typedef {{key: string, does: string, act: () => void, isThere?: () => boolean}} Binding `key` is one key or two in a row, such as "g o"; without `isThere`, it is always there */
 
 /** The bindings of what is shown, latest last. @type {Binding[][]} */
 const layers = [];
@@ -17,10 +18,10 @@ const AROUND = /** @type {Binding[]} */ ([
   { key: "g o", does: "Go to the overview", act: () => go("/") },
   { key: "g e", does: "Go to endpoints", act: () => go("/endpoints") },
   { key: "g r", does: "Go to requests", act: () => go("/requests") },
-  { key: "g w", does: "Go to workers", act: () => go("/workers") },
-  { key: "g k", does: "Go to API keys", act: () => go("/api-keys") },
-  { key: "g a", does: "Go to the audit log", act: () => go("/audit") },
-  { key: "g h", does: "Go to health", act: () => go("/health") },
+  { key: "g w", does: "Go to workers", act: () => go("/workers"), isThere: () => may.readsAny.value },
+  { key: "g k", does: "Go to API keys", act: () => go("/api-keys"), isThere: () => may.everything.value },
+  { key: "g a", does: "Go to the audit log", act: () => go("/audit"), isThere: () => may.everything.value },
+  { key: "g h", does: "Go to health", act: () => go("/health"), isThere: () => may.everyRead.value },
   { key: "t", does: "Switch between light and dark", act: switchTheme },
   { key: "?", does: "Show the keys", act: () => (helpOpen.value = true) },
 ]);
@@ -54,7 +55,7 @@ function press(event) {
   const isAside = event.ctrlKey || event.metaKey || event.altKey || paletteOpen.value || document.querySelector("dialog[open]");
   if (isTyping || isAside || event.defaultPrevented) return;
   const pair = event.timeStamp - firstAt < 1000 ? `${first} ${event.key}` : "";
-  const all = [...AROUND, ...layers.flat()].reverse();
+  const all = bound().reverse();
   const found = all.find((binding) => binding.key === pair) ?? all.find((binding) => binding.key === event.key);
   // Enter and the space bar belong to the button or link that has the focus.
   if (event.key === "Enter" && target?.closest("a, button")) return;
@@ -64,6 +65,9 @@ function press(event) {
   event.preventDefault();
   found.act();
 }
+
+/** What is bound now, latest last. */
+const bound = () => [...AROUND, ...layers.flat()].filter(({ isThere }) => isThere?.() ?? true);
 
 /** Listens for keys while the frame is shown. */
 export function useKeyboard() {
@@ -75,4 +79,4 @@ export function useKeyboard() {
 }
 
 /** The keys that work here. @returns {{key: string, does: string}[]} */
-export const keysHere = () => [{ key: "Ctrl K", does: "Find anything" }, ...AROUND, ...layers.flat()];
+export const keysHere = () => [{ key: "Ctrl K", does: "Find anything" }, ...bound()];

@@ -7,14 +7,24 @@ import { CodeLine } from "./copy.js";
 import { serverUrl } from "./copy_as.js";
 import { Dialog } from "./dialog.js";
 
-/** What the scopes of keys allow, in words. */
-export const MAY_WORDS = /** @type {Record<string, string>} */ ({ manage: "Everything", read: "Look", jobs: "Run jobs" });
+/** What the scopes of keys allow, in words. `manage` alone is of settings: it neither reads nor runs jobs. */
+const MAY_WORDS = /** @type {Record<string, string>} */ ({ manage: "Manage, without jobs", read: "Look", jobs: "Run jobs" });
 
+/** @typedef {{name: string, scopes: string[], text: string}} Choice */
+
+/** @type {Choice[]} */
 const CHOICES = [
-  { scope: "jobs", text: "Submit, follow, cancel and retry jobs. For programs that use an endpoint." },
-  { scope: "read", text: "Read every page, and change nothing. For dashboards and colleagues." },
-  { scope: "manage", text: "Everything that you may, on the endpoints below. For deploying." },
+  { name: "Run jobs", scopes: ["jobs"], text: "Submit, follow, cancel and retry jobs. For programs that use an endpoint." },
+  { name: "Look", scopes: ["read"], text: "Read every page, and change nothing. For dashboards and colleagues." },
+  { name: "Everything", scopes: ["manage", "jobs"], text: "Everything that you may, on the endpoints below. For deploying." },
 ];
+
+/** What a key may, in words. @param {{scopes: {scope: string}[]}} key */
+export function wordsOf(key) {
+  const has = new Set(key.scopes.map(({ scope }) => scope));
+  if (has.has("manage") && has.has("jobs")) return "Everything";
+  return [...has].map((scope) => MAY_WORDS[scope] ?? scope).join(", ");
+}
 
 const DAY_MS = 86400000;
 /** When a key ends; 0 days: never. */
@@ -40,7 +50,7 @@ export function MakeKey({ endpoints, onClose }) {
 /** @param {{endpoints: any[], onMade: (made: any) => void, onClose: () => void}} props */
 function Form({ endpoints, onMade, onClose }) {
   const [name, setName] = useState("");
-  const [scope, setScope] = useState("jobs");
+  const [choice, choose] = useState(CHOICES[0]);
   const [ids, setIds] = useState(/** @type {string[]} */ ([]));
   const [days, setDays] = useState(90);
   const [limit, setLimit] = useState("");
@@ -49,7 +59,7 @@ function Form({ endpoints, onMade, onClose }) {
     if (!name.trim()) return setError("Give it a name by which you will know it later.");
     const body = {
       name: name.trim(),
-      scopes: [ids.length > 0 ? { scope, endpointIds: ids } : { scope }],
+      scopes: choice.scopes.map((scope) => (ids.length > 0 ? { scope, endpointIds: ids } : { scope })),
       ...(days > 0 && { expiresAt: endIn(days) }),
       ...(limit && { rateLimit: Number(limit) }),
     };
@@ -68,7 +78,7 @@ function Form({ endpoints, onMade, onClose }) {
   return html`<${Dialog} title="Make a key" onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Close<//><${Button} kind="primary" onClick=${make}>Make the key<//>`}>
     <form class="form" onSubmit=${submit}>
       <div class="field"><label for="key-name">Name</label><input id="key-name" autofocus autocomplete="off" placeholder="website" value=${name} onInput=${(/** @type {any} */ event) => setName(event.target.value)} /></div>
-      <fieldset><legend>It may</legend>${CHOICES.map((choice) => html`<label class="choice" key=${choice.scope}><input type="radio" name="scope" value=${choice.scope} checked=${scope === choice.scope} onChange=${() => setScope(choice.scope)} /><span><b>${MAY_WORDS[choice.scope]}</b>${choice.text}</span></label>`)}</fieldset>
+      <fieldset><legend>It may</legend>${CHOICES.map((one) => html`<label class="choice" key=${one.name}><input type="radio" name="scope" checked=${one === choice} onChange=${() => choose(one)} /><span><b>${one.name}</b>${one.text}</span></label>`)}</fieldset>
       ${endpoints.length > 0 && html`<fieldset><legend>On ${ids.length === 0 ? "all endpoints, also later ones" : `${ids.length} of ${endpoints.length} endpoints`}</legend><div class="checks">${endpoints.map((endpoint) => html`<label key=${endpoint.id}><input type="checkbox" checked=${ids.includes(endpoint.id)} onChange=${() => toggle(endpoint.id)} />${endpoint.name}</label>`)}</div></fieldset>`}
       <div class="field"><label for="key-ends">It ends</label><select id="key-ends" value=${days} onChange=${(/** @type {any} */ event) => setDays(Number(event.target.value))}>${ENDS.map((end) => html`<option key=${end.days} value=${end.days}>${end.name}</option>`)}</select>
         ${days === 0 && html`<${Endless} />`}</div>

@@ -8,6 +8,7 @@ import { useEndpointList } from "../fleet.js";
 import { may, signOut } from "../session.js";
 import { JOB_STATES } from "../icons.js";
 import * as api from "../api.js";
+import { GROUPS } from "./frame.js";
 import { helpOpen, paletteOpen } from "./keys.js";
 import { attempt } from "./toast.js";
 
@@ -17,26 +18,9 @@ const CHOICES_MAX = 12;
 
 /** @returns {Choice[]} */
 function fixed() {
-  const pages = [
-    { name: "Overview", hint: "Page", icon: "home", act: () => go("/") },
-    { name: "Endpoints", hint: "Page", icon: "endpoints", act: () => go("/endpoints") },
-    { name: "Requests", hint: "Page", icon: "requests", act: () => go("/requests") },
-  ];
-  if (may.readsAny.value) {
-    pages.push({ name: "Workers", hint: "Page", icon: "workers", act: () => go("/workers") });
-    pages.push({ name: "Webhooks", hint: "Page", icon: "webhook", act: () => go("/webhooks") });
-    pages.push({ name: "Templates", hint: "Page", icon: "template", act: () => go("/templates") });
-  }
-  if (may.everyRead.value) {
-    pages.push({ name: "Machines and GPUs", hint: "Page", icon: "machine", act: () => go("/machines") });
-    pages.push({ name: "Usage and cost", hint: "Page", icon: "usage", act: () => go("/usage") });
-    pages.push({ name: "Health", hint: "Page", icon: "health", act: () => go("/health") });
-  }
+  const pages = GROUPS.flatMap(({ items }) => items.filter((item) => item.isShown()))
+    .map(({ name, icon, path }) => ({ name, hint: "Page", icon, act: () => go(path) }));
   if (may.everything.value) {
-    pages.push({ name: "API keys", hint: "Page", icon: "key", act: () => go("/api-keys") });
-    pages.push({ name: "Audit log", hint: "Page", icon: "audit", act: () => go("/audit") });
-    pages.push({ name: "Volumes", hint: "Page", icon: "volume", act: () => go("/volumes") });
-    pages.push({ name: "Registries", hint: "Page", icon: "registry", act: () => go("/registries") });
     pages.push({ name: "New endpoint", hint: "Action", icon: "plus", act: () => go("/new-endpoint") });
     pages.push({ name: "Make a key", hint: "Action", icon: "plus", act: () => go("/api-keys?make=1") });
   }

@@ -1,13 +1,16 @@
 // Making and changing a template: what starts a worker, where, and with which variables.
-import { html, useState } from "../dom.js";
+import { html, useEffect, useState } from "../dom.js";
 import * as api from "../api.js";
 import { parseEnv } from "../new_endpoint.js";
 import { parseWords } from "../shell_words.js";
+import { useRead } from "../store.js";
 import { quotedForShell } from "./copy_as.js";
 import { Field, FormDialog } from "./form_dialog.js";
 import { toast } from "./toast.js";
 
 const PATH = "/v1/templates";
+const REGISTRIES = "/v1/containerregistryauth";
+const READ_MS = 10000;
 
 /** @param {string[]} words */
 const lineOf = (words) => words.map((word) => (/^[\w.,:=@%+/-]+$/.test(word) ? word : quotedForShell(word))).join(" ");
@@ -25,14 +28,20 @@ export function TemplateForm({ template, users, onClose }) {
   const [command, setCommand] = useState(lineOf(template?.dockerStartCmd ?? []));
   const [workdir, setWorkdir] = useState(template?.workdir ?? "");
   const [env, setEnv] = useState(linesOf(template?.env ?? {}));
+  const [registry, setRegistry] = useState(template?.containerRegistryAuthId ?? "");
+  const registries = useRead(REGISTRIES, READ_MS).data ?? [];
+  const path = `${PATH}/${encodeURIComponent(template?.id ?? "")}`;
+  // What another person changed meanwhile is not lost: the server refuses a change of an older template.
+  const [tag, setTag] = useState(/** @type {string | null} */ (null));
+  useEffect(() => void (template && api.tagged("GET", path).then((answer) => setTag(answer.tag), () => {})), [path]);
   const secrets = secretsOf(template?.env ?? {});
   const send = async () => {
     const words = parseWords(command);
     if (words === null) throw new Error("A quotation mark of the command has no partner.");
     const parsed = parseEnv(env);
     if (parsed.fault) throw new Error(parsed.fault);
-    const body = { name: name.trim(), imageName: image.trim(), dockerStartCmd: words, workdir: workdir.trim() || null, env: { ...parsed.env, ...secrets } };
-    if (template) await api.json("PATCH", `${PATH}/${encodeURIComponent(template.id)}`, { body });
+    const body = { name: name.trim(), imageName: image.trim(), dockerStartCmd: words, workdir: workdir.trim() || null, env: { ...parsed.env, ...secrets }, containerRegistryAuthId: registry || null };
+    if (template) await api.json("PATCH", path, { body, headers: tag ? { "If-Match": tag } : {} });
     else await api.json("POST", PATH, { body: { ...body, isServerless: true } });
     toast(template ? `${body.name} is changed.` : `${body.name} is made. Choose it in an endpoint.`);
     onClose();
@@ -41,6 +50,7 @@ export function TemplateForm({ template, users, onClose }) {
   return html`<${FormDialog} title=${template ? `Change ${template.name}` : "Make a template"} action=${template ? "Save" : "Make the template"} onSend=${send} onClose=${onClose}>
     <${Field} id="template-name" label="Name" value=${name} onInput=${setName} autofocus />
     <${Field} id="template-image" label="Image" value=${image} onInput=${setImage} help="For workers in containers; for others it is a label." />
+    ${registries.length > 0 && html`<div class="field"><label for="template-registry">Login of the registry</label><select id="template-registry" value=${registry} onChange=${(/** @type {any} */ event) => setRegistry(event.target.value)}><option value="">none</option>${registries.map((/** @type {any} */ one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}</select></div>`}
     <${Field} id="template-command" label="Command" value=${command} onInput=${setCommand} placeholder="python -u handler.py" />
     <${Field} id="template-workdir" label="Folder" value=${workdir} onInput=${setWorkdir} help="Where the command runs: a path, or code:… of a deploy." />
     <div class="field"><label for="template-env">Variables</label><textarea id="template-env" class="mono" rows="4" spellcheck=${false} placeholder="NAME=value" value=${env} onInput=${(/** @type {any} */ event) => setEnv(event.target.value)} aria-describedby="template-env-help"></textarea>
