@@ -66,6 +66,9 @@ const _: () = {
     }
 };
 
+/// Stands where a reason is cut.
+const CUT: &str = "…";
+
 /// An attempt of a job that ended without its result: a row beside the job's row, which has the present attempt only.
 /// Of each job the last [`ATTEMPTS_MAX`](crate::limits::ATTEMPTS_MAX) are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,20 +90,51 @@ pub struct EndedAttempt {
 }
 
 impl EndedAttempt {
-    /// Returns the part of a reason that is stored.
+    /// Returns the part of a reason that is stored: of a long one its first line and as many of its last ones as there is
+    /// room for, with [`CUT`] between them. A first line of more than half of the room is cut itself.
     pub fn cut_reason(reason: &str) -> Box<str> {
-        reason[..reason.floor_char_boundary(ATTEMPT_REASON_BYTES_MAX)].into()
+        if reason.len() <= ATTEMPT_REASON_BYTES_MAX {
+            return reason.into();
+        }
+        let Some((first, rest)) = reason.trim_end().split_once('\n') else {
+            let end = reason.floor_char_boundary(ATTEMPT_REASON_BYTES_MAX - CUT.len());
+            return [&reason[..end], CUT].concat().into();
+        };
+        let first_end = first.floor_char_boundary(ATTEMPT_REASON_BYTES_MAX / 2);
+        let room = ATTEMPT_REASON_BYTES_MAX - first_end - "\n".len() - CUT.len();
+        let tail = &rest[rest.ceil_char_boundary(rest.len().saturating_sub(room))..];
+        // Whole lines, unless the last one alone has no room.
+        let tail = tail.split_once('\n').map_or(tail, |(_, lines)| lines);
+        [&first[..first_end], "\n", CUT, tail].concat().into()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
     use super::*;
 
     #[test]
     fn a_long_reason_is_cut_between_two_characters() {
         assert_eq!(&*EndedAttempt::cut_reason("exit code 1"), "exit code 1");
         let long = "€".repeat(ATTEMPT_REASON_BYTES_MAX);
-        assert_eq!(EndedAttempt::cut_reason(&long).len(), ATTEMPT_REASON_BYTES_MAX / 3 * 3);
+        let cut = EndedAttempt::cut_reason(&long);
+        assert!(cut.len() <= ATTEMPT_REASON_BYTES_MAX && cut.ends_with("€…"), "{cut}");
+    }
+
+    #[test]
+    fn a_long_reason_keeps_its_first_line_and_its_last_ones() {
+        let lines: Vec<String> = (1..=50).map(|n| format!("line {n} of the log: €")).collect();
+        let cut = EndedAttempt::cut_reason(&format!("exit code 1\n{}\n", lines.join("\n")));
+        assert!(cut.len() <= ATTEMPT_REASON_BYTES_MAX && cut.len() > ATTEMPT_REASON_BYTES_MAX - 40, "{cut}");
+        let kept: Vec<&str> = cut.lines().collect();
+        assert_eq!((kept[0], kept[kept.len() - 1]), ("exit code 1", "line 50 of the log: €"));
+        assert_eq!(kept[1].strip_prefix(CUT), lines.get(50 + 1 - kept.len()).map(String::as_str));
+        let one_line = format!("exit code 1\n{} the end", "€".repeat(ATTEMPT_REASON_BYTES_MAX));
+        let cut = EndedAttempt::cut_reason(&one_line);
+        assert!(cut.len() <= ATTEMPT_REASON_BYTES_MAX && cut.ends_with("€ the end"), "{cut}");
     }
 }
