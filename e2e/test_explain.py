@@ -151,7 +151,7 @@ def test_a_command_that_does_not_exist(api):
     template = api.template(dockerStartCmd=["/no/such/program"])
     endpoint = api.endpoint(templateId=template["id"], workersMax=1)
     job = endpoint.run()
-    answer = wait_cause(endpoint, job, "start_failed", r"^cannot start `/no/such/program`: .*\. The next try (is in|has begun)")
+    answer = wait_cause(endpoint, job, "start_failed", r"^Cannot start `/no/such/program`: .*\. The next try (is in|has begun)")
     assert answer["cause"]["title"] == "A worker cannot be started" and actions(answer) == ["tryNow"]
 
 

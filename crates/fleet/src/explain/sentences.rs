@@ -103,11 +103,7 @@ pub(super) fn gpu_impossible(need: &str, stock: &str) -> Sentence {
 }
 
 pub(super) fn machine_full(reason: &str) -> Sentence {
-    let mut text = format!("{}.", first_line(reason));
-    if let Some(first) = text.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    sentence("There is no room for a worker", text)
+    sentence("There is no room for a worker", capitalized(format!("{}.", first_line(reason))))
 }
 
 pub(super) fn start_failed(crash: &CrashFacts, next_ms: u64, work: Work) -> Sentence {
@@ -119,13 +115,22 @@ pub(super) fn start_failed(crash: &CrashFacts, next_ms: u64, work: Work) -> Sent
             sentence(title, format!("It {} within {after} {hint}. {next}", work.was_not_ready()))
         }
         CrashKind::NotStarted(reason) => {
-            sentence("A worker cannot be started", format!("{}. {next}", without_worker(first_line(reason))))
+            let text = format!("{}. {next}", without_worker(first_line(reason)));
+            sentence("A worker cannot be started", capitalized(text))
         }
         CrashKind::NoEnvironment | CrashKind::Exited { .. } => sentence(
             "A worker cannot be started: its Python environment cannot be made",
             format!("The attempt ended after {}. {next}", span(crash.lived_ms)),
         ),
     }
+}
+
+/// A text that begins with a capital letter, if its first letter is an ASCII one.
+fn capitalized(mut text: String) -> String {
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
 }
 
 /// `worker x was not started: why` → `why`: each try has another worker.

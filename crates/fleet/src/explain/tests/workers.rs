@@ -39,8 +39,8 @@ fn crashes_are_told_with_their_number_and_kind() {
         workers_crash! (2) A worker crashed: 1 worker was killed: out of memory, the limit is 2 GiB (memoryBytes) after 0.5 s, 40 s ago. The next try is in 22 s.
         workers_crash! (2) Every worker crashes while it starts: 6 workers in a row ended with code 0 after 0.5 s, the last 40 s ago. Its program ended by itself: the handler must call `runpod.serverless.start(…)`. The next try is in 22 s.
         workers_crash! (2) A worker crashed while it started: 1 worker ended with code 0 after 0.5 s, 40 s ago. Its program ended by itself: the handler must call `runpod.serverless.start(…)`. The next try is in 22 s.
-        start_failed! (1) A worker cannot be started: cannot start `nope`: No such file or directory. The next try is in 22 s.
-        start_failed! (1) A worker cannot be started: cannot start `nope`: No such file or directory. The next try is in 22 s.
+        start_failed! (1) A worker cannot be started: Cannot start `nope`: No such file or directory. The next try is in 22 s.
+        start_failed! (1) A worker cannot be started: Cannot start `nope`: No such file or directory. The next try is in 22 s.
         start_failed! (2) A worker cannot be started: its Python environment cannot be made: The attempt ended after 0.5 s. The next try is in 22 s.
         start_failed! (2) A worker cannot be started: its Python environment cannot be made: The attempt ended after 0.5 s. The next try is in 22 s.
         start_failed! (2) A worker does not become ready: It asked for no job within 10 min (`startPatienceMs`) and was ended. The next try is in 22 s.
