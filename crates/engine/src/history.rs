@@ -39,18 +39,10 @@ impl EndpointHandle {
 }
 
 fn observed(handle: &EndpointHandle) -> Observed<'_> {
-    let status = handle.shared().fleet_status();
-    let ready = status.workers.iter().filter_map(|worker| {
-        let started_at = worker.placement.started_at;
-        // The start time of a worker that an older version started is unknown (0).
-        let ready_at = worker.ready_at.filter(|_| started_at.0 > 0)?;
-        Some((worker.id.clone(), ready_at.since(started_at)))
-    });
     Observed {
         endpoint: handle.id(),
         activity: &handle.metrics().activity,
         forwards: handle.balancer().map(|balancer| balancer.observed()),
         workers: handle.worker_numbers(),
-        ready: ready.collect(),
     }
 }

@@ -7,7 +7,7 @@ use longshore_model::{JobState, Millis};
 use crate::{CELLS, FailureKind, Field, Histogram, LimitedOperation, Record, cell_of};
 
 /// The fields that are counted, in the order of [`Activity::counts`].
-const COUNTED: [Field; 28] = [
+const COUNTED: [Field; 29] = [
     Field::Submitted,
     Field::Completed,
     Field::Failed,
@@ -36,6 +36,7 @@ const COUNTED: [Field; 28] = [
     Field::LimitedRequests,
     Field::LimitedWebhooks,
     Field::LimitedLb,
+    Field::Starts,
 ];
 
 const SUBMITTED: usize = 0;
@@ -58,6 +59,7 @@ const FAILED_BY_DAMAGE: usize = 16;
 const MET_COLD_START: usize = 17;
 /// The place of the first operation; the others follow in the order of [`LimitedOperation`].
 const LIMITED: usize = 18;
+const STARTS: usize = COUNTED.len() - 1;
 
 /// The counts of one endpoint since the start of the server. Only the endpoint's actor counts jobs: an addition is a load and
 /// a store, without a lock and an allocation. Any task may count calls of webhooks and requests
@@ -67,6 +69,7 @@ pub struct Activity {
     counts: [AtomicU64; COUNTED.len()],
     delay: [AtomicU32; CELLS],
     run: [AtomicU32; CELLS],
+    start: [AtomicU32; CELLS],
     queued: AtomicU64,
     running: AtomicU64,
     /// The most since the recorder read them last.
@@ -120,6 +123,7 @@ impl Default for Activity {
             counts: [const { AtomicU64::new(0) }; COUNTED.len()],
             delay: [const { AtomicU32::new(0) }; CELLS],
             run: [const { AtomicU32::new(0) }; CELLS],
+            start: [const { AtomicU32::new(0) }; CELLS],
             queued: AtomicU64::new(0),
             running: AtomicU64::new(0),
             queued_max: AtomicU64::new(0),
@@ -219,6 +223,12 @@ impl Activity {
         self.add_from_any_task(LIMITED + operation as usize);
     }
 
+    /// Counts a worker that became ready this time after its start. Only the endpoint's supervisor does.
+    pub fn started(&self, start_ms: u64) {
+        self.add_from_any_task(STARTS);
+        count(&self.start, start_ms);
+    }
+
     /// Publishes how many jobs wait and run, and since when the first of those that wait does.
     pub fn publish_load(&self, queued: u64, running: u64, first_queued_at: Option<Millis>) {
         self.queued.store(queued, Relaxed);
@@ -277,6 +287,7 @@ impl Activity {
         }
         record.delay = cells_since(&self.delay, &mut totals.delay);
         record.run = cells_since(&self.run, &mut totals.run);
+        record.start = cells_since(&self.start, &mut totals.start);
         let (queued, running) = (self.queued.load(Relaxed), self.running.load(Relaxed));
         record.set(Field::Queued, queued);
         record.set(Field::Running, running);
@@ -315,11 +326,12 @@ pub(crate) struct Totals {
     counts: [u64; COUNTED.len()],
     delay: [u32; CELLS],
     run: [u32; CELLS],
+    start: [u32; CELLS],
 }
 
 impl Default for Totals {
     fn default() -> Self {
-        Self { counts: [0; COUNTED.len()], delay: [0; CELLS], run: [0; CELLS] }
+        Self { counts: [0; COUNTED.len()], delay: [0; CELLS], run: [0; CELLS], start: [0; CELLS] }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use longshore_model::{EndpointId, Millis, WorkerId};
+use longshore_model::{EndpointId, Millis};
 
 use crate::activity::{Activity, Totals};
 use crate::files::Block;
@@ -46,8 +46,6 @@ pub struct Observed<'a> {
     pub forwards: Option<ObservedForwards<'a>>,
     /// Its managed workers by condition.
     pub workers: ObservedWorkers,
-    /// The workers that are ready, with the time from their start to their first take, in ms.
-    pub ready: Vec<(WorkerId, u64)>,
 }
 
 /// The steps in memory and the present minute, of all endpoints.
@@ -76,8 +74,6 @@ struct Tracked {
     slow: Ring,
     slow_step: Record,
     minute: Record,
-    /// Workers whose start was counted and that are still there.
-    started: BTreeSet<WorkerId>,
 }
 
 /// Steps of some endpoints, as they were at one moment.
@@ -217,7 +213,6 @@ impl Tracked {
             slow: Ring::from_step(step * FAST_STEP_MS / SLOW_STEP_MS),
             slow_step: Record::default(),
             minute: Record::default(),
-            started: BTreeSet::new(),
         }
     }
 
@@ -247,14 +242,6 @@ impl Tracked {
             record.set(field, number * elapsed_ms);
         }
         one.activity.worked(record.get(Field::BusyMs), record.get(Field::PaidMs));
-        let ready: BTreeSet<_> = one.ready.iter().map(|(worker, _)| worker).collect();
-        self.started.retain(|worker| ready.contains(worker));
-        for (worker, start_ms) in &one.ready {
-            if self.started.insert(worker.clone()) {
-                record.set(Field::Starts, record.get(Field::Starts) + 1);
-                record.start.add(*start_ms);
-            }
-        }
         self.minute.extend(&record);
         self.slow_step.extend(&record);
         record
@@ -297,7 +284,6 @@ mod tests {
 
     fn sample(recorder: &mut Recorder, at: u64, activities: &[(EndpointId, Activity)]) -> Option<Block> {
         let workers = ObservedWorkers { running: 1, idle: 1, gpus: 4, ..ObservedWorkers::default() };
-        let ready = vec![("w1".parse().unwrap(), 1_500)];
         recorder.sample(
             Millis(at),
             activities.iter().map(|(endpoint, activity)| Observed {
@@ -305,7 +291,6 @@ mod tests {
                 activity,
                 forwards: None,
                 workers,
-                ready: ready.clone(),
             }),
         )
     }
@@ -319,6 +304,9 @@ mod tests {
         let one = endpoints(1);
         let mut recorder = Recorder::new(Millis(BEGIN));
         let mut blocks = Vec::new();
+        // Two workers that live for less than a step.
+        one[0].1.started(1_500);
+        one[0].1.started(20);
         for step in 1..=60_u64 {
             one[0].1.submitted(10);
             one[0].1.ended(JobState::Completed, Some(step * 100));
@@ -333,8 +321,9 @@ mod tests {
             assert_eq!((record.get(Field::Submitted), record.get(Field::Completed)), (30, 30));
             assert_eq!((record.get(Field::CoveredMs), record.get(Field::GpuMs)), (MINUTE_MS, 4 * MINUTE_MS));
             assert_eq!((record.get(Field::BusyMs), record.get(Field::PaidMs)), (MINUTE_MS, 2 * MINUTE_MS));
-            // The start of a worker counts once.
-            assert_eq!(record.get(Field::Starts), u64::from(number == 0));
+            // The start of a worker counts once, also of one that no sample saw.
+            let starts = if number == 0 { 2 } else { 0 };
+            assert_eq!((record.get(Field::Starts), record.start.count()), (starts, starts));
             assert_eq!(record.run.count(), 30);
         }
     }

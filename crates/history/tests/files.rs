@@ -46,7 +46,6 @@ fn run(history: &History, from: u64, minutes: u64, endpoints: &[(EndpointId, Act
             activity,
             forwards: None,
             workers,
-            ready: Vec::new(),
         });
         if history.sample(Millis(from + step * 2_000), observed) {
             history.write().unwrap();
@@ -110,13 +109,8 @@ fn forwarded_requests_are_in_the_files() {
         let forwards =
             ObservedForwards { activity: &forwards, waiting: 2, oldest_wait_ms: 9, outstanding: 3 };
         let workers = ObservedWorkers::default();
-        let observed = Observed {
-            endpoint: endpoint(1),
-            activity: &activity,
-            forwards: Some(forwards),
-            workers,
-            ready: Vec::new(),
-        };
+        let observed =
+            Observed { endpoint: endpoint(1), activity: &activity, forwards: Some(forwards), workers };
         if history.sample(Millis(BEGIN + step * 2_000), [observed]) {
             history.write().unwrap();
         }
@@ -141,7 +135,6 @@ fn a_killed_server_loses_the_present_minute_and_a_stopped_one_nothing() {
         activity,
         forwards: None,
         workers: ObservedWorkers::default(),
-        ready: Vec::new(),
     };
     history.sample(Millis(BEGIN + 2 * MINUTE_MS + 2_000), [observed(&endpoints[0].1)]);
     drop(history);
@@ -289,13 +282,7 @@ fn a_disk_that_fails_and_recovers_loses_no_minute() {
     let observe = |step: u64| {
         endpoints[0].1.submitted(1);
         let workers = ObservedWorkers::default();
-        let observed = Observed {
-            endpoint: endpoint(1),
-            activity: &endpoints[0].1,
-            forwards: None,
-            workers,
-            ready: Vec::new(),
-        };
+        let observed = Observed { endpoint: endpoint(1), activity: &endpoints[0].1, forwards: None, workers };
         history.sample(Millis(BEGIN + step * 2_000), [observed])
     };
     let due: Vec<_> = (1..=60).filter(|step| observe(*step)).collect();
@@ -313,13 +300,7 @@ fn submit(history: &History, from: u64, steps: impl IntoIterator<Item = u64>) {
     for step in steps {
         activity.submitted(1);
         let workers = ObservedWorkers::default();
-        let observed = Observed {
-            endpoint: endpoint(1),
-            activity: &activity,
-            forwards: None,
-            workers,
-            ready: Vec::new(),
-        };
+        let observed = Observed { endpoint: endpoint(1), activity: &activity, forwards: None, workers };
         history.sample(Millis(from + step * 2_000), [observed]);
     }
 }
@@ -498,8 +479,7 @@ fn a_closed_day_that_is_damaged_is_set_aside_and_its_log_is_closed() {
 fn sample(history: &History, at: u64) {
     let activity = Activity::default();
     let workers = ObservedWorkers::default();
-    let observed =
-        Observed { endpoint: endpoint(1), activity: &activity, forwards: None, workers, ready: Vec::new() };
+    let observed = Observed { endpoint: endpoint(1), activity: &activity, forwards: None, workers };
     history.sample(Millis(at), [observed]);
 }
 

@@ -23,6 +23,10 @@ pub trait EndpointApi: Send + Sync + 'static {
     fn counts(&self) -> &EventCounts;
     /// Notes that a worker is started at this time, or was by an earlier server.
     fn note_start(&self, _at: Millis) {}
+    /// Counts a worker that became ready this time after its start.
+    fn count_start(&self, start_ms: u64) {
+        self.counts().start_ms.record(start_ms);
+    }
     /// Sends the span of a worker's start, from its placement's time to `ready_at`.
     fn trace_start(&self, _worker: &WorkerId, _placement: &Placement, _ready_at: Millis) {}
     /// Returns the workers whose tokens are valid.
@@ -65,6 +69,11 @@ impl EndpointApi for Workers {
 
     fn note_start(&self, at: Millis) {
         self.shared.note_start(at);
+    }
+
+    fn count_start(&self, start_ms: u64) {
+        self.counts().start_ms.record(start_ms);
+        self.shared.metrics.activity.started(start_ms);
     }
 
     fn trace_start(&self, worker: &WorkerId, placement: &Placement, ready_at: Millis) {

@@ -244,7 +244,7 @@ impl<P: EndpointApi> Supervisor<P> {
         let (plan, mut status) = self.fleet.plan(now, rules, &view);
         for EndedStart { worker, placement, ready_at } in self.fleet.take_starts() {
             let endpoint = &self.parts.endpoint_api;
-            endpoint.counts().start_ms.record(ready_at.since(placement.started_at));
+            endpoint.count_start(ready_at.since(placement.started_at));
             endpoint.trace_start(&worker, &placement, ready_at);
         }
         let next_late_in = self.replace_overdue();

@@ -291,10 +291,7 @@ mod tests {
     fn sample(history: &History, at: u64) {
         let (endpoint, activity) = (EndpointId::mint(1), &Activity::default());
         let workers = ObservedWorkers::default();
-        history.sample(
-            Millis(at),
-            [Observed { endpoint, activity, forwards: None, workers, ready: Vec::new() }],
-        );
+        history.sample(Millis(at), [Observed { endpoint, activity, forwards: None, workers }]);
     }
 
     /// Memory forgets the first step of the range while the groups are read.

@@ -161,8 +161,7 @@ mod tests {
         for step in 1..=steps {
             each(step, &activity);
             let workers = ObservedWorkers::default();
-            let observed =
-                Observed { endpoint: id, activity: &activity, forwards: None, workers, ready: Vec::new() };
+            let observed = Observed { endpoint: id, activity: &activity, forwards: None, workers };
             history.sample(Millis(BEGIN + step * FAST_STEP_MS), [observed]);
         }
         (history, id, Millis(BEGIN + steps * FAST_STEP_MS))
