@@ -3,7 +3,7 @@ import { place, setQuery } from "./router.js";
 import { useRead } from "./store.js";
 
 /** @typedef {{from: string, to: string, stepMs: number, t: number[], series: Record<string, any[]>, total: Record<string, any>, marks: Mark[], missingBefore: string | null}} History */
-/** @typedef {{at: string, kind: "version" | "start", text: string}} Mark */
+/** @typedef {{at: string, kind: "version" | "restart", text: string}} Mark */
 /** @typedef {{name: string, ms: number, query: string, isLive: boolean}} Range */
 
 const MINUTE_MS = 60000;

@@ -75,7 +75,7 @@ export function HistoryCharts({ history, kinds, hasMap = false, more = null }) {
   if (!data) return html`<p class="range-note"> </p><div class="two">${kinds.map(({ title }) => html`<${Chart} key=${title} title=${title} t=${[]} lines=${[]} empty=" " />`)}</div>`;
   const t = data.t.map((at) => at / 1000);
   const span = /** @type {[number, number]} */ ([Date.parse(data.from) / 1000, Date.parse(data.to) / 1000]);
-  const marks = data.marks.map(({ at, kind, text }) => ({ at: Date.parse(at) / 1000, text: kind === "start" ? "start" : text.replace("version ", "v") }));
+  const marks = data.marks.map(({ at, kind, text }) => ({ at: Date.parse(at) / 1000, text: kind === "restart" ? "start" : text.replace("version ", "v") }));
   const missing = data.missingBefore && dateTime(Date.parse(data.missingBefore), { utc: utc.value }).slice(0, 16);
   const isAll = data.missingBefore === data.to;
   return html`<p class="range-note dim">${isAll ? "No data in this time range." : missing ? `No data before ${missing}.` : `Each point is ${duration(data.stepMs)}.`}</p>

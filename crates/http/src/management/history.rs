@@ -97,7 +97,7 @@ fn schema() -> Value {
     let mark = object(
         &[
             ("at", time()),
-            ("kind", json!({ "type": "string", "enum": ["version", "start"] })),
+            ("kind", json!({ "type": "string", "enum": ["version", "restart"] })),
             ("text", text()),
         ],
         &["at", "kind", "text"],
@@ -267,7 +267,7 @@ impl Asked {
         }
         let marks = starts
             .iter()
-            .map(|start| json!({ "at": at(*start), "kind": "start", "text": "the server started" }));
+            .map(|start| json!({ "at": at(*start), "kind": "restart", "text": "the server started" }));
         answer.insert("marks".to_owned(), marks.collect());
         let missing = first_known.map_or(span.to, |first| span.from + first as u64 * span.step_ms);
         let missing = (missing > span.from).then(|| at(missing));
