@@ -40,7 +40,11 @@ class Asked:
             self.last = time.monotonic()
 
 
-def test_eight_tabs_share_one_stream_and_are_told_of_a_job(console, live):
+def event_readers(api) -> int:
+    return api.ok("GET", "/v1/server")["connections"]["eventReaders"]
+
+
+def test_eight_tabs_share_one_stream_and_are_told_of_a_job(console, api, live):
     tab = console().sign_in(path=f"/endpoints/{live.id}/requests")
     asked = Asked(tab)
     pages = [tab.page, *(tab.open_page() for _ in range(TABS - 1))]
@@ -48,6 +52,8 @@ def test_eight_tabs_share_one_stream_and_are_told_of_a_job(console, live):
         page.goto(f"{tab.root}/endpoints/{live.id}/requests")
     for page in pages:
         expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    # Streams of tabs that are closed, those of other tests too, end a moment later.
+    until(lambda: event_readers(api) == 1, "one stream of events is left, that of this browser")
     job = live.run()
     for page in pages:
         expect(page.get_by_role("row").filter(has_text=job[-12:])).to_contain_text("Queued")
@@ -58,6 +64,7 @@ def test_eight_tabs_share_one_stream_and_are_told_of_a_job(console, live):
         expect(page.get_by_role("row").filter(has_text=job[-12:])).to_contain_text("Cancelled")
     lists = [path for path in asked.paths if path.endswith("/requests")]
     assert lists == [], lists
+    assert event_readers(api) == 1
 
 
 def test_a_page_asks_for_nothing_while_nothing_happens(console, live):
