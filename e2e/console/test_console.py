@@ -95,6 +95,7 @@ def test_a_job_is_run_and_its_output_is_shown(console, api):
     expect(row).to_contain_text("Completed")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
+    page.get_by_role("link", name="Open as a page").click()
     expect(page).to_have_url(f"{tab.root}/endpoints/{endpoint.id}/requests/{job}")
 
 

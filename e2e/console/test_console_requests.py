@@ -410,3 +410,50 @@ def test_a_key_that_reads_downloads_and_changes_nothing(console, api, mixed):
     expect(page.get_by_role("list", name="Tasks").get_by_role("button")).to_have_count(0)
     page.get_by_role("button", name="More").click()
     expect(page.get_by_role("menuitem", name="Purge the queue")).to_have_count(0)
+
+
+def test_a_request_is_shown_beside_the_list_and_the_address_holds_it(console, mixed):
+    tab = console().sign_in(path=f"{mixed.path}?state=COMPLETED")
+    page, newer, older = tab.page, mixed.completed[1], mixed.completed[0]
+    lists = page.locator(".grid-scroll")
+    row(page, newer).click(modifiers=["Control"])
+    expect(row(page, newer)).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("link", name="Open as a page")).to_have_count(0)
+    page.keyboard.press("Escape")
+    row(page, newer).click()
+    panel = page.get_by_role("region", name=f"Request {newer[-12:]}")
+    expect(panel.get_by_role("heading", name=newer, level=2)).to_be_visible()
+    expect(panel.get_by_role("region", name="Output")).to_contain_text(str(BIG))
+    expect(page).to_have_url(f"{tab.root}{mixed.path}?state=COMPLETED&job={newer}")
+    expect(row(page, newer)).to_have_attribute("aria-current", "true")
+    assert tab.axe() == []
+    # The keys stay those of the list.
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=older)).to_be_visible()
+    expect(panel).to_have_count(0)
+    page.reload()
+    expect(page.get_by_role("heading", name=older, level=2)).to_be_visible()
+    expect(row(page, older)).to_have_attribute("aria-current", "true")
+    page.get_by_role("button", name="Close the request").click()
+    expect(page.get_by_role("heading", name=older)).to_have_count(0)
+    expect(lists).to_be_focused()
+    expect(page).to_have_url(f"{tab.root}{mixed.path}?state=COMPLETED")
+    row(page, older).click()
+    page.get_by_role("button", name="Copy the id").focus()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name=older)).to_have_count(0)
+    expect(lists).to_be_focused()
+
+
+def test_a_request_of_all_is_beside_the_list_where_there_is_room_and_else_a_page(console, mixed):
+    job = mixed.completed[0]
+    tab = console().sign_in(path="/requests")
+    page, slug = tab.page, mixed.endpoint.record["slug"]
+    row(page, job).click()
+    expect(page.get_by_role("heading", name=job, level=2)).to_be_visible()
+    sent = f"/requests?job={job}&endpoint={slug}"
+    expect(page).to_have_url(f"{tab.root}{sent}")
+    phone = console(width=PHONE).sign_in(path=sent)
+    expect(phone.page.get_by_role("heading", name=job, level=1)).to_be_visible()
+    expect(phone.page).to_have_url(f"{tab.root}/endpoints/{slug}/requests/{job}")

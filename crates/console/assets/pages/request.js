@@ -24,27 +24,33 @@ const COPIED_BYTES_MAX = 1000000;
 const TTL_MS_DEFAULT = 86400000;
 
 export default function Request() {
-  const { endpoint: name, job: id } = place.value.params;
+  const { endpoint, job } = place.value.params;
+  return html`<${Job} name=${endpoint} id=${job} />`;
+}
+
+/** A job as a page, or beside the list. @param {{name: string, id: string, isBeside?: boolean}} props `name`: the id or slug of its endpoint */
+export function Job({ name, id, isBeside = false }) {
   const { endpoint, isReadable } = useEndpoint(name);
   const { follow, again } = useFollow(name, id);
   const record = follow.record.value;
   const error = follow.error.value;
-  if (!record && error) return error.status === 404 ? html`<${Gone} name=${name} id=${id} endpoint=${endpoint} />` : html`<h1 class="job-title">${id}</h1><${Failed} error=${error} onRetry=${again} />`;
-  if (!record || !endpoint) return html`<h1 class="job-title">${id}</h1><${Loading} rows=${8} />`;
-  return html`<${Shown} endpoint=${endpoint} isReadable=${isReadable} record=${record} follow=${follow} onAgain=${again} />`;
+  const title = html`<${isBeside ? "h2" : "h1"} class="job-title">${id}<//>`;
+  if (!record && error) return html`${title}${error.status === 404 ? html`<${Gone} name=${name} endpoint=${endpoint} />` : html`<${Failed} error=${error} onRetry=${again} />`}`;
+  if (!record || !endpoint) return html`${title}<${Loading} rows=${8} />`;
+  return html`<${Shown} title=${title} endpoint=${endpoint} isReadable=${isReadable} record=${record} follow=${follow} onAgain=${again} />`;
 }
 
-/** A job that the server no longer has. @param {{name: string, id: string, endpoint: any}} props */
-function Gone({ name, id, endpoint }) {
+/** A job that the server no longer has. @param {{name: string, endpoint: any}} props */
+function Gone({ name, endpoint }) {
   const kept = endpoint?.resultRetentionMs ? ` Finished jobs of this endpoint are kept ${duration(endpoint.resultRetentionMs)}.` : " Finished jobs are deleted when their retention ends.";
-  return html`<h1 class="job-title">${id}</h1><${Empty}><h2>This job is not here</h2><p>No job of ${endpoint?.name ?? name} has this id: it was deleted, or never existed.${kept}</p><a class="button" href=${href(`${endpointPath({ id: name })}/requests`)}>Requests of this endpoint</a><//>`;
+  return html`<${Empty}><h2>This job is not here</h2><p>No job of ${endpoint?.name ?? name} has this id: it was deleted, or never existed.${kept}</p><a class="button" href=${href(`${endpointPath({ id: name })}/requests`)}>Requests of this endpoint</a><//>`;
 }
 
-/** @param {{endpoint: any, isReadable: boolean, record: {text: string, job: any}, follow: import("../job_follow.js").JobFollow, onAgain: () => void}} props */
-function Shown({ endpoint, isReadable, record, follow, onAgain }) {
+/** @param {{title: any, endpoint: any, isReadable: boolean, record: {text: string, job: any}, follow: import("../job_follow.js").JobFollow, onAgain: () => void}} props */
+function Shown({ title, endpoint, isReadable, record, follow, onAgain }) {
   const { life, job } = useLife(endpoint, record, follow);
   return html`<div class="page-job stack">
-    <${Head} endpoint=${endpoint} job=${job} onAgain=${onAgain} />
+    <${Head} title=${title} endpoint=${endpoint} job=${job} onAgain=${onAgain} />
     <div class="wide">
       <div class="stack">
         <${JobView} endpoint=${endpoint} job=${job} text=${record.text} follow=${follow} onAgain=${onAgain} />
@@ -63,8 +69,8 @@ function policyOf({ policy }, /** @type {any} */ endpoint) {
   return Object.keys(set).length > 0 ? JSON.stringify(set) : "";
 }
 
-/** @param {{endpoint: any, job: any, onAgain: () => void}} props */
-function Head({ endpoint, job, onAgain }) {
+/** @param {{title: any, endpoint: any, job: any, onAgain: () => void}} props */
+function Head({ title, endpoint, job, onAgain }) {
   const mayAct = may.jobs(endpoint.id);
   const isLive = !ENDED.includes(job.status);
   const canRetry = job.status === "FAILED" || job.status === "TIMED_OUT";
@@ -80,10 +86,10 @@ function Head({ endpoint, job, onAgain }) {
   };
   useKeys([
     ...(mayAct && canRetry ? [{ key: "r", does: "Retry the job", act: retry }] : []),
-    ...(mayAct && isLive ? [{ key: "c", does: "Cancel the job: asks first", act: () => document.querySelector(".head .danger")?.dispatchEvent(new MouseEvent("click", { bubbles: true })) }] : []),
+    ...(mayAct && isLive ? [{ key: "c", does: "Cancel the job: asks first", act: () => document.querySelector(".job-head .danger")?.dispatchEvent(new MouseEvent("click", { bubbles: true })) }] : []),
   ]);
-  return html`<div class="head">
-    <h1 class="job-title">${job.id}</h1><${CopyButton} text=${job.id} label="Copy the id" kind="quiet" /><${JobState} status=${job.status} />
+  return html`<div class="head job-head">
+    ${title}<${CopyButton} text=${job.id} label="Copy the id" kind="quiet" /><${JobState} status=${job.status} />
     <div class="acts">
       ${mayAct && canRetry && html`<${Button} kind="primary" icon="retry" onClick=${retry}>Retry<//>`}
       ${mayAct && html`<a class="button" href=${href(`${endpointPath(endpoint)}/playground?from=${encodeURIComponent(job.id)}`)}><span>Run again<span class="opt2"> with changes</span></span></a>`}

@@ -16,11 +16,13 @@ import { CodeLine } from "../ui/copy.js";
 import { FORMS } from "../ui/copy_as.js";
 import { Downloading, downloadItems, useDownload } from "../ui/download.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { JobPanel, useJobBeside } from "../ui/job_panel.js";
 import { Purge } from "../ui/purge.js";
 import { RequestGrid, Searched } from "../ui/request_grid.js";
 import { SearchLine } from "../ui/search_line.js";
 import { useKeys } from "../ui/keys.js";
 import { Menu } from "../ui/menu.js";
+import { Job } from "./request.js";
 
 /** Endpoints whose counts are added up, and whose tasks are shown. */
 const COUNTED_MAX = 20;
@@ -70,19 +72,23 @@ function List({ endpoints, isOfAll = false }) {
   void list.version.value;
   const known = useCounts(endpoints);
   const download = useDownload(list);
+  const { beside, open, close } = useJobBeside(isOfAll ? null : endpoints[0].slug || endpoints[0].id);
+  const { selection } = list;
+  useKeys([{ key: "Escape", does: "Choose none, or close the request", act: () => (selection.isSome() || selection.isChoosing.value ? selection.none() : close()) }]);
   const inState = known && (status ? known[status] : Object.values(known).reduce((sum, number) => sum + number, 0));
   const matching = parsed.length === 0 ? (inState ?? null) : list.isComplete ? list.rows.filter(({ hasLeft, job }) => !hasLeft && !job.isGone).length : null;
-  return html`<section class=${`card grid ${isOfAll ? "with-endpoint" : ""}`} aria-label="Requests">
+  return html`<div class=${beside ? "beside" : ""}><section class=${`card grid ${isOfAll ? "with-endpoint" : ""}`} aria-label="Requests">
     <${Filters} endpoints=${endpoints} list=${list} line=${line} status=${status} wrong=${wrong} known=${known} download=${download} />
     <ul class="tasks" aria-label="Tasks"><${Downloading} download=${download} /><${BulkTasks} endpoints=${endpoints.slice(0, COUNTED_MAX)} /></ul>
     ${list.unanswered() > 0 && html`<p class="grid-foot" role="status">${count(list.unanswered())} of ${count(endpoints.length)} endpoints did not answer. The list is without their jobs.</p>`}
     ${wrong ? html`<${Empty}><p>The search has a fault: no job was looked for.</p><button type="button" class="button" onClick=${() => setQuery({ q: null })}>Clear the search</button><//>`
       : list.rows.length > 0
-      ? html`<${RequestGrid} list=${list} isOfAll=${isOfAll} columns=${shown} matching=${matching} download=${download} />`
+      ? html`<${RequestGrid} list=${list} isOfAll=${isOfAll} columns=${shown} matching=${matching} download=${download} openId=${beside?.id ?? null} onOpen=${open} />`
       : list.error ? html`<${Failed} error=${list.error} onRetry=${() => list.more()} />`
       : list.isComplete ? html`<${Nothing} endpoint=${isOfAll ? null : endpoints[0]} isFiltered=${Boolean(line || status)} />`
       : html`${parsed.length > 0 && html`<p class="grid-foot"><${Searched} list=${list} version=${list.version.value} /></p>`}${list.isLoading ? html`<${Loading} rows=${10} />` : html`<${Empty}><p>No job was found so far.</p><//>`}`}
-  </section>`;
+  </section>
+  ${beside && html`<${JobPanel} beside=${beside} onClose=${close}><${Job} key=${`${beside.endpoint} ${beside.id}`} name=${beside.endpoint} id=${beside.id} isBeside /><//>`}</div>`;
 }
 
 /**

@@ -1,6 +1,5 @@
 // The list of requests as a grid: rows, the pill for news, the row of the keyboard, and selection.
 import { html, useRef, useState } from "../dom.js";
-import { endpointPath, go } from "../router.js";
 import { count, duration, moment, ago, shortId, size } from "../format.js";
 import { now } from "../store.js";
 import { Button } from "./button.js";
@@ -23,8 +22,10 @@ const FURTHER = {
 };
 const CALLS = /** @type {Record<string, [string, string]>} */ ({ DELIVERED: ["accepted", ""], PENDING: ["pending", "tone-queued"], FAILED: ["given up", "tone-failed"] });
 
-/** @param {{list: import("../request_list.js").RequestList, isOfAll: boolean, columns: string[], matching: number | null, download: ReturnType<typeof import("./download.js").useDownload>}} props */
-export function RequestGrid({ list, isOfAll, columns: further, matching, download }) {
+/**
+ * @param {{list: import("../request_list.js").RequestList, isOfAll: boolean, columns: string[], matching: number | null, download: ReturnType<typeof import("./download.js").useDownload>,
+ *   openId: string | null, onOpen: (row: import("../request_list.js").Row) => void}} props `openId`: the job that is shown beside the list */
+export function RequestGrid({ list, isOfAll, columns: further, matching, download, openId, onOpen }) {
   // The list is changed in place: its version says that it has.
   const version = list.version.value;
   const isPhone = useMedia(PHONE);
@@ -36,7 +37,9 @@ export function RequestGrid({ list, isOfAll, columns: further, matching, downloa
   const added = useAdded(list);
   const open = (/** @type {number} */ index) => {
     const row = list.rows[index];
-    if (row) go(`${endpointPath(row.endpoint)}/requests/${row.job.id}`);
+    if (!row) return;
+    setAt(index);
+    onOpen(row);
   };
   const choose = (/** @type {number} */ index, isRange = false) => {
     selection.press(list.rows, index, isRange);
@@ -49,7 +52,6 @@ export function RequestGrid({ list, isOfAll, columns: further, matching, downloa
     { key: "Enter", does: "Open the row", act: () => open(at) },
     { key: "x", does: "Choose the row", act: () => choose(at) },
     { key: "X", does: "Choose the rows from the last one on", act: () => choose(at, true) },
-    { key: "Escape", does: "Choose none", act: () => selection.none() },
   ]);
   const seen = (/** @type {number} */ first, /** @type {number} */ end, /** @type {boolean} */ isTop) => {
     list.isAtTop = isTop;
@@ -58,7 +60,7 @@ export function RequestGrid({ list, isOfAll, columns: further, matching, downloa
     if (end > total - LOAD_BEFORE_END) void list.more();
   };
   const row = (/** @type {number} */ index, /** @type {string} */ transform) =>
-    html`<${Row} row=${list.rows[index]} version=${version} index=${index} transform=${transform} isOfAll=${isOfAll} further=${further} isAt=${index === at} isChosen=${selection.isAll.value ? !list.rows[index]?.hasLeft : selection.ids.value.has(list.rows[index]?.job.id)} isChoosing=${selection.isChoosing.value} onOpen=${() => open(index)} onChoose=${(/** @type {boolean} */ isRange) => choose(index, isRange)} />`;
+    html`<${Row} row=${list.rows[index]} version=${version} index=${index} transform=${transform} isOfAll=${isOfAll} further=${further} isAt=${index === at} isOpen=${openId !== null && list.rows[index]?.job.id === openId} isChosen=${selection.isAll.value ? !list.rows[index]?.hasLeft : selection.ids.value.has(list.rows[index]?.job.id)} isChoosing=${selection.isChoosing.value} onOpen=${() => open(index)} onChoose=${(/** @type {boolean} */ isRange) => choose(index, isRange)} />`;
   const columns = (isOfAll ? 9 : 8) + further.length;
   const names = /** @type {[string, string][]} */ ([["State", ""], ["Job", ""], ...(isOfAll ? [["Endpoint", "opt2"]] : []), ["Worker", "opt"], ["Waited, then ran", "opt2"], ["Waited", "num opt2"], ["Ran", "num"], ["Age", "num"], ["Tries", "num opt"], ...further.map((name) => [FURTHER[name].title, FURTHER[name].cls.replace(" mono", "")])]);
   const head = html`<div role="rowgroup" class="grid-top"><div class="grid-head" role="row" aria-rowindex="1">${names.map(([name, cls]) => html`<span key=${name} role="columnheader" class=${cls}>${name}</span>`)}</div></div>`;
@@ -102,14 +104,14 @@ export function Searched({ list }) {
   return html`<span>searched ${count(searched)} of ${count(of)} jobs</span>${!list.isComplete && html`<${Button} kind="quiet small" onClick=${go}>${list.isLoading ? "Stop" : "Go on"}<//>`}`;
 }
 
-/** @param {{row: import("../request_list.js").Row | undefined, version: number, index: number, transform: string, isOfAll: boolean, further: string[], isAt: boolean, isChosen: boolean, isChoosing: boolean, onOpen: () => void, onChoose: (isRange: boolean) => void}} props */
-function Row({ row, index, transform, isOfAll, further, isAt, isChosen, isChoosing, onOpen, onChoose }) {
+/** @param {{row: import("../request_list.js").Row | undefined, version: number, index: number, transform: string, isOfAll: boolean, further: string[], isAt: boolean, isOpen: boolean, isChosen: boolean, isChoosing: boolean, onOpen: () => void, onChoose: (isRange: boolean) => void}} props */
+function Row({ row, index, transform, isOfAll, further, isAt, isOpen, isChosen, isChoosing, onOpen, onChoose }) {
   if (!row) return null;
   const { job, endpoint } = row;
   const { waited, ran } = timesOf(job);
   const created = moment(job.createdAt);
   const press = (/** @type {MouseEvent} */ event) => (isChoosing || event.shiftKey || event.ctrlKey || event.metaKey ? onChoose(event.shiftKey) : onOpen());
-  return html`<div role="row" id=${`row-${index}`} aria-rowindex=${index + 2} aria-selected=${isChosen} class=${`vrow ${isAt ? "at" : ""} ${isChosen ? "chosen" : ""} ${job.isGone || row.hasLeft ? "gone" : ""} ${row.isFresh ? "fresh" : ""}`} style=${{ transform }} onClick=${press}>
+  return html`<div role="row" id=${`row-${index}`} aria-rowindex=${index + 2} aria-selected=${isChosen} aria-current=${isOpen ? "true" : undefined} class=${`vrow ${isAt ? "at" : ""} ${isOpen ? "opened" : ""} ${isChosen ? "chosen" : ""} ${job.isGone || row.hasLeft ? "gone" : ""} ${row.isFresh ? "fresh" : ""}`} style=${{ transform }} onClick=${press}>
     <span role="gridcell" class="c-state"><${JobState} status=${job.status} /></span>
     <span role="gridcell" class="c-job mono" title=${job.id}>${shortId(job.id)}</span>
     ${isOfAll && html`<span role="gridcell" class="opt2">${endpoint.name}</span>`}
