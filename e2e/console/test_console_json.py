@@ -40,3 +40,14 @@ def test_json_is_searched_and_a_path_of_it_is_copied(console, api):
     field.press("Escape")
     expect(field).to_have_value("")
     expect(shown.locator(".found")).to_have_count(0)
+
+
+def test_json_of_more_than_a_megabyte_is_folded_until_one_unfolds_it(console, api):
+    endpoint = api.external()
+    job = endpoint.run({"note": "small beside it", "texts": ["x" * 1000] * 1100})
+    shown = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page.get_by_role("region", name="Input")
+    expect(shown).to_contain_text("2 members")
+    expect(shown).not_to_contain_text("small beside it")
+    shown.get_by_role("button", name="Unfold").click()
+    expect(shown).to_contain_text("small beside it")
+    expect(shown).to_contain_text("1 100 items")

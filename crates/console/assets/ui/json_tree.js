@@ -14,15 +14,15 @@ const STRING_SHOWN = 2000;
 /** Deeper values are folded at first. */
 const OPEN_DEPTH = 3;
 
-/** @param {{node: Node, found?: Path | null}} props `found` is marked, and unfolded */
-export const JsonTree = ({ node, found = null }) => html`<div class="json mono json-top"><${Value} node=${node} path=${[]} found=${found} /></div>`;
+/** @param {{node: Node, found?: Path | null, isFolded?: boolean}} props `found` is marked, and unfolded · `isFolded`: at first all of it is */
+export const JsonTree = ({ node, found = null, isFolded = false }) => html`<div class="json mono json-top"><${Value} node=${node} path=${[]} found=${found} openDepth=${isFolded ? 0 : OPEN_DEPTH} /></div>`;
 
-/** @param {{node: Node, path: Path, found: Path | null}} props `found` only if it is this value or below it */
-function Value({ node, path, found }) {
+/** @param {{node: Node, path: Path, found: Path | null, openDepth: number}} props `found` only if it is this value or below it · `openDepth`: deeper values are folded at first */
+function Value({ node, path, found, openDepth }) {
   if (node.kind === "string") return html`<${Text} text=${node.text} />`;
   if (node.kind === "number") return html`<span class="n">${node.text}</span>`;
   if (node.kind === "literal") return html`<span class="z">${node.text}</span>`;
-  return html`<${Branch} node=${node} path=${path} found=${found} />`;
+  return html`<${Branch} node=${node} path=${path} found=${found} openDepth=${openDepth} />`;
 }
 
 /** @param {{text: string}} props */
@@ -35,12 +35,12 @@ function Text({ text }) {
 /** A text that is an address, as a link; it is never fetched. @param {{text: string}} props */
 const Linked = ({ text }) => (/^https?:\/\/[^\s"'<>]+$/.test(text) ? html`<a href=${text} target="_blank" rel="noopener noreferrer">${text}</a>` : text);
 
-/** @param {{node: import("../json_text.js").ObjectNode | import("../json_text.js").ArrayNode, path: Path, found: Path | null}} props */
-function Branch({ node, path, found }) {
+/** @param {{node: import("../json_text.js").ObjectNode | import("../json_text.js").ArrayNode, path: Path, found: Path | null, openDepth: number}} props */
+function Branch({ node, path, found, openDepth }) {
   const isObject = node.kind === "object";
   const size = isObject ? node.entries.length : node.items.length;
   const below = found && found.length > path.length ? found[path.length] : null;
-  const [isOpen, setOpen] = useState(path.length < OPEN_DEPTH && size <= SHOWN * 5 && !isNumberRow(node));
+  const [isOpen, setOpen] = useState(path.length < openDepth && size <= SHOWN * 5 && !isNumberRow(node));
   const [shown, setShown] = useState(SHOWN);
   const foundAt = below === null ? -1 : isObject ? node.entries.findIndex(([name]) => name === below) : Number(below);
   useEffect(() => {
@@ -56,13 +56,13 @@ function Branch({ node, path, found }) {
   /** @type {[string | number, Node][]} */
   const members = isObject ? node.entries.slice(0, shown) : node.items.slice(0, shown).map((item, at) => [at, item]);
   return html`${fold}${left}<ul>
-    ${members.map(([step, value], at) => html`<${Member} key=${at} step=${step} node=${value} path=${[...path, step]} found=${at === foundAt ? found : null} isLast=${at === size - 1} />`)}
+    ${members.map(([step, value], at) => html`<${Member} key=${at} step=${step} node=${value} path=${[...path, step]} found=${at === foundAt ? found : null} openDepth=${openDepth} isLast=${at === size - 1} />`)}
     ${shown < size && html`<li><button type="button" class="more" onClick=${() => setShown(shown + 10 * SHOWN)}>${count(size - shown)} more</button></li>`}
   </ul>${right}`;
 }
 
-/** @param {{step: string | number, node: Node, path: Path, found: Path | null, isLast: boolean}} props */
-function Member({ step, node, path, found, isLast }) {
+/** @param {{step: string | number, node: Node, path: Path, found: Path | null, openDepth: number, isLast: boolean}} props */
+function Member({ step, node, path, found, openDepth, isLast }) {
   const row = useRef(/** @type {HTMLElement | null} */ (null));
   const isFound = found?.length === path.length;
   useEffect(() => {
@@ -71,5 +71,5 @@ function Member({ step, node, path, found, isLast }) {
   // The search names the path too, and is reached with the keyboard: a large tree has thousands of names.
   const press = { type: "button", tabindex: -1, title: "Copy the path", "aria-label": `Copy the path ${pathText(path)}`, onClick: () => copy(pathText(path)) };
   const name = typeof step === "string" ? html`<button class="k" ...${press}>"${visible(step)}"</button>: ` : html`<button class="at" data-at=${step} ...${press}></button>`;
-  return html`<li ref=${row} class=${isFound ? "found" : ""}>${name}<${Value} node=${node} path=${path} found=${found} />${isLast ? "" : ","}</li>`;
+  return html`<li ref=${row} class=${isFound ? "found" : ""}>${name}<${Value} node=${node} path=${path} found=${found} openDepth=${openDepth} />${isLast ? "" : ","}</li>`;
 }

@@ -12,6 +12,8 @@ import { MediaGrid, mediaIn } from "./media.js";
 
 /** Larger payloads are shown when asked. */
 const SHOWN_BYTES_MAX = 5000000;
+/** Larger payloads are folded at first. */
+const UNFOLDED_BYTES_MAX = 1000000;
 /** Larger texts are cut: browsers lay out no more. */
 const RAW_SHOWN = 200000;
 
@@ -31,6 +33,6 @@ export function Viewer({ title, text, name }) {
       ? html`<p>This is ${size(text.length)}. <${Button} onClick=${() => setAsked(true)}>Show it<//></p>`
       : isRaw || !node
         ? html`<pre class="raw" tabindex="0">${visible(text.slice(0, RAW_SHOWN))}${text.length > RAW_SHOWN ? "\n… cut; the download has all of it" : ""}</pre>`
-        : html`<${MediaGrid} media=${media} />${"text" in node ? "" : html`<${JsonSearch} title=${title} node=${node} onFound=${setFound} />`}<${JsonTree} node=${node} found=${found} />`}
+        : html`<${MediaGrid} media=${media} />${"text" in node ? "" : html`<${JsonSearch} title=${title} node=${node} onFound=${setFound} />`}<${JsonTree} node=${node} found=${found} isFolded=${text.length > UNFOLDED_BYTES_MAX} />`}
   <//>`;
 }
