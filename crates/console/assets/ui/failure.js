@@ -10,6 +10,11 @@ const SIGNALS = /** @type {Record<string, string>} */ ({
   15: "Signal 15 asks a process to end.",
 });
 
+const LOST = "Its worker was lost";
+
+/** What stands between the sentence of a lost worker and what it printed last. */
+export const LAST_LINES = "; its last log lines:\n";
+
 /** @typedef {{title: string, message: string, trace: string, hint: string}} Failure */
 
 /**
@@ -24,12 +29,16 @@ export function failureOf(error, status) {
     const type = /'([^']+)'/.exec(String(fields.error_type))?.[1].split(".").at(-1) ?? String(fields.error_type ?? "an error");
     return { title: `The handler raised ${type}`, message: String(fields.error_message ?? ""), trace: relative(String(fields.error_traceback ?? "")), hint: "" };
   }
+  const [sentence, last] = error.split(LAST_LINES);
+  if (last !== undefined) return { title: LOST, message: sentence, trace: last.trim(), hint: hintOf(sentence) };
   const at = error.indexOf("Traceback (most recent call last)");
   const message = (at > 0 ? error.slice(0, at) : error).trim();
-  const signal = /signal (\d+)/.exec(message)?.[1];
-  const title = status === "TIMED_OUT" ? "It ran longer than it may" : /worker|exited|ended by signal/.test(message) ? "Its worker was lost" : "The handler reported an error";
-  return { title, message: at === 0 ? error.trim().split("\n").at(-1) ?? "" : message, trace: at >= 0 ? relative(error.slice(at)) : "", hint: signal ? (SIGNALS[signal] ?? "") : "" };
+  const title = status === "TIMED_OUT" ? "It ran longer than it may" : /worker|exited|ended by signal/.test(message) ? LOST : "The handler reported an error";
+  return { title, message: at === 0 ? error.trim().split("\n").at(-1) ?? "" : message, trace: at >= 0 ? relative(error.slice(at)) : "", hint: hintOf(message) };
 }
+
+/** What the signal means that a message names. @param {string} message */
+const hintOf = (message) => SIGNALS[/signal (\d+)/.exec(message)?.[1] ?? ""] ?? "";
 
 /** @param {string} text */
 function objectOf(text) {

@@ -4,6 +4,7 @@ import { count, duration, moment, shortId, timeOfId } from "../format.js";
 import { ENDED, JOB_STATES } from "../icons.js";
 import { now } from "../store.js";
 import { Card } from "./card.js";
+import { LAST_LINES } from "./failure.js";
 import { Moment } from "./time.js";
 
 /**
@@ -42,7 +43,7 @@ function bars(job, stream) {
     queuedAt = moment(attempt.endedAt);
     const name = attempts.length > 1 || attempt.n > 1 ? `Try ${attempt.n}${attempt.worker ? ` on ${shortId(attempt.worker)}` : ""}` : `Ran${attempt.worker ? ` on ${shortId(attempt.worker)}` : ""}`;
     const word = END_WORDS[attempt.end];
-    list.push({ name, tone: ENDS[attempt.end] ?? "running", from: takenAt, to: queuedAt ?? end, note: [[word, attempt.reason].filter(Boolean).join(": "), attempt.gpu].filter(Boolean).join(" · ") });
+    list.push({ name, tone: ENDS[attempt.end] ?? "running", from: takenAt, to: queuedAt ?? end, note: [[word, attempt.reason?.split(LAST_LINES)[0]].filter(Boolean).join(": "), attempt.gpu].filter(Boolean).join(" · ") });
   }
   if (attempts.length === 0 || (queuedAt !== null && queuedAt < end)) list.push({ name: "Waited", tone: "queued", from: queuedAt ?? created, to: started ?? end });
   if (job.coldStart) list.splice(1, 0, { name: "Worker started", tone: "accent", from: moment(job.coldStart.requestedAt) ?? created, to: moment(job.coldStart.readyAt) ?? end });
