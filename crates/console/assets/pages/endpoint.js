@@ -2,7 +2,7 @@
 import { html } from "../dom.js";
 import { endpointPath, href, place } from "../router.js";
 import { count, duration, percent, rate } from "../format.js";
-import { newestPath, times, useEndpoint } from "../fleet.js";
+import { newestPath, times, useEndpoint, useLastHalfHour } from "../fleet.js";
 import { useAttention } from "../attention.js";
 import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
@@ -80,11 +80,15 @@ function timesOf(history, name, newest) {
 /** @param {{endpoint: any, health: any, speed: any, figures: Times | null, jobs: any[] | undefined, isReadable: boolean}} props */
 function Figures({ endpoint, health, speed, figures, jobs, isReadable }) {
   const failed = figures?.ended ? (figures.failed ?? 0) / figures.ended : null;
-  const oldest = jobs?.filter((job) => job.status === "IN_QUEUE").at(-1);
+  const { inQueue } = health?.jobs ?? {};
+  const past = useLastHalfHour().get(endpoint.id);
+  const waiting = jobs?.filter((job) => job.status === "IN_QUEUE") ?? [];
+  // The newest jobs have the oldest one that waits only if they have all that wait.
+  const oldest = waiting.length > 0 && waiting.length === inQueue ? Date.now() - Date.parse(waiting.at(-1).createdAt) : past?.oldestMs;
   const total = health ? health.workers.idle + health.workers.running + health.workers.initializing : null;
   return html`<${Gauges}>
-    <${Gauge} name="Waiting" value=${count(health?.jobs.inQueue)} note=${health?.jobs.inQueue === 0 ? "nothing waits" : oldest ? `since ${duration(Date.now() - Date.parse(oldest.createdAt))} and less` : ""} />
-    <${Gauge} name="Running" value=${count(health?.jobs.inProgress)} note=${isReadable ? `on ${count(total)} of ${endpoint.workersMax} workers` : ""} />
+    <${Gauge} name="Waiting" value=${count(inQueue)} note=${inQueue === 0 ? "nothing waits" : oldest ? `oldest ${duration(oldest)}` : ""} />
+    <${Gauge} name="Running" value=${count(health?.jobs.inProgress)} note=${isReadable ? `on ${count(health?.workers.running)} of ${count(total)} workers` : ""} />
     <${Gauge} name="Delay p50" value=${duration(figures?.delayP50)} note=${`p95 ${duration(figures?.delayP95)}`} />
     <${Gauge} name="Run p50" value=${duration(figures?.runP50)} note=${`p95 ${duration(figures?.runP95)}`} />
     <${Gauge} name="Completed" value=${rate(speed?.completed)} unit="a second" note=${`${count(health?.jobs.completed)} in all`} />
