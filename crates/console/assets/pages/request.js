@@ -2,6 +2,7 @@
 import { html } from "../dom.js";
 import * as api from "../api.js";
 import { endpointPath, href, place } from "../router.js";
+import { duration } from "../format.js";
 import { useEndpoint } from "../fleet.js";
 import { duration } from "../format.js";
 import { ENDED } from "../icons.js";

@@ -2,7 +2,7 @@
 import { html } from "../dom.js";
 import { endpointPath, go, href } from "../router.js";
 import { duration, shortId } from "../format.js";
-import { JobBar } from "./job_bar.js";
+import { JobBar, timesOf } from "./job_bar.js";
 import { JobState } from "./state.js";
 import { Age } from "./time.js";
 
@@ -16,7 +16,7 @@ export function JobTable({ endpoint, jobs }) {
       <td><a class="mono" href=${href(`${path}/${job.id}`)} title=${job.id}>${shortId(job.id)}</a></td>
       <td class="mono dim opt2">${job.workerId ? shortId(job.workerId) : "–"}</td>
       <td class="opt bar-cell"><${JobBar} job=${job} /></td>
-      <td class="num opt2">${duration(job.delayTime)}</td>
+      <td class="num opt2">${duration(timesOf(job).waited)}</td>
       <td class="num">${duration(job.executionTime)}</td>
       <td class="num dim"><${Age} at=${job.createdAt} /></td>
       <td class="num dim opt">${(job.retries ?? 0) + 1}</td>
