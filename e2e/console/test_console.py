@@ -183,6 +183,28 @@ def test_a_key_for_everything_manages_endpoints_and_runs_jobs(console, api):
     expect(tab.page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
 
 
+def test_a_lost_worker_is_a_sentence_and_its_last_lines_stand_apart(console, api):
+    endpoint = api.endpoint("outcomes.py", workersMax=1, maxRetries=0)
+    job = endpoint.run({"mood": "die"})
+    assert endpoint.wait_for(job)["status"] == "FAILED"
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    lost = page.locator(".alert").filter(has_text="Its worker was lost")
+    expect(lost.locator("pre")).to_contain_text("the handler ends its own process")
+    expect(lost.locator(".lead")).not_to_contain_text("its last log lines")
+    expect(lost.locator(".lead")).not_to_contain_text("the handler ends its own process")
+
+
+def test_an_endpoint_says_why_it_is_paused_and_how_long_its_oldest_job_waits(console, api):
+    endpoint = api.external(name="Says why", workersMax=0)
+    endpoint.run({"n": 1})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
+    expect(page.get_by_text(re.compile(r"^oldest [\d.]+ m?s"))).to_be_visible()
+    expect(page.get_by_text("on 0 of 0 workers")).to_be_visible()
+    for tab in ("", "/requests", "/settings"):
+        page.goto(f"{page.url.split('/endpoints/')[0]}/endpoints/{endpoint.id}{tab}")
+        expect(page.locator(".state-reason")).to_have_text("1 wait. workersMax is 0: jobs wait, and no worker starts.")
+
+
 def test_a_key_is_made_used_and_revoked_and_its_browser_signed_out(console, api, server):
     endpoint = api.external(name="Keyed")
     page = console().sign_in(path="/api-keys").page

@@ -51,11 +51,13 @@ export function EndpointHead({ endpoint, health, isReadable }) {
   ]);
   const isPaused = endpoint.workersMax === 0;
   const state = endpointState(endpoint, health);
+  const isTroubled = isPaused || ["failed", "timedout"].includes(state?.tone ?? "");
   const name = endpoint.slug ?? endpoint.id;
   return html`<div class="page-head">
     <div class="head">
       <h1>${endpoint.name}</h1>
       <${EndpointStateTag} state=${state} />
+      ${state?.reason && isTroubled && html`<p class="state-reason">${state.reason}</p>`}
       ${isReadable && html`<p class="sub"><span class="mono">${name}</span><span>version ${endpoint.version}</span><span>${endpoint.workersMin}–${endpoint.workersMax} workers</span></p>`}
       <div class="acts">
         ${isReadable && may.change(endpoint.id) && html`<${Button} kind="quiet" icon=${isPaused ? "play" : "pause"} onClick=${() => attempt(() => (isPaused ? resume(endpoint) : pause(endpoint)), isPaused ? `${endpoint.name} runs again.` : `${endpoint.name} is paused: running jobs finish, others wait.`)}>${isPaused ? "Resume" : "Pause"}<//>`}
