@@ -4,7 +4,6 @@ import * as api from "../api.js";
 import { endpointPath, href, place } from "../router.js";
 import { duration } from "../format.js";
 import { useEndpoint } from "../fleet.js";
-import { duration } from "../format.js";
 import { ENDED } from "../icons.js";
 import { may } from "../session.js";
 import { Button, SureButton } from "../ui/button.js";
