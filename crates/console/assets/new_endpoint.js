@@ -80,9 +80,10 @@ export function gpuNews({ gpuCount, gpuTypes }, machines) {
   if (!(wanted > 0)) return { ...news, text: "Its workers get no GPU." };
   const types = gpuTypes.length > 0 ? gpuTypes : [...new Set(all.map(({ typeId }) => typeId))];
   // The GPUs of a worker are on one machine, and of one type.
-  const groups = machines.flatMap(({ gpus }) => types.map((type) => gpus.filter((/** @type {any} */ gpu) => gpu.typeId === type)));
+  const groups = machines.flatMap(({ gpus }) => types.map((type) => gpus.filter((/** @type {any} */ gpu) => gpu.typeId === type && !gpu.fault)));
   const most = Math.max(0, ...groups.map((group) => group.length));
-  const has = most === 0 ? "no machine has one" : `no machine has more than ${most}`;
+  const faulty = all.filter(({ typeId, fault }) => fault && types.includes(typeId)).length;
+  const has = `${most === 0 ? "no machine has one" : `no machine has more than ${most}`}${faulty > 0 ? ` without a fault (${count(faulty)} with one)` : ""}`;
   if (most < wanted) return { isImpossible: true, isWaiting: false, text: `A worker asks for ${wanted} ${types.length === 1 ? types[0] : "GPUs of one type"}, and ${has}: it could never start.` };
   const now = groups.reduce((sum, group) => sum + Math.floor(group.filter((/** @type {any} */ gpu) => !gpu.worker).length / wanted), 0);
   if (now === 0) return { isImpossible: false, isWaiting: true, text: "All of them are taken now: the first worker waits until one ends." };

@@ -29,11 +29,11 @@ const bodyOf = (call) => call.body ?? `{"input":${inputOf(call)}}`;
 /** Whether the command line can send all of it: it has no flags for a policy or a webhook. @param {Call} call */
 const isPlain = (call) => bodyOf(call) === `{"input":${inputOf(call)}}`;
 
-/** JSON text of ASCII alone is a literal in JavaScript, and inside a text in Python. @param {string} text */
+/** JSON text of ASCII alone is a literal in JavaScript and in Python. @param {string} text */
 export const ascii = (text) => text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** A text as a literal of Go, which has no escapes for halves of characters. @param {string} text */
-const go = (text) => JSON.stringify(text).replace(/[\u007f-\u{10ffff}]/gu, (one) => `\\U${(one.codePointAt(0) ?? 0).toString(16).padStart(8, "0")}`);
+/** A text as a literal of Go and of Python, in which halves of characters have no escapes. @param {string} text */
+const literal = (text) => JSON.stringify(text).replace(/[\u007f-\u{10ffff}]/gu, (one) => `\\U${(one.codePointAt(0) ?? 0).toString(16).padStart(8, "0")}`);
 
 /** @type {{name: string, of: (call: Call) => string}[]} */
 export const FORMS = [
@@ -43,7 +43,7 @@ export const FORMS = [
   },
   {
     name: "Python",
-    of: (call) => `import os, requests\n\nanswer = requests.post(\n    ${ascii(JSON.stringify(url(call)))},\n    headers={"Authorization": "Bearer " + os.environ["LONGSHORE_API_KEY"], "Content-Type": "application/json"},\n    data=${ascii(JSON.stringify(ascii(bodyOf(call))))},\n)\nprint(answer.json())`,
+    of: (call) => `import os, requests\n\nanswer = requests.post(\n    ${ascii(JSON.stringify(url(call)))},\n    headers={"Authorization": "Bearer " + os.environ["LONGSHORE_API_KEY"], "Content-Type": "application/json"},\n    data=${literal(bodyOf(call))}.encode(),\n)\nprint(answer.json())`,
   },
   {
     name: "JavaScript",
@@ -51,7 +51,7 @@ export const FORMS = [
   },
   {
     name: "Go",
-    of: (call) => `package main\n\nimport (\n\t"fmt"\n\t"io"\n\t"net/http"\n\t"os"\n\t"strings"\n)\n\nfunc main() {\n\trequest, err := http.NewRequest("POST", ${go(url(call))}, strings.NewReader(${go(bodyOf(call))}))\n\tif err != nil {\n\t\tpanic(err)\n\t}\n\trequest.Header.Set("Authorization", "Bearer "+os.Getenv("LONGSHORE_API_KEY"))\n\trequest.Header.Set("Content-Type", "application/json")\n\tanswer, err := http.DefaultClient.Do(request)\n\tif err != nil {\n\t\tpanic(err)\n\t}\n\tdefer answer.Body.Close()\n\tio.Copy(os.Stdout, answer.Body)\n\tfmt.Println()\n}`,
+    of: (call) => `package main\n\nimport (\n\t"fmt"\n\t"io"\n\t"net/http"\n\t"os"\n\t"strings"\n)\n\nfunc main() {\n\trequest, err := http.NewRequest("POST", ${literal(url(call))}, strings.NewReader(${literal(bodyOf(call))}))\n\tif err != nil {\n\t\tpanic(err)\n\t}\n\trequest.Header.Set("Authorization", "Bearer "+os.Getenv("LONGSHORE_API_KEY"))\n\trequest.Header.Set("Content-Type", "application/json")\n\tanswer, err := http.DefaultClient.Do(request)\n\tif err != nil {\n\t\tpanic(err)\n\t}\n\tdefer answer.Body.Close()\n\tio.Copy(os.Stdout, answer.Body)\n\tfmt.Println()\n}`,
   },
   {
     name: "longshore",

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use axum::body::Body;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::header::{
     ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_RANGE, CONTENT_TYPE, RANGE, X_CONTENT_TYPE_OPTIONS,
@@ -39,9 +39,7 @@ fn answer(bytes: Bytes, headers: &HeaderMap) -> Response {
         headers.get(RANGE).and_then(|value| value.to_str().ok()).and_then(|text| range(text, length));
     let (status, body, content_range) = match wanted {
         None => (StatusCode::OK, bytes, None),
-        Some(wanted) if wanted.is_empty() => {
-            (StatusCode::RANGE_NOT_SATISFIABLE, Bytes::new(), Some(format!("bytes */{length}")))
-        }
+        Some(wanted) if wanted.is_empty() => return beyond(length),
         Some(Range { start, end }) => {
             let content_range = format!("bytes {start}-{}/{length}", end - 1);
             (StatusCode::PARTIAL_CONTENT, bytes.slice(start..end), Some(content_range))
@@ -57,6 +55,17 @@ fn answer(bytes: Bytes, headers: &HeaderMap) -> Response {
     headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     if let Some(value) = content_range.and_then(|text| HeaderValue::try_from(text).ok()) {
         headers.insert(CONTENT_RANGE, value);
+    }
+    response
+}
+
+/// 416 for a range that names none of `length` bytes.
+fn beyond(length: usize) -> Response {
+    let text = format!("the payload has {length} bytes, and `Range` names none of them");
+    let mut response =
+        ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", text).into_response();
+    if let Ok(value) = HeaderValue::try_from(format!("bytes */{length}")) {
+        response.headers_mut().insert(CONTENT_RANGE, value);
     }
     response
 }

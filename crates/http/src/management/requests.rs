@@ -36,7 +36,8 @@ pub(super) fn group() -> Group {
         Operation::get("ListAllRequests", "/v1/requests", list)
             .summary("the jobs of all endpoints, newest first")
             .about("Of the endpoints whose jobs the key may read; each job has the `endpointId`. The parameters are those of \
-                    an endpoint's list, but for `q` and `counts`. An endpoint whose queue does not answer within a second is \
+                    an endpoint's list, but for `counts`, which is ignored, and for `q`, `error`, `version`, `webhook`, `order` and \
+                    `input.…`, which get 400: they are for the jobs of one endpoint. An endpoint whose queue does not answer within a second is \
                     left out, and counted in `unanswered`. With `webhooks=true`, jobs of an endpoint whose log of calls cannot be \
                     read within a second have no `webhook`. A call counts as one `/requests` of each endpoint.")
             .gives("AllRequestPage")
@@ -49,6 +50,7 @@ pub(super) fn group() -> Group {
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     let key = auth::authorize_any(&state, &headers)?;
     let query = Query::of(&uri)?;
+    refuse_conditions_of_one(&query)?;
     let filter = job_filter(&query)?;
     let now = auth::now_for(&key, &state);
     let mut endpoints = state.engine().endpoints();
@@ -78,6 +80,21 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     body.text(",\"complete\":").text(if is_complete { "true" } else { "false" });
     body.text(",\"unanswered\":").number(page.unanswered).text("}");
     Ok(body.into_response())
+}
+
+/// Conditions that only the list of one endpoint has: it reads payloads and the log of calls, or has versions.
+const OF_ONE: [&str; 5] = ["q", "error", "version", "webhook", "order"];
+
+/// # Errors
+///
+/// 400 for a condition that this list would not look at, so that no job is listed that does not fulfil it.
+fn refuse_conditions_of_one(query: &Query) -> Result<(), ApiError> {
+    let input = query.starting_with("input.").next().map(|_| "input.…");
+    let Some(name) = OF_ONE.into_iter().find(|name| query.get(name).is_some()).or(input) else {
+        return Ok(());
+    };
+    let text = format!("`{name}` is for the jobs of one endpoint: ask `/v2/{{endpoint}}/requests`");
+    Err(ApiError::bad_request("bad_parameter", text))
 }
 
 /// The states of the webhook calls of each endpoint in a page, whose log of calls can be read in time.

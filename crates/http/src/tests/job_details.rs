@@ -188,6 +188,7 @@ async fn payloads_come_back_byte_for_byte_and_in_parts() {
     assert_eq!(some.header("content-range"), Some("bytes 1-4/12"));
     let none = part(&server, &paths[1], "bytes=12-").await;
     assert_eq!((none.status.as_u16(), none.header("content-range")), (416, Some("bytes */12")));
+    assert_eq!(none.code(), "range_not_satisfiable");
     let gone = server.engine.mint_job(false);
     for part in ["", "/input", "/output"] {
         let reply = server.ask("GET", &format!("/v2/demo/jobs/{gone}{part}"), "").await;
@@ -366,7 +367,16 @@ async fn the_jobs_of_all_endpoints_are_one_list() {
     let reply = server.send(request("GET", "/v1/requests", Some(&minted.text), "")).await.json();
     assert_eq!(reply["of"], json!(17));
     assert!(reply["requests"].as_array().unwrap().iter().all(|job| job["endpointId"] == json!(server.other)));
-    for query in ["limit=0", "limit=1001", "status=LOST", "cursor=x", "since=now"] {
+    for query in [
+        "limit=0",
+        "limit=1001",
+        "status=LOST",
+        "cursor=x",
+        "since=now",
+        "version=1",
+        "input.a=1",
+        "order=asc",
+    ] {
         assert_eq!(server.ask("GET", &format!("/v1/requests?{query}"), "").await.code(), "bad_parameter");
     }
 }
