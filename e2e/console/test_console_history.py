@@ -14,7 +14,12 @@ def worked(api):
     endpoint = api.endpoint("outcomes.py", name="Recorded")
     for mood in ("text", "text", "raise"):
         endpoint.wait_for(endpoint.run({"mood": mood}), "COMPLETED" if mood == "text" else "FAILED", timeout_s=60)
-    until(lambda: total(api, endpoint)["completed"] == 2, "the jobs are in a step that is over", 30)
+
+    def is_counted() -> bool:
+        counted = total(api, endpoint)
+        return (counted["completed"], counted["failed"]) == (2, 1) and counted["starts"] > 0
+
+    until(is_counted, "the jobs and the start of their worker are in steps that are over", 30)
     return endpoint
 
 
