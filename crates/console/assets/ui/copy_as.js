@@ -32,7 +32,7 @@ const isPlain = (call) => bodyOf(call) === `{"input":${inputOf(call)}}`;
 /** JSON text of ASCII alone is a literal in JavaScript and in Python. @param {string} text */
 export const ascii = (text) => text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** A text as a literal of Go and of Python, in which halves of characters have no escapes. @param {string} text */
+/** A text as a literal of Go and of Python: each character beyond ASCII has one escape. @param {string} text */
 const literal = (text) => JSON.stringify(text).replace(/[\u007f-\u{10ffff}]/gu, (one) => `\\U${(one.codePointAt(0) ?? 0).toString(16).padStart(8, "0")}`);
 
 /** @type {{name: string, of: (call: Call) => string}[]} */
