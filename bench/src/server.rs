@@ -1,6 +1,6 @@
 //! A Longshore server that is measured: a process with an empty data directory, and its endpoints.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,10 +19,11 @@ use crate::load::ask;
 const ADMIN_KEY: &str = "ls_bench_0123456789abcdef0123456789abcdef";
 const START_TIME_MAX: Duration = Duration::from_mins(1);
 const REPLACEMENT_TIME_MAX: Duration = Duration::from_mins(5);
+const WORKERS_END_TIME_MAX: Duration = Duration::from_secs(20);
 /// The bench's workers do not ping. All other settings are the defaults, without rate limits.
 const CONFIG: &str = "ping_interval_ms = 3600000\nlog_level = \"warn\"\nrate_limits = \"off\"\n";
 
-/// A running server. Killed on drop; its data is deleted.
+/// A running server. On drop its workers are stopped, then it is killed and its data is deleted.
 pub struct Server {
     folder: TempDir,
     binary: PathBuf,
@@ -32,6 +33,8 @@ pub struct Server {
     ready_after: Duration,
     /// Counter for unique endpoint names.
     endpoints: Cell<usize>,
+    /// Ids of the endpoints whose workers the server starts. These processes would outlive the server.
+    managed: RefCell<Vec<String>>,
 }
 
 impl Server {
@@ -58,6 +61,7 @@ impl Server {
             address: unknown,
             ready_after: Duration::ZERO,
             endpoints: Cell::new(0),
+            managed: RefCell::default(),
         };
         server.wait_ready(began)?;
         Ok(server)
@@ -176,10 +180,12 @@ impl Server {
         let template = json!({
             "dockerStartCmd": [python, "-u", handler], "env": {"IMPORTS": imports},
         });
-        self.create(
+        let endpoint = self.create(
             template,
             json!({"provider": "process", "workersMax": 1, "idleTimeout": 3600, "flashboot": flashboot}),
-        )
+        )?;
+        self.managed.borrow_mut().push(endpoint.id().to_owned());
+        Ok(endpoint)
     }
 
     /// Creates a load-balancing endpoint whose workers are this program's `floor http-worker`, and waits until one answers.
@@ -200,6 +206,7 @@ impl Server {
         )?;
         let id = |record: &Value| record["id"].as_str().map(str::to_owned).ok_or("a record without an id");
         let (id, template) = (id(&endpoint)?, id(&template)?);
+        self.managed.borrow_mut().push(id.clone());
         let prefix = format!("/lb/{id}");
         ask(self.address, &with_key(Request::get(format!("{prefix}/small"))).bare())?;
         Ok(ForwardedEndpoint { id, template, prefix, authorization: format!("Bearer {ADMIN_KEY}") })
@@ -249,11 +256,37 @@ impl Server {
     ///
     /// If the server refuses the request.
     pub fn has_workers(&self, endpoint: &Endpoint) -> Result<bool, String> {
-        let path = format!("/v1/endpoints/{}/workers", endpoint.id());
+        Ok(!self.workers(endpoint.id())?.is_empty())
+    }
+
+    fn workers(&self, endpoint: &str) -> Result<Vec<Value>, String> {
+        let path = format!("/v1/endpoints/{endpoint}/workers");
         let answer = ask(self.address, &with_key(Request::get(&path)).bare())?;
-        let workers: Vec<Value> =
-            serde_json::from_slice(&answer).map_err(|error| format!("{path}: {error}"))?;
-        Ok(!workers.is_empty())
+        serde_json::from_slice(&answer).map_err(|error| format!("{path}: {error}"))
+    }
+
+    /// Stops the workers of an endpoint, lets no more of them start, and waits for their end.
+    fn stop_workers(&self, endpoint: &str) -> Result<(), String> {
+        let no_workers = json!({"workersMin": 0, "workersMax": 0});
+        self.manage(&format!("/v1/endpoints/{endpoint}/update"), &no_workers)?;
+        let deadline = Instant::now() + WORKERS_END_TIME_MAX;
+        loop {
+            let workers = self.workers(endpoint)?;
+            if workers.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(format!(
+                    "workers of {endpoint} run {} s after their stop",
+                    WORKERS_END_TIME_MAX.as_secs()
+                ));
+            }
+            for id in workers.iter().filter_map(|worker| worker["id"].as_str()) {
+                // It may have ended since it was listed.
+                let _ = self.manage(&format!("/v1/endpoints/{endpoint}/workers/{id}/stop"), &json!({}));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Like [`Server::endpoint`], with this durability; `buffered` does not wait for the disk.
@@ -292,6 +325,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        for endpoint in self.managed.take() {
+            if let Err(error) = self.stop_workers(&endpoint) {
+                eprintln!("workers may be left: {error}");
+            }
+        }
         self.kill();
     }
 }
