@@ -128,6 +128,17 @@ def test_a_failed_job_says_why_and_is_retried(console, api):
     expect(page.get_by_role("heading", name="The handler raised ValueError")).to_be_visible()
 
 
+def test_a_failed_generator_has_the_name_of_its_exception_and_its_message_alone(console, api):
+    endpoint = api.endpoint("harbour.py")
+    job = endpoint.run({"fails": "heun"})
+    endpoint.wait_for(job, "FAILED", timeout_s=60)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    card = page.get_by_role("main").locator(".alert", has=page.get_by_role("heading", name="The handler raised ValueError"))
+    said = "the sampler 'heun' is not known; use one of euler, ddim, dpm++"
+    expect(card.locator(".lead")).to_have_text(said)
+    expect(card.locator("pre")).to_contain_text(f"ValueError: {said}")
+
+
 def test_a_waiting_job_says_why_and_is_cancelled_by_a_second_press(console, api):
     endpoint = api.external(name="No workers")
     jobs = [endpoint.run() for _ in range(3)]

@@ -15,6 +15,8 @@ const LOST = "Its worker was lost";
 /** What stands between the sentence of a lost worker and what it printed last. */
 export const LAST_LINES = "; its last log lines:\n";
 
+const TRACEBACK = "Traceback (most recent call last)";
+
 /** @typedef {{title: string, message: string, trace: string, hint: string}} Failure */
 
 /**
@@ -23,7 +25,7 @@ export const LAST_LINES = "; its last log lines:\n";
  * @param {string} status
  * @returns {Failure}
  */
-export function failureOf(error, status) {
+function failureOf(error, status) {
   const fields = objectOf(error);
   if (fields?.error_type || fields?.error_message) {
     const type = /'([^']+)'/.exec(String(fields.error_type))?.[1].split(".").at(-1) ?? String(fields.error_type ?? "an error");
@@ -31,11 +33,24 @@ export function failureOf(error, status) {
   }
   const [sentence, last] = error.split(LAST_LINES);
   if (last !== undefined) return { title: LOST, message: sentence, trace: last.trim(), hint: hintOf(sentence) };
-  const at = error.indexOf("Traceback (most recent call last)");
-  const message = (at > 0 ? error.slice(0, at) : error).trim();
-  const title = status === "TIMED_OUT" ? "It ran longer than it may" : /worker|exited|ended by signal/.test(message) ? LOST : "The handler reported an error";
-  return { title, message: at === 0 ? error.trim().split("\n").at(-1) ?? "" : message, trace: at >= 0 ? relative(error.slice(at)) : "", hint: hintOf(message) };
+  return error.includes(TRACEBACK) ? raisedBy(error) : { title: untracedTitle(error, status), message: error.trim(), trace: "", hint: hintOf(error) };
 }
+
+/** The parts of a text with a traceback, as the SDK writes it for a handler that is a generator. @param {string} error @returns {Failure} */
+function raisedBy(error) {
+  const at = error.indexOf(TRACEBACK);
+  const trace = relative(error.slice(at));
+  // The exception stands after the last frame; its message may have several lines.
+  const lines = trace.slice(trace.lastIndexOf("\n  File ") + 1).split("\n");
+  const [, type, said] = /^([\w.]+)(?:: (.*))?$/.exec(lines.find((line) => line && !line.startsWith(" ")) ?? "") ?? [];
+  const before = error.slice(0, at).replace(/traceback:\s*$/, "").replace(/^handler: /, "").trim();
+  const title = type ? `The handler raised ${type.split(".").at(-1)}` : "The handler reported an error";
+  return { title, message: before || said || type || "", trace, hint: "" };
+}
+
+/** @param {string} error @param {string} status */
+const untracedTitle = (error, status) =>
+  status === "TIMED_OUT" ? "It ran longer than it may" : /worker|exited|ended by signal/.test(error) ? LOST : "The handler reported an error";
 
 /** What the signal means that a message names. @param {string} message */
 const hintOf = (message) => SIGNALS[/signal (\d+)/.exec(message)?.[1] ?? ""] ?? "";

@@ -29,15 +29,29 @@ pub(super) fn parts(error: &str) -> ErrorParts {
     let Some(at) = error.find(TRACEBACK) else {
         return ErrorParts { message: first_line(error), ..ErrorParts::default() };
     };
-    let last = error.lines().next_back().unwrap_or_default();
-    let (name, said) = last.split_once(':').unwrap_or((last, ""));
+    let raised = raised(&error[at..]);
+    let (name, said) = raised.split_once(':').unwrap_or((raised, ""));
     let error_type = type_name(name);
-    let message = match (&error_type, first_line(&error[..at])) {
+    let message = match (&error_type, first_line(before_trace(&error[..at]))) {
         (Some(_), before) if before.is_empty() => first_line(said),
-        (None, before) if before.is_empty() => first_line(last),
+        (None, before) if before.is_empty() => first_line(raised),
         (_, before) => before,
     };
     ErrorParts { error_type, message, place: place_of(&error[at..]) }
+}
+
+/// The line of a traceback that names the exception: the first after the frames, because a message may have several lines.
+fn raised(trace: &str) -> &str {
+    let frames_end = trace.rfind("\n  File ").map_or(0, |at| at + 1);
+    let mut lines = trace[frames_end..].lines().filter(|line| !line.is_empty());
+    lines.find(|line| !line.starts_with(' ')).or_else(|| trace.lines().next_back()).unwrap_or_default()
+}
+
+/// What stands before a traceback, without the two words that the SDK adds to errors of handlers that are generators.
+fn before_trace(text: &str) -> &str {
+    let text = text.trim();
+    let text = text.strip_suffix("traceback:").unwrap_or(text);
+    text.strip_prefix("handler:").unwrap_or(text)
 }
 
 /// The text of a member of a JSON object. Looks for it without parsing what is around it, which may be cut off.
@@ -99,7 +113,11 @@ mod tests {
         let (name, place) = (Some("OutOfMemoryError".to_owned()), Some("torch/nn.py:7".to_owned()));
         assert_eq!(seen(trace), (name.clone(), "CUDA out of memory".to_owned(), place.clone()));
         let said = format!("it broke\n{trace}");
-        assert_eq!(seen(&said), (name, "it broke".to_owned(), place));
+        assert_eq!(seen(&said), (name.clone(), "it broke".to_owned(), place.clone()));
+        let of_generator = format!("handler: it broke \ntraceback: {trace}");
+        assert_eq!(seen(&of_generator), (name.clone(), "it broke".to_owned(), place.clone()));
+        let without_message = format!("handler:  \ntraceback: {trace}\nTried to allocate 2 GiB");
+        assert_eq!(seen(&without_message), (name, "CUDA out of memory".to_owned(), place));
         assert_eq!(seen("  plain\nmore"), (None, "plain".to_owned(), None));
         assert_eq!(seen(""), (None, String::new(), None));
         assert_eq!(seen("{\"error\": 1}"), (None, "{\"error\": 1}".to_owned(), None));
