@@ -201,6 +201,18 @@ def test_the_endpoint_of_the_page_is_paused_by_finding_that(console, api):
     expect(page.get_by_role("heading", name="Scaling")).to_be_visible()
 
 
+def test_what_is_typed_before_the_palette_is_loaded_stands_in_it(console, server):
+    page = console().sign_in().page
+    held = []
+    page.route("**/ui/palette.js", lambda route: held.append(route))
+    page.keyboard.press("Control+k")
+    page.keyboard.type("gt machines")
+    until(lambda: page.evaluate("true") and held, "the palette is asked for", 10)
+    held[0].continue_()
+    expect(page.get_by_role("combobox", name="Find anything")).to_have_value("gt machines")
+    expect(page.get_by_role("heading", name="Overview", level=1)).to_be_attached()
+
+
 def test_a_text_in_an_input_is_found_and_how_far_was_searched_is_said(console, live):
     job = live.run({"customer": "Northern Lights Shipping"})
     page = console().sign_in(path=f"/endpoints/{live.id}/requests?q=northern+lights").page

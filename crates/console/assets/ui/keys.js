@@ -40,6 +40,14 @@ export function useKeys(bindings) {
 
 let first = "";
 let firstAt = 0;
+let typedAhead = "";
+
+/** Takes what was typed after the palette was asked for and before it was loaded. */
+export function takeTypedAhead() {
+  const typed = typedAhead;
+  typedAhead = "";
+  return typed;
+}
 
 /** @param {KeyboardEvent} event */
 function press(event) {
@@ -51,9 +59,12 @@ function press(event) {
     if (paletteOpen.value || !document.querySelector("dialog[open]")) paletteOpen.value = !paletteOpen.value;
     return;
   }
-  // What is typed next belongs to the palette, also while it is loaded.
-  const isAside = event.ctrlKey || event.metaKey || event.altKey || paletteOpen.value || document.querySelector("dialog[open]");
-  if (isTyping || isAside || event.defaultPrevented) return;
+  const isAside = event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]");
+  if (paletteOpen.value && !isAside && event.key.length === 1) {
+    event.preventDefault();
+    typedAhead += event.key;
+  }
+  if (isTyping || isAside || paletteOpen.value || event.defaultPrevented) return;
   const pair = event.timeStamp - firstAt < 1000 ? `${first} ${event.key}` : "";
   const all = bound().reverse();
   const found = all.find((binding) => binding.key === pair) ?? all.find((binding) => binding.key === event.key);

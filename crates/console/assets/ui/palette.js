@@ -9,7 +9,7 @@ import { may, signOut } from "../session.js";
 import { JOB_STATES } from "../icons.js";
 import * as api from "../api.js";
 import { GROUPS } from "./frame.js";
-import { helpOpen, paletteOpen } from "./keys.js";
+import { helpOpen, paletteOpen, takeTypedAhead } from "./keys.js";
 import { attempt } from "./toast.js";
 
 /** @typedef {{name: string, hint: string, icon: string, act: () => unknown}} Choice */
@@ -75,7 +75,7 @@ function found(choices, text) {
 
 /** The palette while it is open. */
 export default function Palette() {
-  const [text, setText] = useState("");
+  const [text, setText] = useState(takeTypedAhead);
   const [at, setAt] = useState(0);
   const [hits, setHits] = useState(/** @type {Choice[]} */ ([]));
   const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
