@@ -119,6 +119,24 @@ def test_the_page_of_logs_shows_and_finds_lines(console, printed):
     expect(page.get_by_text(re.compile(r"No line matches, of those printed since 20\d\d-"))).to_be_visible()
 
 
+def test_a_level_shows_its_lines_and_those_that_are_worse(console, api):
+    endpoint = api.endpoint("prints.py", name="Levelled", workersMax=1)
+    endpoint.runsync({"text": "plain\nDEBUG:root:a detail\nINFO:root:a note\nWARNING:root:a warning\nERROR:root:an error"})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/logs").page
+    box, line = page.get_by_role("log", name="Lines"), page.get_by_role("searchbox")
+    every = ["said plain", "a detail", "a note", "a warning", "an error"]
+    for level, first in [("level:debug", 0), ("level:error", 4), ("level:warn", 3), ("level:debug", 0), ("level:info", 2), ("level:critical", 4)]:
+        line.fill(level)
+        expect(box.get_by_text(every[first])).to_be_visible()
+        for at, text in enumerate(every):
+            is_shown = at >= first or (level == "level:info" and at == 0)
+            expect(box.get_by_text(text)).to_have_count(1 if is_shown else 0)
+    line.fill("level:loud")
+    expect(page.get_by_text("takes error, warning, info or debug")).to_be_visible()
+    line.fill("worker:none")
+    expect(page.get_by_text("Nothing printed by worker none since 20")).to_be_visible()
+
+
 def seen(box) -> list[str]:
     """The texts of the lines that are in sight in the box of lines."""
     return box.evaluate("""(box) => {

@@ -3,11 +3,11 @@ import { signal } from "./dom.js";
 import * as api from "./api.js";
 import { takeTurn } from "./live.js";
 import { LogBlocks } from "./log_blocks.js";
-import { messageOf } from "./log_text.js";
+import { isDetail, messageOf } from "./log_text.js";
 import { fieldsOf, partsOf } from "./server_events.js";
 
 /** @typedef {import("./log_text.js").LogLine} LogLine */
-/** @typedef {{worker?: string, job?: string, level?: string, q?: string, after?: string, regex?: RegExp | null}} LogFilter */
+/** @typedef {{worker?: string, job?: string, level?: string, q?: string, after?: string, regex?: RegExp | null, isDetailLeftOut?: boolean}} LogFilter */
 /** @typedef {{lines: LogLine[], cursor: string | null, scannedBytes: number}} Page the newest line is the first */
 
 /** How long a response that failed is not sent again, and how often lines are read without one. */
@@ -113,8 +113,9 @@ export class LogReader {
 
   /** @param {LogLine[]} lines */
   wanted(lines) {
-    const { regex } = this.filter;
-    return regex ? lines.filter(({ text }) => regex.test(messageOf(text))) : lines;
+    const { regex, isDetailLeftOut } = this.filter;
+    if (!regex && !isDetailLeftOut) return lines;
+    return lines.filter((line) => (!regex || regex.test(messageOf(line.text))) && !(isDetailLeftOut && isDetail(line)));
   }
 
   /** Reads what is printed, as long as this tab has a turn. @param {AbortSignal} stop */

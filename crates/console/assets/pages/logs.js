@@ -9,6 +9,8 @@ import { LogLines } from "../ui/log_lines.js";
 
 const TYPING_MS = 300;
 const LEVELS = /** @type {[string, string | null][]} */ ([["All", null], ["Warnings", "WARNING"], ["Errors", "ERROR"]]);
+/** The least level that is shown, by what one types; the server tells errors and warnings from other lines. */
+const LEAST = /** @type {Record<string, "ERROR" | "WARNING" | "INFO" | "DEBUG">} */ ({ CRITICAL: "ERROR", FATAL: "ERROR", ERROR: "ERROR", WARNING: "WARNING", WARN: "WARNING", INFO: "INFO", DEBUG: "DEBUG", TRACE: "DEBUG" });
 const UNITS = /** @type {Record<string, number>} */ ({ s: 1000, min: 60000, h: 3600000, d: 86400000 });
 
 export default function Logs() {
@@ -29,14 +31,19 @@ export default function Logs() {
  */
 function parsed(line, level) {
   /** @type {import("../log_reader.js").LogFilter} */
-  const filter = { level: level ?? undefined };
+  const filter = {};
+  let chosen = level ?? "DEBUG";
   const rest = line.replace(/\b(worker|job|level|after):(\S+)/g, (_, name, value) => {
     if (name === "after") filter.after = moment(value) ?? "?";
-    else if (name === "level") filter.level = value.toUpperCase().startsWith("WARN") ? "WARNING" : "ERROR";
+    else if (name === "level") chosen = value;
     else filter[/** @type {"worker" | "job"} */ (name)] = value;
     return "";
   }).trim();
   if (filter.after === "?") return { filter: {}, fault: "`after:` takes a duration such as 10min, 2h or 1d, or a time such as 2030-01-31T12:00." };
+  const least = LEAST[chosen.toUpperCase()];
+  if (!least) return { filter: {}, fault: "`level:` takes error, warning, info or debug: lines of this level and of worse ones." };
+  if (least === "ERROR" || least === "WARNING") filter.level = least;
+  filter.isDetailLeftOut = least === "INFO" || undefined;
   const regex = /^\/(.+)\/(i?)$/.exec(rest);
   if (!regex) return { filter: { ...filter, q: rest }, fault: "" };
   try {
@@ -69,7 +76,7 @@ function Search({ endpoint }) {
   useKeys([{ key: "/", does: "Search the logs", act: () => document.getElementById("log-search")?.focus() }]);
   const { filter, fault } = useMemo(() => parsed(line, level), [line, level]);
   return html`<div class="filters log-filters">
-      <input id="log-search" type="search" aria-label="Search the logs" aria-invalid=${fault ? "true" : undefined} aria-describedby=${fault ? "log-fault" : undefined} placeholder="Text, /regex/, worker:… job:… after:10min" value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} />
+      <input id="log-search" type="search" aria-label="Search the logs" aria-invalid=${fault ? "true" : undefined} aria-describedby=${fault ? "log-fault" : undefined} placeholder="Text, /regex/, worker:… job:… level:warning after:10min" value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} />
       <div class="chips" role="group" aria-label="Level">${LEVELS.map(([word, value]) => html`<button type="button" key=${word} class="chip" aria-pressed=${level === value} onClick=${() => setQuery({ level: value })}>${word}</button>`)}</div>
       ${fault && html`<p id="log-fault" class="field-error">${fault}</p>`}
     </div>

@@ -40,11 +40,12 @@ export function LogLines({ endpoint, filter, title, since = endpoint.createdAt, 
 
 /** @param {{reader: LogReader, endpoint: any, filter: import("../log_reader.js").LogFilter, since?: string}} props */
 function NoLines({ reader, endpoint, filter, since }) {
-  const { worker: _, after, ...words } = filter;
+  const { worker, after, ...words } = filter;
+  const whose = worker ? ` by worker ${worker}` : "";
   const isSearched = Object.values(words).some(Boolean);
   if (reader.cursor) return html`<div class="log-note dim">No line matches in the last ${size(reader.scanned)}. <${Button} kind="small" onClick=${() => reader.older()}>Search further back<//></div>`;
   if (endpoint.provider === "external") return html`<div class="log-note dim">The workers are started elsewhere, and what they print stays there.</div>`;
-  return html`<div class="log-note dim">${isSearched ? "No line matches, of those printed" : "Nothing printed"} since <${Moment} at=${after ?? since} none="the start" />.</div>`;
+  return html`<div class="log-note dim">${isSearched ? "No line matches, of those printed" : "Nothing printed"}${whose} since <${Moment} at=${after ?? since} none="the start" />.</div>`;
 }
 
 /** @param {{reader: LogReader, endpoint: any, marked: string, isOfAll: boolean, isWrapped: boolean, withTimes: boolean, isTall: boolean}} props */
