@@ -341,3 +341,61 @@ def test_what_a_worker_waits_for_is_read_in_whole_on_a_phone(console, api, serve
         boxes = tab.page.evaluate("[...document.querySelectorAll('.table-box')].map((box) => box.scrollWidth - box.clientWidth)")
         assert max(boxes) <= 0 and tab.sideways() <= 0, boxes
         assert tab.axe() == []
+
+
+def test_a_page_without_workers_says_why_there_is_none(console, api):
+    paused = api.endpoint("echo.py", name="Paused", workersMax=0)
+    asleep = api.endpoint("echo.py", name="Asleep", workersMax=1)
+    tab = console().sign_in(path=f"/endpoints/{paused.id}/workers")
+    page = tab.page
+    running = page.get_by_role("region", name="Running")
+    expect(running).to_contain_text("No worker runs. The endpoint is paused: `workersMax` is 0.")
+    paused.run({})
+    tab.go(f"/endpoints/{paused.id}")
+    expect(page.get_by_role("region", name="Running workers")).to_contain_text("No worker runs. The endpoint is paused: `workersMax` is 0.")
+    tab.go(f"/endpoints/{asleep.id}/workers")
+    expect(running).to_contain_text("No worker runs. None is needed.")
+
+
+def test_the_page_of_all_workers_has_crashes_and_tries_now(console, api):
+    endpoint = api.endpoint("crash.py", name="Crashing", workersMax=1)
+    endpoint.run({})
+    page = console().sign_in(path="/workers").page
+    problem = page.get_by_role("region", name="Attention").locator(".alert").filter(has_text="Crashing: Every worker crashes while it starts")
+    expect(problem).to_contain_text("no model file: giving up", timeout=60_000)
+    ended = len(api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers?ended=true"))
+    problem.get_by_role("button", name="Try now").click()
+    expect(page.get_by_text("A worker is started now.").first).to_be_visible()
+    until(lambda: len(api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers?ended=true")) > ended, "another worker has crashed", 30)
+    reader = api.ok("POST", "/v1/apikeys", json={"name": "Reads workers", "scopes": [{"scope": "read"}]})["key"]
+    page = console().sign_in(reader, path="/workers").page
+    expect(page.get_by_role("heading", name="Crashing: Every worker crashes while it starts")).to_be_visible()
+    expect(page.get_by_role("button", name="Try now")).to_have_count(0)
+    endpoint.patch(workersMax=0)
+
+
+def test_the_jobs_of_a_worker_beyond_the_first_are_a_link_to_its_requests(console, api):
+    endpoint = api.endpoint("eight_at_once.py", name="Many at once", workersMax=1, maxConcurrency=8)
+    jobs = [endpoint.run({"seconds": 600}) for _ in range(5)]
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/workers").page
+    running = page.get_by_role("region", name="Running")
+    expect(running).to_contain_text("5/8", timeout=60_000)
+    running.get_by_role("link", name="2 more").click()
+    for job in jobs:
+        expect(page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+    assert "q=worker%3A" in page.url and "state=IN_PROGRESS" in page.url
+    endpoint.patch(workersMax=0)
+
+
+def test_the_workers_of_more_than_50_endpoints_are_on_several_pages(console, api):
+    known = len(api.ok("GET", "/v1/endpoints"))
+    added = [api.external(name=f"Elsewhere {number}") for number in range(51)]
+    page = console().sign_in(path="/workers").page
+    every = known + len(added)
+    expect(page.get_by_text(f"Of endpoints 1 to 50 of {every}.")).to_be_visible()
+    page.get_by_role("button", name="Next endpoints").click()
+    expect(page.get_by_text(f"Of endpoints 51 to {min(every, 100)} of {every}.")).to_be_visible()
+    page.get_by_role("button", name="Endpoints before").click()
+    expect(page.get_by_text(f"Of endpoints 1 to 50 of {every}.")).to_be_visible()
+    for endpoint in added:
+        assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204

@@ -7,9 +7,10 @@ import { may, money } from "../session.js";
 import { useRead } from "../store.js";
 import { drain, exitOf, stop } from "../worker_actions.js";
 import { Button, SureButton } from "./button.js";
-import { Empty, Failed, Loading } from "./card.js";
+import { Failed, Loading } from "./card.js";
 import { Age } from "./time.js";
 import { attempt } from "./toast.js";
+import { NoWorker } from "./why_none.js";
 
 const READ_MS = 3000;
 const MACHINES_MS = 60000;
@@ -31,18 +32,14 @@ export const workersPath = (endpoint, withEnded = false) => `/v1/endpoints/${enc
 /** @param {Row} row */
 export const workerHref = ({ endpoint, worker }) => href(`${endpointPath(endpoint)}/workers/${encodeURIComponent(worker.id)}`);
 
-/** The running workers of one endpoint, for its first page. @param {{endpoint: any, health: any}} props */
-export function WorkerTable({ endpoint, health }) {
+/** The running workers of one endpoint, for its first page. @param {{endpoint: any}} props */
+export function WorkerTable({ endpoint }) {
   const { data, error } = useRead(workersPath(endpoint), READ_MS);
   if (error && !data) return html`<${Failed} error=${error} />`;
   if (!data) return html`<${Loading} rows=${2} />`;
-  if (data.length === 0) return html`<${Empty}><p>No worker runs. ${whyNone(endpoint, health)}</p><//>`;
+  if (data.length === 0) return html`<${NoWorker} endpoint=${endpoint} />`;
   return html`<${Workers} rows=${data.map((/** @type {any} */ worker) => ({ endpoint, worker }))} />`;
 }
-
-/** @param {any} endpoint @param {any} health */
-export const whyNone = (endpoint, health) =>
-  endpoint.workersMax === 0 ? "The endpoint is paused." : endpoint.provider === "external" ? "They are started elsewhere, with the variables of a worker token." : health?.jobs.inQueue > 0 ? "Jobs wait: a worker starts when the scaler says so." : "None is needed.";
 
 /**
  * The name of a worker's computer; null for a key that may not know the computers.
@@ -111,13 +108,15 @@ function WorkerRow({ row, isOfAll, machine }) {
 
 const JOBS_SHOWN = 3;
 
-/** The jobs that a worker runs, as links. @param {{endpoint: any, worker: any}} props */
+/** How many jobs a worker runs, of those that one is expected to run, and the jobs as links. @param {{endpoint: any, worker: any}} props */
 export function Jobs({ endpoint, worker }) {
   const jobs = worker.jobs ?? [];
   // Requests to a worker of a load-balancing endpoint have no ids.
   if (worker.health !== undefined && worker.jobsInProgress > 0) return html`${count(worker.jobsInProgress)}`;
   if (jobs.length === 0) return html`<span class="dim">none</span>`;
-  return html`${jobs.slice(0, JOBS_SHOWN).map((/** @type {string} */ job) => html`<a key=${job} class="mono job-link" href=${href(`${endpointPath(endpoint)}/requests/${job}`)} title=${job}>${shortId(job)}</a>`)}${jobs.length > JOBS_SHOWN && html`<span class="dim">and ${jobs.length - JOBS_SHOWN} more</span>`}`;
+  const path = `${endpointPath(endpoint)}/requests`;
+  const more = (worker.jobsInProgress ?? jobs.length) - JOBS_SHOWN;
+  return html`<span class="job-link" title="Running jobs of those that one worker runs at once">${count(worker.jobsInProgress ?? jobs.length)}/${count(endpoint.maxConcurrency ?? 1)}</span>${jobs.slice(0, JOBS_SHOWN).map((/** @type {string} */ job) => html`<a key=${job} class="mono job-link" href=${href(`${path}/${job}`)} title=${job}>${shortId(job)}</a>`)}${more > 0 && html`<a href=${href(`${path}?${new URLSearchParams({ state: "IN_PROGRESS", q: `worker:${worker.id}` })}`)}>${count(more)} more</a>`}`;
 }
 
 /** Drain and Stop, of a worker that the server started. @param {{row: Row}} props */
