@@ -1,6 +1,7 @@
 """The pages of a load-balancing endpoint, and a page of its worker that is served beside the console."""
 
 import json
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -61,3 +62,34 @@ def test_a_page_of_a_worker_cannot_read_the_session_of_the_console(console, serv
     # The worker got no cookie of the console with the page.
     headers = page.goto(f"{tab.root.removesuffix('/console')}/lb/forwarded/echo").json()["headers"]
     assert not [value for name, value in headers if name == "cookie"]
+
+
+def test_the_settings_of_forwarded_requests_are_changed_in_place_of_those_of_jobs(console, api):
+    volumes = [api.ok("POST", "/v1/networkvolumes", json={"name": name, "size": 1})["id"] for name in ("weights", "data")]
+    endpoint = api.endpoint("web_app.py", name="Tuned forwards", type="LB", lb={"port": 7003, "public": True})
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/settings")
+    page = tab.page
+    requests = page.get_by_role("region", name="Requests")
+    expect(requests.get_by_label("Port lb.port", exact=True)).to_have_value("7003")
+    for group in ("Jobs", "Results and webhooks", "Objectives", "Models and examples"):
+        expect(page.get_by_role("region", name=group)).to_have_count(0)
+    expect(page.get_by_label("Start patience startPatienceMs")).to_have_accessible_description(re.compile("^A worker that is not healthy"))
+    requests.get_by_label("Port lb.port", exact=True).fill("")
+    requests.get_by_label("Path of the health check lb.healthPath").fill("/healthy")
+    requests.get_by_label("Most waiting requests lb.queueMax").fill("7")
+    requests.get_by_label("Largest body that waits lb.bodyBytesMax").fill("1000000")
+    requests.get_by_label("Requests need lb.public").select_option("a key")
+    page.get_by_role("group", name="More volumes").get_by_label("data").check()
+    expect(page.get_by_text("6 settings are changed.")).to_be_visible()
+    assert tab.axe() == []
+    page.get_by_role("button", name="Review and save").click()
+    dialog = page.get_by_role("dialog", name="Save these changes?")
+    expect(dialog.get_by_role("row").filter(has_text="lb.public").get_by_role("cell")).to_have_text(["no key", "a key"])
+    expect(dialog.get_by_role("row").filter(has_text="networkVolumeIds").get_by_role("cell")).to_have_text(["none", "data"])
+    dialog.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("The settings are saved.")).to_be_visible()
+    record = api.ok("GET", f"/v1/endpoints/{endpoint.id}")
+    assert record["networkVolumeIds"] == volumes[1:]
+    lb = record["lb"]
+    assert "port" not in lb, lb
+    assert (lb["healthPath"], lb["queueMax"], lb["bodyBytesMax"], lb["public"], lb["drainTimeoutMs"]) == ("/healthy", 7, 1_000_000, False, 330_000)

@@ -5,7 +5,8 @@ import { go, href, place } from "../router.js";
 import { count } from "../format.js";
 import { useEndpoint } from "../fleet.js";
 import { may } from "../session.js";
-import { effects, GROUPS, isSame, parsed, patchOf, readRecord, SETTINGS, shown, withTemplates, written } from "../settings.js";
+import { effects, isSame, parsed, patchOf, readRecord, shown } from "../settings.js";
+import { fitted, groupsOf } from "../settings_fields.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
 import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
@@ -13,6 +14,7 @@ import { DrainAll } from "../ui/drain_all.js";
 import { DeleteByName } from "../ui/delete_by_name.js";
 import { Dialog } from "../ui/dialog.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { SettingField } from "../ui/setting_field.js";
 import { toast } from "../ui/toast.js";
 import { Versions } from "../ui/versions.js";
 import { workersPath } from "../ui/worker_table.js";
@@ -20,8 +22,8 @@ import { WorkerToken } from "../ui/worker_token.js";
 
 /** How often the workers are read without events. */
 const WORKERS_MS = 5000;
-/** Templates that others make meanwhile are there to choose. */
-const TEMPLATES_MS = 30000;
+/** Templates and volumes that others make meanwhile are there to choose. */
+const KNOWN_MS = 30000;
 
 export default function SettingsPage() {
   const name = place.value.params.endpoint;
@@ -48,7 +50,8 @@ function Settings({ id, health }) {
   const [texts, setTexts] = useState(/** @type {Record<string, any>} */ ({}));
   const [isAsking, setAsking] = useState(false);
   const defaults = useDefaults();
-  const templates = useRead(may.readsTemplates.value ? "/v1/templates" : null, TEMPLATES_MS).data ?? [];
+  const templates = useRead(may.readsTemplates.value ? "/v1/templates" : null, KNOWN_MS).data ?? [];
+  const volumes = useRead(may.everything.value ? "/v1/networkvolumes" : null, KNOWN_MS).data ?? [];
   const read = async () => {
     try {
       const { text, tag } = await api.tagged("GET", path);
@@ -66,14 +69,15 @@ function Settings({ id, health }) {
   const changes = {};
   /** @type {Record<string, string>} */
   const faults = {};
-  for (const setting of SETTINGS) {
+  const groups = groupsOf(base.record).map((group) => ({ ...group, settings: group.settings.map((setting) => fitted(setting, base.record, { templates, volumes })) }));
+  const settings = groups.flatMap((group) => group.settings);
+  for (const setting of settings) {
     const text = texts[setting.name];
     if (text === undefined) continue;
     const { value, fault } = Array.isArray(text) ? { value: text } : parsed(setting, text);
     if (fault) faults[setting.name] = fault;
     else if (!isSame(value, base.record[setting.name])) changes[setting.name] = value;
   }
-  const present = (/** @type {import("../settings.js").Setting} */ setting) => withTemplates(setting, templates, base.record.templateId);
   const number = Object.keys(changes).length;
   const isWrong = Object.keys(faults).length > 0;
   const mayChange = may.change(id);
@@ -85,8 +89,8 @@ function Settings({ id, health }) {
     await read();
   };
   return html`<form class="settings" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
-    ${GROUPS.map((group) => html`<${Card} key=${group.title} title=${group.title}><div class="settings-grid">
-      ${group.settings.map((setting) => html`<${Field} key=${setting.name} setting=${present(setting)} record=${base.record} defaultValue=${defaults[setting.name]?.default} text=${texts[setting.name]} fault=${faults[setting.name]} isOff=${!mayChange} onSet=${set} />`)}
+    ${groups.map((group) => html`<${Card} key=${group.title} title=${group.title}><div class="settings-grid">
+      ${group.settings.map((setting) => html`<${SettingField} key=${setting.name} setting=${setting} record=${base.record} defaultValue=${defaults[setting.name]?.default} text=${texts[setting.name]} fault=${faults[setting.name]} isOff=${!mayChange} onSet=${set} />`)}
     </div><//>`)}
     ${mayChange && html`<div class="settings-bar">
       <span class="dim grow" role="status">${number === 0 ? "Nothing is changed." : number === 1 ? "1 setting is changed." : `${count(number)} settings are changed.`}</span>
@@ -94,7 +98,7 @@ function Settings({ id, health }) {
       <${Button} kind="primary" disabled=${number === 0 || isWrong} why=${isWrong ? "A setting has no valid value." : "Nothing is changed."} onClick=${() => setAsking(true)}>Review and save<//>
     </div>`}
   </form>
-  ${isAsking && html`<${Review} path=${path} settings=${SETTINGS.map(present)} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${setBase} />`}`;
+  ${isAsking && html`<${Review} path=${path} settings=${settings} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${setBase} />`}`;
 }
 
 /** The fields of a new endpoint as the API's document has them, with their defaults. @returns {Record<string, {default?: any}>} */
@@ -103,32 +107,9 @@ function useDefaults() {
   return data?.components.schemas.EndpointCreateInput?.properties ?? {};
 }
 
-/** @param {{setting: import("../settings.js").Setting, record: any, defaultValue: any, text: any, fault: string | undefined, isOff: boolean, onSet: (name: string, value: any) => void}} props */
-function Field({ setting, record, defaultValue, text, fault, isOff, onSet }) {
-  const { name, kind, words = [], labels = {} } = setting;
-  const id = `setting-${name}`;
-  const number = kind !== "ms" || fault ? null : text === undefined ? record[name] : parsed(setting, text).value;
-  const inWords = typeof number === "number" ? ` ${number} ms are ${shown(setting, number)}.` : "";
-  const about = html`<p class="settings-about" id=${`${id}-about`}>${setting.text}${inWords}${defaultValue === undefined ? "" : ` Default: ${shown(setting, defaultValue)}.`}</p>
-    ${fault && html`<p class="field-error" role="alert">${fault}</p>`}`;
-  if (kind === "words") {
-    const chosen = /** @type {string[]} */ (text ?? record[name] ?? []);
-    const toggle = (/** @type {string} */ word) => onSet(name, words.filter((one) => (one === word ? !chosen.includes(one) : chosen.includes(one))));
-    return html`<fieldset class="field" aria-describedby=${`${id}-about`}><legend>${setting.title}</legend><div class="settings-words">${words.map((word) => html`<label key=${word}><input type="checkbox" disabled=${isOff} checked=${chosen.includes(word)} onChange=${() => toggle(word)} />${word}</label>`)}</div>${about}</fieldset>`;
-  }
-  const value = text ?? written(setting, record[name]);
-  const input = (/** @type {any} */ event) => onSet(name, event.target.value);
-  const field = kind === "json"
-    ? html`<textarea id=${id} class="mono" rows="8" disabled=${isOff} spellcheck=${false} placeholder=${setting.orNone} aria-invalid=${fault ? "true" : undefined} aria-describedby=${`${id}-about`} value=${value} onInput=${input}></textarea>`
-    : kind === "word" || kind === "flag"
-    ? html`<select id=${id} disabled=${isOff} aria-describedby=${`${id}-about`} value=${value} onChange=${input}>${setting.orNone && html`<option value="">${setting.orNone}</option>`}${words.map((word) => html`<option key=${word} value=${word}>${labels[word] ?? word}</option>`)}</select>`
-    : html`<input id=${id} disabled=${isOff} autocomplete="off" spellcheck=${false} inputmode=${kind === "text" || kind === "texts" ? undefined : "decimal"} placeholder=${setting.orNone} aria-invalid=${fault ? "true" : undefined} aria-describedby=${`${id}-about`} value=${value} onInput=${input} />`;
-  return html`<div class=${kind === "json" ? "field settings-json" : "field"}><label for=${id}>${setting.title} <span class="mono dim">${name}</span></label>${field}${about}</div>`;
-}
-
 /**
  * What is saved: each setting as it is and as it will be, and what that does.
- * @param {{path: string, settings: import("../settings.js").Setting[], base: Tagged, changes: Record<string, any>, health: any, onClose: () => void, onDone: () => void, onReread: (base: Tagged) => void}} props
+ * @param {{path: string, settings: import("../settings_fields.js").Setting[], base: Tagged, changes: Record<string, any>, health: any, onClose: () => void, onDone: () => void, onReread: (base: Tagged) => void}} props
  */
 function Review({ path, settings, base, changes, health, onClose, onDone, onReread }) {
   const [error, setError] = useState("");
