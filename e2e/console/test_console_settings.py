@@ -1,5 +1,7 @@
 """The settings of an endpoint in the console: changing them, versions, and deleting the endpoint."""
 
+import re
+
 from playwright.sync_api import expect
 
 from harness.browser import PHONE, key_for
@@ -36,6 +38,33 @@ def test_settings_are_reviewed_and_saved(console, api):
     assert (record["retryOn"], record["gpuTypeIds"]) == (["workerLost", "handlerError"], ["L4", "H100"])
     versions = page.get_by_role("region", name="Versions")
     expect(versions.get_by_role("row").filter(has_text="workersMax")).to_contain_text("3 → 5")
+
+
+def defaults(tab) -> dict[str, str]:
+    """What stands beside the settings of an endpoint."""
+    expect(tab.page.locator("[id='setting-workersMax-about']")).to_contain_text("Default: 3.")
+    return {
+        line.get_attribute("id").removeprefix("setting-").removesuffix("-about"): line.inner_text()
+        for line in tab.page.locator(".settings-about").all()
+    }
+
+
+def test_each_setting_says_its_default(console, api):
+    queue = defaults(console().sign_in(path=f"/endpoints/{api.external().id}/settings"))
+    balancer = api.endpoint("web_app.py", type="LB")
+    forwards = defaults(console().sign_in(path=f"/endpoints/{balancer.id}/settings"))
+    for lines in (queue, forwards):
+        assert [name for name, line in lines.items() if "Default: " not in line] == ["templateId"]
+    for name, default in {"slo.delayTarget": "95 %", "maxQueueLength": "the server's limit", "name": "its id", "gpuTypeIds": "none"}.items():
+        assert queue[name].endswith(f"Default: {default}."), queue[name]
+    # A new endpoint has what is said: times are written in words beside the numbers that they are.
+    for name, line in forwards.items():
+        words = re.search(r"ms are (.+?)\. Default: (.+)\.$", line)
+        assert not words or not name.startswith("lb.") or words[1] == words[2], line
+    lb = balancer.record["lb"]
+    assert (lb["healthPath"], lb["maxConcurrency"], lb["queueMax"], lb["bodyBytesMax"]) == ("/ping", 0, 100, 30_000_000)
+    for name, default in {"healthPath": "/ping", "maxConcurrency": "0", "queueMax": "100", "bodyBytesMax": "30 MB", "public": "a key"}.items():
+        assert forwards[f"lb.{name}"].endswith(f"Default: {default}."), forwards[f"lb.{name}"]
 
 
 def test_objectives_example_and_schema_are_set_with_all_their_digits(console, api):

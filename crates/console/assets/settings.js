@@ -124,6 +124,18 @@ export function shown(setting, value) {
   }
 }
 
+/**
+ * What a new endpoint has, for people, or an empty text.
+ * @param {Setting} setting
+ * @param {Record<string, any>} fields those of a new endpoint in the API's document
+ */
+export function defaultOf(setting, fields) {
+  const [outer, inner] = setting.name.split(".");
+  const field = inner ? fields[outer]?.properties?.[inner] : fields[outer];
+  const value = field?.default ?? setting.unset;
+  return value === undefined ? (setting.orNone ?? "") : shown(setting, value);
+}
+
 /** Whether two values of a setting are the same. @param {any} a @param {any} b */
 export const isSame = (a, b) => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
 

@@ -91,9 +91,9 @@ const GROUPS = [
     of: "QUEUE",
     settings: [
       { name: "slo.delayMs", title: "Starts within", kind: "ms", text: "A job that waits longer started late.", orNone: "no objective for the delay" },
-      { name: "slo.delayTarget", title: "Share of jobs that start in time", kind: "share", text: "In percent.", orNone: "95 % if another objective is set" },
-      { name: "slo.successTarget", title: "Share of jobs that complete", kind: "share", text: "In percent, of those that end. Cancelled ones do not count.", orNone: "99 % if another objective is set" },
-      { name: "slo.windowDays", title: "Window in days", kind: "number", text: "At most 30.", orNone: "30 if another objective is set" },
+      { name: "slo.delayTarget", title: "Share of jobs that start in time", kind: "share", text: "In percent.", orNone: "the default, if another objective is set" },
+      { name: "slo.successTarget", title: "Share of jobs that complete", kind: "share", text: "In percent, of those that end. Cancelled ones do not count.", orNone: "the default, if another objective is set" },
+      { name: "slo.windowDays", title: "Window in days", kind: "number", text: "At most 30.", orNone: "the default, if another objective is set" },
     ],
   },
   {
@@ -109,7 +109,7 @@ const GROUPS = [
   {
     title: "Names",
     settings: [
-      { name: "name", title: "Name", kind: "text", text: "For people." },
+      { name: "name", title: "Name", kind: "text", text: "For people.", unset: "its id" },
       { name: "slug", title: "Slug", kind: "text", text: "A second address. A change breaks clients that use it.", orNone: "none" },
     ],
   },

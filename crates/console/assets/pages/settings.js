@@ -5,7 +5,7 @@ import { go, href, place } from "../router.js";
 import { count } from "../format.js";
 import { useEndpoint } from "../fleet.js";
 import { may } from "../session.js";
-import { effects, isSame, parsed, patchOf, readRecord, shown } from "../settings.js";
+import { defaultOf, effects, isSame, parsed, patchOf, readRecord, shown } from "../settings.js";
 import { fitted, groupsOf } from "../settings_fields.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
@@ -49,7 +49,8 @@ function Settings({ id, health }) {
   const [error, setError] = useState(/** @type {api.ApiError | null} */ (null));
   const [texts, setTexts] = useState(/** @type {Record<string, any>} */ ({}));
   const [isAsking, setAsking] = useState(false);
-  const defaults = useDefaults();
+  // What a new endpoint has is said by the API's document.
+  const fields = useRead("/v1/openapi.json", Infinity).data?.components.schemas.EndpointCreateInput?.properties;
   const templates = useRead(may.readsTemplates.value ? "/v1/templates" : null, KNOWN_MS).data ?? [];
   const volumes = useRead(may.everything.value ? "/v1/networkvolumes" : null, KNOWN_MS).data ?? [];
   const read = async () => {
@@ -90,7 +91,7 @@ function Settings({ id, health }) {
   };
   return html`<form class="settings" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     ${groups.map((group) => html`<${Card} key=${group.title} title=${group.title}><div class="settings-grid">
-      ${group.settings.map((setting) => html`<${SettingField} key=${setting.name} setting=${setting} record=${base.record} defaultValue=${defaults[setting.name]?.default} text=${texts[setting.name]} fault=${faults[setting.name]} isOff=${!mayChange} onSet=${set} />`)}
+      ${group.settings.map((setting) => html`<${SettingField} key=${setting.name} setting=${setting} record=${base.record} usual=${fields && defaultOf(setting, fields)} text=${texts[setting.name]} fault=${faults[setting.name]} isOff=${!mayChange} onSet=${set} />`)}
     </div><//>`)}
     ${mayChange && html`<div class="settings-bar">
       <span class="dim grow" role="status">${number === 0 ? "Nothing is changed." : number === 1 ? "1 setting is changed." : `${count(number)} settings are changed.`}</span>
@@ -99,12 +100,6 @@ function Settings({ id, health }) {
     </div>`}
   </form>
   ${isAsking && html`<${Review} path=${path} settings=${settings} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${setBase} />`}`;
-}
-
-/** The fields of a new endpoint as the API's document has them, with their defaults. @returns {Record<string, {default?: any}>} */
-function useDefaults() {
-  const { data } = useRead("/v1/openapi.json", Infinity);
-  return data?.components.schemas.EndpointCreateInput?.properties ?? {};
 }
 
 /**

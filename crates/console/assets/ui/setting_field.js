@@ -2,13 +2,13 @@
 import { html } from "../dom.js";
 import { parsed, shown, written } from "../settings.js";
 
-/** @param {{setting: import("../settings_fields.js").Setting, record: any, defaultValue: any, text: any, fault: string | undefined, isOff: boolean, onSet: (name: string, value: any) => void}} props */
-export function SettingField({ setting, record, defaultValue, text, fault, isOff, onSet }) {
+/** @param {{setting: import("../settings_fields.js").Setting, record: any, usual: string | undefined, text: any, fault: string | undefined, isOff: boolean, onSet: (name: string, value: any) => void}} props `usual` is what a new endpoint has */
+export function SettingField({ setting, record, usual, text, fault, isOff, onSet }) {
   const { name, kind, words = [], labels = {} } = setting;
   const id = `setting-${name}`;
   const number = kind !== "ms" || fault ? null : text === undefined ? record[name] : parsed(setting, text).value;
   const inWords = typeof number === "number" ? ` ${number} ms are ${shown(setting, number)}.` : "";
-  const about = html`<p class="settings-about" id=${`${id}-about`}>${setting.text}${inWords}${defaultValue === undefined ? "" : ` Default: ${shown(setting, defaultValue)}.`}</p>
+  const about = html`<p class="settings-about" id=${`${id}-about`}>${setting.text}${inWords}${usual ? ` Default: ${usual}.` : ""}</p>
     ${fault && html`<p class="field-error" role="alert">${fault}</p>`}`;
   if (kind === "words") {
     const chosen = /** @type {string[]} */ (text ?? record[name] ?? []);
