@@ -96,8 +96,12 @@ def test_what_the_machine_does_not_have_is_said(api):
     job = endpoint.run()
     reason = endpoint.wait_health("workers", "throttled", 1)["reasons"]["throttled"]
     assert reason == f"a worker needs a GPU of NVIDIA B200; this machine has 2 x {LARGE}, 2 x {SMALL}"
+    impossible = endpoint.ok("GET", "/health")["reasons"]["impossible"]
+    assert impossible == f"A worker asks for 1 × NVIDIA B200; there are 2 × {LARGE}, 2 × {SMALL}."
+    assert impossible == endpoint.ok("GET", "/explain")["cause"]["text"]
     endpoint.patch(gpuTypeIds=["NVIDIA B200", SMALL])
     assert endpoint.wait_for(job)["output"]["CUDA_VISIBLE_DEVICES"] == "0"
+    assert "reasons" not in endpoint.ok("GET", "/health")
 
 
 def test_adopted_workers_keep_their_gpus(api):

@@ -106,6 +106,8 @@ pub struct Health {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct HealthReasons {
+    /// What a worker asks for that no computer has.
+    pub impossible: Option<String>,
     /// What the throttled workers wait for.
     pub throttled: Option<String>,
     /// How the last worker that crashed exited, with its last log lines.

@@ -15,10 +15,11 @@ const WORKERS = ["idle", "starting", "ready", "busy", "throttled", "unhealthy"];
 /** @type {Rule[]} */
 const RULES = [
   {
-    topics: ["jobs", "stats"],
+    topics: ["jobs", "stats", "attention"],
     path: /^\/v2\/([^/?]+)\/health$/,
     apply: (data, event, told, [, name]) => {
       if (!isOf(told, decodeURIComponent(name))) return data;
+      if (event === "attention") return AGAIN;
       return event === "jobs" ? withCounts(data, told.counts) : withStats(data, told);
     },
   },

@@ -224,6 +224,11 @@ impl WaitCause {
     }
 }
 
+/// The text of [`CauseCode::GpuImpossible`]: what a worker needs, such as `4 × H100`, and what there is.
+pub fn impossible_gpus(need: &str, stock: &str) -> String {
+    sentences::gpu_impossible(need, stock).text
+}
+
 /// Decides why a job or an endpoint waits.
 pub fn explain(facts: &WaitFacts<'_>) -> Explanation {
     let mut causes = decide::causes(facts);

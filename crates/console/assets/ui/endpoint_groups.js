@@ -15,7 +15,7 @@ const MACHINES_MS = 15000;
 /** Of more endpoints, the groups are folded at first. */
 const UNFOLDED_MAX = 100;
 /** What to look at comes first. */
-const STATES = ["Workers crash", "Waiting for a GPU", "No worker", "Starting", "Running", "Ready", "Paused", "Asleep"];
+const STATES = ["Workers crash", "Impossible", "Waiting for a GPU", "No worker", "Paused", "Starting", "Running", "Ready", "Asleep"];
 const ELSEWHERE = "Elsewhere: workers that others start";
 const NOWHERE = "No worker runs";
 

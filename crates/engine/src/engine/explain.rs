@@ -63,6 +63,15 @@ impl Engine {
         Ok(explain(&facts))
     }
 
+    /// Why no worker of this endpoint can ever start: what it asks for, and the GPUs that there are, as the text of the cause
+    /// `gpu_impossible`. `None` if there are such GPUs, also while other workers have them.
+    pub fn impossible_gpus(&self, endpoint: &EndpointHandle) -> Option<String> {
+        let record = endpoint.record();
+        self.inner.launchers.get(&record.provider)?;
+        let PoolShortage { need, stock, why, .. } = self.inner.gpu_pool.shortage(self.now(), &record)?;
+        (why == Shortage::Impossible).then(|| longshore_fleet::impossible_gpus(&need, &stock))
+    }
+
     /// What the queue, or the balancer, knows; `None` if it does not answer because the store is failing.
     async fn waiting(
         &self,

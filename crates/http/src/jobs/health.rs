@@ -13,11 +13,13 @@ use crate::wire::json_body::JsonBody;
 pub(super) async fn health(call: Call) -> Result<Response, ApiError> {
     let health = call.endpoint.jobs().health().await?;
     let numbers = numbers::of(&call.endpoint);
-    Ok(written(&health, &call.endpoint.workers().fleet_status(), numbers.as_ref()).into_response())
+    let status = call.endpoint.workers().fleet_status();
+    let impossible = call.state.engine().impossible_gpus(&call.endpoint);
+    Ok(written(&health, &status, impossible.as_deref(), numbers.as_ref()).into_response())
 }
 
-/// `lb` are the numbers of a load-balancing endpoint.
-fn written(health: &Health, status: &FleetStatus, lb: Option<&Value>) -> JsonBody {
+/// `impossible` says why no worker can ever start; `lb` are the numbers of a load-balancing endpoint.
+fn written(health: &Health, status: &FleetStatus, impossible: Option<&str>, lb: Option<&Value>) -> JsonBody {
     let mut body = JsonBody::new();
     let jobs = [
         ("completed", health.counters.completed),
@@ -39,7 +41,7 @@ fn written(health: &Health, status: &FleetStatus, lb: Option<&Value>) -> JsonBod
     numbers(&mut body, jobs);
     body.text(",\"workers\":");
     numbers(&mut body, workers.map(|(name, number)| (name, u64::from(number))));
-    reasons(&mut body, status);
+    reasons(&mut body, status, impossible);
     if let Some(numbers) = lb {
         body.text(",\"lb\":").text(&numbers.to_string());
     }
@@ -48,10 +50,12 @@ fn written(health: &Health, status: &FleetStatus, lb: Option<&Value>) -> JsonBod
 }
 
 /// Writes why workers are held back; writes nothing if none is.
-fn reasons(body: &mut JsonBody, status: &FleetStatus) {
+fn reasons(body: &mut JsonBody, status: &FleetStatus, impossible: Option<&str>) {
+    let crash = status.last_crash.as_deref().filter(|_| status.unhealthy > 0);
     let reasons = [
-        ("throttled", status.throttled_because.as_ref()),
-        ("unhealthy", status.last_crash.as_ref().filter(|_| status.unhealthy > 0)),
+        ("impossible", impossible),
+        ("throttled", status.throttled_because.as_deref()),
+        ("unhealthy", crash),
     ];
     let mut before = ",\"reasons\":{";
     for (name, reason) in reasons {
@@ -95,17 +99,20 @@ mod tests {
             ..Health::default()
         };
         assert_eq!(
-            written(&health, &FleetStatus::default(), None).into_bytes(),
+            written(&health, &FleetStatus::default(), None, None).into_bytes(),
             r#"{"jobs":{"completed":1,"failed":2,"inProgress":3,"inQueue":4,"retried":5},"workers":{"idle":6,"initializing":7,"ready":8,"running":9,"throttled":10,"unhealthy":11}}"#
         );
     }
 
     #[test]
     fn says_why_workers_are_held_back() {
-        let said = |status: FleetStatus| {
-            let bytes = written(&Health::default(), &status, None).into_bytes();
+        let with = |status: FleetStatus, impossible| {
+            let bytes = written(&Health::default(), &status, impossible, None).into_bytes();
             serde_json::from_slice::<serde_json::Value>(bytes.as_ref()).unwrap()["reasons"].clone()
         };
+        let said = |status| with(status, None);
+        let without_workers = with(FleetStatus::default(), Some("too few GPUs"));
+        assert_eq!(without_workers, serde_json::json!({ "impossible": "too few GPUs" }));
         let crashed = FleetStatus { last_crash: Some("code 3".into()), ..FleetStatus::default() };
         assert!(said(crashed.clone()).is_null(), "a reason without held-back workers");
         let unhealthy = FleetStatus { unhealthy: 1, ..crashed };

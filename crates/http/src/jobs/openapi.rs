@@ -155,7 +155,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let health = [
         ("jobs", counts(&["completed", "failed", "inProgress", "inQueue", "retried"])),
         ("workers", counts(&["idle", "initializing", "ready", "running", "throttled", "unhealthy"])),
-        ("reasons", object(&[("throttled", text()), ("unhealthy", text())], &[])),
+        ("reasons", object(&[("impossible", text()), ("throttled", text()), ("unhealthy", text())], &[])),
         ("lb", crate::lb::numbers::schema()),
     ];
     vec![

@@ -1,0 +1,32 @@
+"""The states of endpoints in the console: what the head of a page and the list say is what the cards say."""
+
+from playwright.sync_api import expect
+
+from harness.client import Api
+from test_gpus import LARGE, MACHINE
+
+
+def test_an_endpoint_whose_gpus_no_machine_has_is_impossible(fresh_server, console):
+    api = Api(fresh_server(config=MACHINE))
+    endpoint = api.endpoint("environment.py", gpuTypeIds=[LARGE], workersMin=0)
+    tab = console(api.server).sign_in(path=f"/endpoints/{endpoint.id}")
+    page = tab.page
+    head = page.locator(".head .state")
+    expect(head).to_have_text("Asleep")
+    # No job waits, and none has to: the change alone is told.
+    endpoint.patch(gpuTypeIds=["NVIDIA B200"], gpuCount=4)
+    expect(head).to_have_text("Impossible")
+    reason = f"A worker asks for 4 × NVIDIA B200; there are 2 × {LARGE}, 2 × NVIDIA L4."
+    expect(head).to_have_attribute("title", reason)
+    expect(page.get_by_role("main").get_by_text(reason).first).to_be_visible()
+    assert [problem["code"] for problem in api.ok("GET", "/v1/attention")] == ["gpu_impossible"]
+    endpoint.patch(gpuTypeIds=[LARGE], gpuCount=1)
+    expect(head).to_have_text("Asleep")
+
+    # It is worse than a pause, and stands above it in the list.
+    endpoint.patch(gpuTypeIds=["NVIDIA B200"], workersMax=0)
+    api.external(name="Paused", workersMax=0)
+    tab.go("/endpoints?group=state")
+    groups = page.locator("th[scope=rowgroup]")
+    expect(groups.nth(0)).to_contain_text("Impossible")
+    expect(groups.nth(1)).to_contain_text("Paused")
