@@ -4,10 +4,11 @@ import re
 
 from playwright.sync_api import expect
 
-from harness.browser import ADMIN_KEY
+from harness.browser import ADMIN_KEY, key_for
 from harness.client import Api, unique
 from harness.docker_endpoint import IMAGE, daemon, docked, needs_docker  # noqa: F401
 from harness.keyboard import press, walk, write
+from harness.receiver import Receiver
 from harness.wait import until
 
 
@@ -137,6 +138,55 @@ def test_a_crash_loop_is_explained_and_repaired_by_another_template(console, api
     press(page, "Save")
     expect(page.get_by_text("The settings are saved.")).to_be_visible()
     assert endpoint.wait_for(job, timeout_s=60)["status"] == "COMPLETED"
+
+
+def go_along(page, path: str, text: str) -> None:
+    """Opens a page and presses `j` until the row of a table with this text has the focus."""
+    page.goto(page.url.split("/console")[0] + "/console" + path)
+    rows = page.get_by_role("main").get_by_role("row")
+    expect(rows.filter(has_text=text).first).to_be_visible()
+    for _ in range(20):
+        page.keyboard.press("j")
+        focused = rows.filter(has=page.locator(":focus"))
+        expect(focused).to_have_count(1)
+        if text in focused.inner_text():
+            return
+    raise AssertionError(f"j does not reach {text} on {path}")
+
+
+def test_j_k_and_enter_go_along_the_rows_of_tables(console, api):
+    template = api.template("echo.py", name="Along rows")
+    endpoint = api.endpoint(name="Rows by keys", templateId=template["id"], workersMin=1)
+    key_for(api, {"scope": "jobs"}, name="rower")
+    with Receiver() as receiver:
+        job = endpoint.run({"prompt": "a row"}, webhook=receiver.url)
+        endpoint.wait_for(job)
+        until(lambda: api.ok("GET", "/v1/webhooks?state=DELIVERED")["webhooks"], "delivered", 20)
+    worker = api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers")[0]["id"]
+    page = console().sign_in(path="/endpoints").page
+    leads = {
+        "/": ("Rows by keys", endpoint.id),
+        "/endpoints": ("Rows by keys", endpoint.id),
+        "/workers": (worker[-8:], f"workers/{worker}"),
+        "/webhooks": (job[-12:], f"requests/{job}"),
+        "/audit": (f"endpoints/{endpoint.id}", f"endpoints/{endpoint.id}"),
+    }
+    for path, (row, opened) in leads.items():
+        go_along(page, path, row)
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**{opened}*")
+    # A row whose own page is a dialog opens it; what deletes is never where Enter is.
+    for path, row, title in (("/templates", "Along rows", "Along rows"), ("/api-keys", "rower", "Change rower")):
+        go_along(page, path, row)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog", name=title)).to_be_visible()
+    go_along(page, "/templates", "Along rows")
+    first = page.locator(":focus").get_attribute("aria-label")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    expect(page.get_by_role("button", name=first, exact=True)).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_contain_text("The next row: Enter opens it")
 
 
 @needs_docker

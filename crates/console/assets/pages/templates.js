@@ -62,7 +62,7 @@ function TemplateRow({ template, users, onOpen, onCode, onChange }) {
     <th scope="row">${template.name}<span class="on-phone dim">for <${UsedBy} endpoints=${users} /></span></th><td class="mono one-line opt2" title=${startsWords(template)}>${startsWords(template)}</td>
     <td class="mono dim opt one-line">${names.slice(0, 3).join(" ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}${names.length === 0 ? "–" : ""}</td>
     <td class="opt2"><${UsedBy} endpoints=${users} /></td><td class="dim opt2"><${Age} at=${template.createdAt} /></td>
-    <td class="acts wraps"><${Button} kind="quiet small" label=${`Show ${template.name}`} onClick=${onOpen}>Show<//>
+    <td class="acts wraps" data-leads><${Button} kind="quiet small" label=${`Show ${template.name}`} onClick=${onOpen}>Show<//>
       ${isOfCode(template) && users.length > 0 && html`<${Button} kind="quiet small" label=${`Code of ${template.name}`} onClick=${onCode}>Code<//>`}
       ${may.everything.value && html`<${Button} kind="quiet small" label=${`Change ${template.name}`} onClick=${onChange}>Change<//>`}
       ${may.everything.value && (users.length > 0

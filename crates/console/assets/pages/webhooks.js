@@ -115,7 +115,7 @@ function Row({ call, endpoint, isOfAll, onOpen }) {
   return html`<tr>
     <th scope="row"><span class=${`state tone-${tone}`}><${Icon} name=${icon} />${word}</span></th>
     ${isOfAll && html`<td><a class="row-link" href=${href(endpointPath(endpoint))}>${endpoint.name}</a></td>`}
-    <td class="mono"><a class="row-link" href=${href(`${endpointPath(endpoint)}/requests/${call.job}`)}>${shortId(call.job)}</a></td>
+    <td class="mono" data-leads><a class="row-link" href=${href(`${endpointPath(endpoint)}/requests/${call.job}`)}>${shortId(call.job)}</a></td>
     <td class="opt2 mono">${call.event}</td><td class="opt2 mono one-line" title=${visible(call.receiver)}>${visible(call.receiver)}</td>
     <td class="num">${count(last?.attempt ?? 0)}</td><td class="opt one-line" title=${last?.error ? visible(last.error) : undefined}>${answerOf(last)}</td>
     <td class="dim"><${Age} at=${last?.at} /></td><td class="dim opt"><${Due} at=${call.nextAttemptAt} late=${LATE} /></td>

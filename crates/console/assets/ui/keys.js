@@ -1,5 +1,6 @@
 // The keys of the console: pages add theirs while they are shown. None fires while one types.
 import { signal, useLayoutEffect } from "../dom.js";
+import { load } from "../load.js";
 import { go } from "../router.js";
 import { switchTheme } from "../prefs.js";
 import { may } from "../session.js";
@@ -14,6 +15,10 @@ export const helpOpen = signal(false);
 /** Whether the palette is open. */
 export const paletteOpen = signal(false);
 
+/** Goes along the rows of the page's tables. @param {1 | -1} by */
+const step = (by) => void load("./ui/rows.js").then((rows) => rows.step(by));
+const hasRows = () => document.querySelector("main tbody :is(a, button)") !== null;
+
 const AROUND = /** @type {Binding[]} */ ([
   { key: "g o", does: "Go to the overview", act: () => go("/") },
   { key: "g e", does: "Go to endpoints", act: () => go("/endpoints") },
@@ -22,6 +27,8 @@ const AROUND = /** @type {Binding[]} */ ([
   { key: "g k", does: "Go to API keys", act: () => go("/api-keys"), isThere: () => may.everything.value },
   { key: "g a", does: "Go to the audit log", act: () => go("/audit"), isThere: () => may.everything.value },
   { key: "g h", does: "Go to health", act: () => go("/health"), isThere: () => may.everyRead.value },
+  { key: "j", does: "The next row: Enter opens it", act: () => step(1), isThere: hasRows },
+  { key: "k", does: "The row before", act: () => step(-1), isThere: hasRows },
   { key: "t", does: "Switch between light and dark", act: switchTheme },
   { key: "?", does: "Show the keys", act: () => (helpOpen.value = true) },
 ]);
@@ -89,5 +96,5 @@ export function useKeyboard() {
   }, []);
 }
 
-/** The keys that work here. @returns {{key: string, does: string}[]} */
-export const keysHere = () => [{ key: "Ctrl K", does: "Find anything" }, ...bound()];
+/** The keys that work here: of two for the same, what is shown has its own. @returns {{key: string, does: string}[]} */
+export const keysHere = () => [{ key: "Ctrl K", does: "Find anything" }, ...new Map(bound().map((binding) => [binding.key, binding])).values()];
