@@ -375,7 +375,7 @@ def test_the_page_of_all_workers_has_crashes_and_tries_now(console, api):
 
 
 def test_the_jobs_of_a_worker_beyond_the_first_are_a_link_to_its_requests(console, api):
-    endpoint = api.endpoint("eight_at_once.py", name="Many at once", workersMax=1, maxConcurrency=8)
+    endpoint = api.endpoint("eight_at_once.py", name="Many together", workersMax=1, maxConcurrency=8)
     jobs = [endpoint.run({"seconds": 600}) for _ in range(5)]
     page = console().sign_in(path=f"/endpoints/{endpoint.id}/workers").page
     running = page.get_by_role("region", name="Running")

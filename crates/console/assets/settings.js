@@ -171,7 +171,7 @@ export function effects(endpoint, changes, health) {
   if (isResized && fewest > most) sentences.push("The fewest workers are more than the most: the server refuses that.");
   if (changes.slug !== undefined && endpoint.slug) sentences.push(`Clients that use “${endpoint.slug}” get 404.`);
   if (changes.inputSchema !== undefined) sentences.push(changes.inputSchema === null ? "The playground has no form." : "The playground has a form of this schema.");
-  if (changes["lb.public"] === true) sentences.push("Everybody who reaches this server reaches the workers, without a key.");
+  if (changes["lb.public"] === true) sentences.push("Every client of this server reaches the workers, without a key.");
   if (changes.keepFailureTexts === false) sentences.push("The messages of failures that are stored are removed.");
   if (changes.durability === "buffered") sentences.push("Jobs are acknowledged before they are on disk.");
   return sentences;

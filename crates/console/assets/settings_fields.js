@@ -59,7 +59,7 @@ const GROUPS = [
       { name: "lb.idleTimeoutMs", title: "Longest pause", kind: "ms", text: "Within a response or an upgraded connection. 0: no limit.", unset: 60000 },
       { name: "lb.drainTimeoutMs", title: "Drain time", kind: "ms", text: "Requests of a drained worker may go on for this time.", unset: 330000 },
       { name: "lb.bodyBytesMax", title: "Largest body that waits", kind: "bytes", text: "A request with a larger one is refused if it has to wait for a worker. In bytes.", unset: 30000000 },
-      { name: "lb.public", title: "Requests need", kind: "flag", words: ["no key", "a key"], text: "Without a key, everybody who reaches this server reaches the workers.", unset: false },
+      { name: "lb.public", title: "Requests need", kind: "flag", words: ["no key", "a key"], text: "Without a key, every client of this server reaches the workers.", unset: false },
       { name: "lb.passAuthorization", title: "Authorization header", kind: "flag", words: ["passed to workers", "removed"], text: "Of requests. If it is passed, workers see the keys of clients.", unset: false },
     ],
   },
