@@ -1,5 +1,6 @@
 """The history of endpoints: recorded by the server, read by the API, drawn by the console."""
 
+import re
 from datetime import datetime
 
 import pytest
@@ -87,3 +88,34 @@ def test_charts_show_it_and_a_drag_shows_less_of_it(console, worked):
     page.get_by_label("Time range").select_option("6 h")
     # No minute is over yet, or only the first ones.
     expect(page.get_by_text("No data").first).to_be_visible()
+
+
+def test_the_page_of_metrics_has_every_percentile_and_every_row_of_a_table(console, worked):
+    page = console().sign_in(path=f"/endpoints/{worked.id}/metrics").page
+    figures = page.get_by_role("region", name="Figures of this range")
+    for name in ("Delay, p90", "Run time, p90", "Cold start, p95"):
+        expect(figures.get_by_role("row", name=name)).to_contain_text(re.compile(r"\d+(\.\d+)? (ms|s)$"))
+    for name in ("Submitted a second", "How long jobs waited"):
+        page.get_by_role("button", name=f"Show {name} as a table").click()
+        table = page.get_by_role("region", name=name)
+        expect(table.get_by_role("row")).to_have_count(61)
+        more = table.get_by_role("button", name=re.compile(r"^\d+ more$"))
+        left = int(more.inner_text().split()[0])
+        assert left > 60
+        more.click()
+        expect(table.get_by_role("row")).to_have_count(61 + left)
+        expect(more).to_have_count(0)
+
+
+def test_a_range_over_15_minutes_is_read_once_a_minute(console, worked):
+    tab = console()
+    tab.context.clock.install()
+    page, read = tab.page, []
+    page.on("request", lambda request: read.append(request.url) if "history?last=3600000" in request.url else None)
+    tab.sign_in(path=f"/endpoints/{worked.id}/metrics?range=1+h")
+    expect(page.locator(".range-note")).to_contain_text("No data")
+    assert len(read) == 1, read
+    page.clock.fast_forward(50_000)
+    with page.expect_request(re.compile("history.last=3600000")):
+        page.clock.fast_forward(15_000)
+    assert len(read) == 2, read

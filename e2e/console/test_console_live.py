@@ -266,5 +266,7 @@ def test_an_endpoint_shows_whether_it_meets_its_objectives(console, api):
     expect(objectives.get_by_role("row", name="complete")).to_contain_text("99 %")
     expect(objectives.get_by_role("row", name="complete").get_by_role("cell").nth(3)).to_have_text(re.compile(r"^100(\.0)?$"))
     assert tab.axe() == []
+    tab.go(f"/endpoints/{endpoint.id}/metrics")
+    expect(objectives.get_by_role("row", name="complete")).to_contain_text("99 %")
     endpoint.patch(slo=None)
     expect(objectives).to_have_count(0)

@@ -43,8 +43,8 @@ export function zoom(from, to) {
   setQuery({ from: String(Math.floor(from - missing)), to: String(Math.ceil(to + missing)) });
 }
 
-/** How often new points come, in ms. @param {Range} range */
-const periodOf = ({ ms, isLive }) => (isLive ? Math.min(MINUTE_MS, Math.max(4000, ms / 300)) : Infinity);
+/** How often new points are read, in ms: those of a longer range come less often. @param {Range} range */
+const periodOf = ({ ms, isLive }) => (!isLive ? Infinity : ms > USUAL.ms ? MINUTE_MS : 4000);
 
 /**
  * The history of one endpoint, or of all that the key may read.

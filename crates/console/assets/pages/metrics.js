@@ -13,6 +13,7 @@ import { Chart } from "../ui/chart.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
 import { FAILURE_KINDS, LIMITED, METRICS_KINDS, METRICS_SERIES } from "../ui/metrics_charts.js";
+import { Objectives } from "../ui/objectives.js";
 
 /** @typedef {Record<string, number | null>} Totals */
 /** @typedef {{name: string, of: (total: Totals) => number | null, shown: (value: number | null) => string, isRare?: boolean}} Row `isRare`: shown if it happened */
@@ -34,7 +35,7 @@ export default function Metrics() {
   if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not read the metrics.</p><//>`;
-  return html`${head}<${HistoryCharts} history=${history} kinds=${CHARTS} hasMap more=${html`<${Costs} endpoint=${endpoint} history=${history.data} />`} />
+  return html`${head}<${Objectives} endpoint=${endpoint} /><${HistoryCharts} history=${history} kinds=${CHARTS} hasMap more=${html`<${Costs} endpoint=${endpoint} history=${history.data} />`} />
     ${history.data && html`<${Figures} total=${history.data.total} before=${isCompared ? before.data?.total : undefined} isCompared=${isCompared} />`}`;
 }
 
@@ -87,13 +88,16 @@ const ROWS = [
   { name: "Cancelled", of: of("cancelled"), shown: count },
   { name: "Attempts repeated", of: of("retried"), shown: count },
   { name: "Delay, p50", of: of("delayP50Ms"), shown: duration },
+  { name: "Delay, p90", of: of("delayP90Ms"), shown: duration },
   { name: "Delay, p95", of: of("delayP95Ms"), shown: duration },
   { name: "Delay, p99", of: of("delayP99Ms"), shown: duration },
   { name: "Run time, p50", of: of("runP50Ms"), shown: duration },
+  { name: "Run time, p90", of: of("runP90Ms"), shown: duration },
   { name: "Run time, p95", of: of("runP95Ms"), shown: duration },
   { name: "Run time, p99", of: of("runP99Ms"), shown: duration },
   { name: "Cold starts", of: of("starts"), shown: count },
   { name: "Cold start, p50", of: of("startP50Ms"), shown: duration },
+  { name: "Cold start, p95", of: of("startP95Ms"), shown: duration },
   { name: "Jobs that met a cold start", of: shareOf("metColdStart", ["delivered"]), shown: share },
   { name: "Time of workers", of: of("paidMs"), shown: duration },
   { name: "Busy part of it", of: shareOf("busyMs", ["paidMs"]), shown: share },

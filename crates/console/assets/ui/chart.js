@@ -80,14 +80,15 @@ function Plot({ title, t, lines, unit, span, marks, onZoom }) {
 /** @param {number | null | undefined} value @param {(value: number) => string} unit */
 const shown = (value, unit) => (value === null || value === undefined ? "–" : unit(value));
 
-/** The newest values of a chart as a table. @param {{t: number[], lines: Line[], unit: (value: number) => string}} props */
+/** The values of a chart as a table, the newest first. @param {{t: number[], lines: Line[], unit: (value: number) => string}} props */
 function Numbers({ t, lines, unit }) {
-  const rows = t.map((_, at) => at).reverse().slice(0, TABLE_ROWS);
+  const [most, setMost] = useState(TABLE_ROWS);
+  const rows = t.map((_, at) => at).reverse().slice(0, most);
   const columns = lines.flatMap(({ name, values, max }) => [{ name, values }, ...(max ? [{ name: `most ${name}`, values: max }] : [])]);
   return html`<div class="table-box" tabindex="0"><table class="table">
     <thead><tr><th scope="col">Time</th>${columns.map(({ name }) => html`<th scope="col" class="num" key=${name}>${name}</th>`)}</tr></thead>
     <tbody>${rows.map((at) => html`<tr key=${t[at]}><td>${dateTime(t[at] * 1000, { utc: utc.value })}</td>${columns.map(({ name, values }) => html`<td class="num" key=${name}>${shown(values[at], unit)}</td>`)}</tr>`)}</tbody>
-  </table></div>`;
+  </table></div>${t.length > most && html`<${Button} kind="small" onClick=${() => setMost(Infinity)}>${count(t.length - most)} more<//>`}`;
 }
 
 /** A line of 120 by 28 without axes. @param {{values: (number | null)[], label: string}} props */

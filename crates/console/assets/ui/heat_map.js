@@ -103,12 +103,13 @@ function draw(node, t, steps) {
   }
 }
 
-/** The newest steps as a table, with the rows that have a job. @param {{t: number[], steps: (number[] | null)[]}} props */
+/** The steps as a table, the newest first, with the rows that have a job. @param {{t: number[], steps: (number[] | null)[]}} props */
 function Numbers({ t, steps }) {
-  const shown = t.map((_, at) => at).reverse().slice(0, TABLE_ROWS);
-  const rows = Array.from({ length: ROWS }, (_, row) => row).filter((row) => shown.some((at) => steps[at]?.[row]));
+  const [most, setMost] = useState(TABLE_ROWS);
+  const shown = t.map((_, at) => at).reverse().slice(0, most);
+  const rows = Array.from({ length: ROWS }, (_, row) => row).filter((row) => steps.some((one) => one?.[row]));
   return html`<div class="table-box" tabindex="0"><table class="table">
     <thead><tr><th scope="col">Time</th>${rows.map((row) => html`<th scope="col" class="num" key=${row}>${nameOf(row)}</th>`)}</tr></thead>
     <tbody>${shown.map((at) => html`<tr key=${t[at]}><td>${dateTime(t[at] * 1000, { utc: utc.value })}</td>${rows.map((row) => html`<td class="num" key=${row}>${steps[at] ? count(steps[at]?.[row]) : "–"}</td>`)}</tr>`)}</tbody>
-  </table></div>`;
+  </table></div>${t.length > most && html`<${Button} kind="small" onClick=${() => setMost(Infinity)}>${count(t.length - most)} more<//>`}`;
 }
