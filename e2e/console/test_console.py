@@ -88,6 +88,10 @@ def test_a_job_is_run_and_its_output_is_shown(console, api):
     # All digits, which a number of JavaScript does not have.
     expect(output.get_by_text("9007199254740993123")).to_be_visible()
     expect(page.get_by_role("region", name="Life")).to_contain_text("Ran on")
+    # Both its life and its details lead to the worker's page.
+    workers = page.locator("a[href*='/workers/']")
+    expect(page.get_by_role("region", name="Life").locator(workers)).to_have_count(1)
+    expect(page.get_by_role("region", name="Details").locator(workers)).to_have_count(1)
     job = page.url.rsplit("/", 1)[1]
     assert endpoint.status(job)["status"] == "COMPLETED"
     page.get_by_role("link", name="Requests", exact=True).nth(1).click()

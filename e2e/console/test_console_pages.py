@@ -4,6 +4,7 @@ scrolls sideways, nothing printed by the browser."""
 import os
 import re
 import threading
+from collections import Counter
 
 import pytest
 from playwright.sync_api import expect
@@ -106,24 +107,39 @@ CHANGES = {
 }  # fmt: skip
 # What a key for jobs may do.
 OF_JOBS = {"Cancel job", "Deliver again", "Purge the queue", "Retry", "Run a job"}
+# What a key that manages one endpoint may do.
+OF_ONE = {"Change", "Delete", "Drain", "Pause", "Restore", "Resume", "Save", "Stop", "Try now"}
 
 
-@pytest.mark.parametrize("scope, are_named, may", [("read", False, set()), ("read", True, set()), ("jobs", True, OF_JOBS)])
-def test_no_page_asks_for_or_offers_what_a_key_may_not(console, server, pages, scope, are_named, may):
+# A key's scope, whether it is for all endpoints, for each by its id or for one of them, and what it may do.
+RIGHTS = [("read", "all", set()), ("read", "each", set()), ("read", "one", set()), ("jobs", "each", OF_JOBS), ("manage", "one", OF_ONE)]
+
+
+@pytest.mark.parametrize("scope, on, may", RIGHTS)
+def test_no_page_asks_for_or_offers_what_a_key_may_not(console, server, pages, scope, on, may):
     """A refused request would be printed, and fail the test."""
     api = Api(server)
     ids = {endpoint["id"] for endpoint in api.ok("GET", "/v1/endpoints")}
-    named = {"endpointIds": sorted(ids)} if are_named else {}
+    known = {ended_of(pages)} if on == "one" else ids
+    named = {} if on == "all" else {"endpointIds": sorted(known)}
     tab = console(server)
     # A job, a worker and an endpoint that are not there.
     tab.forget("404")
     tab.sign_in(key_for(api, {"scope": scope, **named})["key"])
-    # The key does not know of what is not there, either.
-    for shown in (one for one in pages if "nowhere" not in one.path):
+    # The key does not know of what is not there, either; and no page leads it to the endpoints of others.
+    others = (ids - known) | {"nowhere"}
+    for shown in (page for page in pages if not others & set(page.path.split("/"))):
         tab.go(shown.path)
         expect(tab.page.get_by_role("heading", level=1).first, shown.path).to_be_visible()
         expect(tab.page.locator(".loading, .loading-page"), shown.path).to_have_count(0)
         assert not (CHANGES - may) & set(tab.buttons()), (shown.path, tab.buttons())
+        leads = tab.page.get_by_role("main").get_by_role("link").evaluate_all("(links) => links.map((link) => link.href)")
+        assert not [link for link in leads if others & set(link.split("/"))], (shown.path, leads)
+
+
+def ended_of(pages: list[Shown]) -> str:
+    """The id of the endpoint that has most pages."""
+    return Counter(page.path.split("/")[2] for page in pages if page.path.startswith("/endpoints/")).most_common(1)[0][0]
 
 
 def test_further_columns_are_chosen_and_a_webhook_is_searched(console, server, pages):

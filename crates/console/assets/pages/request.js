@@ -11,6 +11,7 @@ import { Empty, Failed, Loading } from "../ui/card.js";
 import { CopyButton } from "../ui/copy.js";
 import { CopyAs } from "../ui/copy_as.js";
 import { Details, Webhooks } from "../ui/job_details.js";
+import { NoEndpoint } from "../ui/endpoint_head.js";
 import { JobLog } from "../ui/job_log.js";
 import { JobView, useFollow, useLife } from "../ui/job_view.js";
 import { Input } from "../ui/input.js";
@@ -30,11 +31,23 @@ export default function Request() {
 
 /** A job as a page, or beside the list. @param {{name: string, id: string, isBeside?: boolean}} props `name`: the id or slug of its endpoint */
 export function Job({ name, id, isBeside = false }) {
+  const { endpoint, error } = useEndpoint(name);
+  // A key for some endpoints knows their ids: of which one this is the slug, its record says.
+  if (may.requests(endpoint?.id ?? name)) return html`<${Followed} name=${name} id=${id} isBeside=${isBeside} />`;
+  if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
+  return html`<${Title} id=${id} isBeside=${isBeside} />${endpoint ? html`<${Empty}><p>This key may not read the jobs.</p><//>` : html`<${Loading} rows=${8} />`}`;
+}
+
+/** @param {{id: string, isBeside: boolean}} props */
+const Title = ({ id, isBeside }) => html`<${isBeside ? "h2" : "h1"} class="job-title">${id}<//>`;
+
+/** A job that the key may read. @param {{name: string, id: string, isBeside: boolean}} props */
+function Followed({ name, id, isBeside }) {
   const { endpoint, isReadable } = useEndpoint(name);
   const { follow, again } = useFollow(name, id);
   const record = follow.record.value;
   const error = follow.error.value;
-  const title = html`<${isBeside ? "h2" : "h1"} class="job-title">${id}<//>`;
+  const title = html`<${Title} id=${id} isBeside=${isBeside} />`;
   if (!record && error) return html`${title}${error.status === 404 ? html`<${Gone} name=${name} endpoint=${endpoint} />` : html`<${Failed} error=${error} onRetry=${again} />`}`;
   if (!record || !endpoint) return html`${title}<${Loading} rows=${8} />`;
   return html`<${Shown} title=${title} endpoint=${endpoint} isReadable=${isReadable} record=${record} follow=${follow} onAgain=${again} />`;

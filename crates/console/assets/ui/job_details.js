@@ -7,10 +7,10 @@ import { may } from "../session.js";
 import { now, refresh, useRead } from "../store.js";
 import { Button } from "./button.js";
 import { Card } from "./card.js";
-import { Id } from "./copy.js";
 import { milestones } from "./life.js";
 import { Due, Moment } from "./time.js";
 import { attempt } from "./toast.js";
+import { WorkerLink } from "./worker_link.js";
 
 const WEBHOOKS_MS = 5000;
 
@@ -21,7 +21,7 @@ export function Details({ endpoint, job }) {
   /** @type {[string, any][]} */
   const facts = [
     ["Endpoint", html`<a href=${href(endpointPath(endpoint))}>${endpoint.name}</a>${job.version ? `, version ${job.version}` : ""}`],
-    ["Worker", job.workerId ? html`<${Id} id=${job.workerId} />` : null],
+    ["Worker", job.workerId ? html`<${WorkerLink} endpoint=${endpoint} id=${job.workerId} />` : null],
     ["Waited", started === null ? null : duration(job.delayTime)],
     ["Ran", started === null ? null : duration(ended === null ? now.value - started : job.executionTime)],
     ["Tries", endpoint.maxRetries === undefined ? count(tries) : `${count(tries)} of ${count(endpoint.maxRetries + 1)}`],

@@ -57,7 +57,7 @@ export function JobView({ endpoint, job, text, follow, onAgain }) {
   void follow.version.value;
   return html`${job.status === "IN_QUEUE" && html`<${WhyWaits} endpoint=${endpoint} job=${job} />`}
     ${hasFailed && html`<${FailureCard} job=${job} />`}
-    <${Life} job=${job} stream=${stream} />
+    <${Life} endpoint=${endpoint} job=${job} stream=${stream} />
     ${follow.error.value && html`<${Failed} error=${follow.error.value} onRetry=${onAgain} />`}
     ${follow.chunks.length > 0 && html`<${Stream} follow=${follow} job=${job} isLive=${isLive} />`}
     ${output !== null ? html`<${Viewer} title=${isLive ? "Progress" : "Output"} text=${output} name=${`${job.id}-output.json`} />` : !isLive && html`<${Card} title="Output"><p class="dim">${job.status === "CANCELLED" ? "It was cancelled before it had one." : "This job ended without an output."}</p><//>`}`;

@@ -1,15 +1,16 @@
 // The life of a job as bars on one time axis.
 import { html } from "../dom.js";
-import { count, duration, moment, shortId, timeOfId } from "../format.js";
+import { count, duration, moment, timeOfId } from "../format.js";
 import { ENDED, JOB_STATES } from "../icons.js";
 import { now } from "../store.js";
 import { Card } from "./card.js";
 import { LAST_LINES } from "./failure.js";
 import { Moment } from "./time.js";
+import { WorkerLink } from "./worker_link.js";
 
 /**
- * @typedef {{name: string, tone: string, from: number, to: number, note?: any, isAfter?: boolean, marks?: number[], isCut?: boolean}} Bar
- *   `isAfter`: it is of what follows the end · `marks`: moments in place of a bar · `isCut`: it may end beyond the axis
+ * @typedef {{name: string, worker?: string, tone: string, from: number, to: number, note?: any, isAfter?: boolean, marks?: number[], isCut?: boolean}} Bar
+ *   `worker`: on which it ran · `isAfter`: it is of what follows the end · `marks`: moments in place of a bar · `isCut`: it may end beyond the axis
  */
 
 /** The share of the axis that is free for what goes on after all else. */
@@ -41,15 +42,15 @@ function bars(job, stream) {
     const takenAt = moment(attempt.takenAt) ?? created;
     if (queuedAt !== null) list.push({ name: "Waited", tone: "queued", from: queuedAt, to: takenAt });
     queuedAt = moment(attempt.endedAt);
-    const name = attempts.length > 1 || attempt.n > 1 ? `Try ${attempt.n}${attempt.worker ? ` on ${shortId(attempt.worker)}` : ""}` : `Ran${attempt.worker ? ` on ${shortId(attempt.worker)}` : ""}`;
+    const name = attempts.length > 1 || attempt.n > 1 ? `Try ${attempt.n}` : "Ran";
     const word = END_WORDS[attempt.end];
-    list.push({ name, tone: ENDS[attempt.end] ?? "running", from: takenAt, to: queuedAt ?? end, note: [[word, attempt.reason?.split(LAST_LINES)[0]].filter(Boolean).join(": "), attempt.gpu].filter(Boolean).join(" · ") });
+    list.push({ name, worker: attempt.worker, tone: ENDS[attempt.end] ?? "running", from: takenAt, to: queuedAt ?? end, note: [[word, attempt.reason?.split(LAST_LINES)[0]].filter(Boolean).join(": "), attempt.gpu].filter(Boolean).join(" · ") });
   }
   if (attempts.length === 0 || (queuedAt !== null && queuedAt < end)) list.push({ name: "Waited", tone: "queued", from: queuedAt ?? created, to: started ?? end });
   if (job.coldStart) list.splice(1, 0, { name: "Worker started", tone: "accent", from: moment(job.coldStart.requestedAt) ?? created, to: moment(job.coldStart.readyAt) ?? end });
   if (attempts.length === 0 && started !== null) {
     const tries = (job.retries ?? 0) + 1;
-    list.push({ name: `${ended ? "Ran" : "Runs"}${job.workerId ? ` on ${shortId(job.workerId)}` : ""}`, tone: JOB_STATES[job.status].tone, from: started, to: end, note: tries > 1 ? `try ${tries}` : "" });
+    list.push({ name: ended ? "Ran" : "Runs", worker: job.workerId, tone: JOB_STATES[job.status].tone, from: started, to: end, note: tries > 1 ? `try ${tries}` : "" });
   }
   const first = moment(job.firstChunkAt) ?? stream.firstAt;
   if (stream.count > 0 && first !== null && started !== null) list.push({ name: `Streamed ${count(stream.count)} ${stream.count === 1 ? "chunk" : "chunks"}`, tone: "accent", from: Math.max(first, started), to: end });
@@ -66,8 +67,8 @@ function bars(job, stream) {
   return list;
 }
 
-/** @param {{job: any, stream: {count: number, firstAt: number | null}}} props */
-export function Life({ job, stream }) {
+/** @param {{endpoint: any, job: any, stream: {count: number, firstAt: number | null}}} props */
+export function Life({ endpoint, job, stream }) {
   const list = bars(job, stream);
   const from = Math.min(...list.map((bar) => bar.from));
   const last = Math.max(...list.filter(({ isCut }) => !isCut).map((bar) => bar.to), from + 1);
@@ -78,7 +79,7 @@ export function Life({ job, stream }) {
   const place = (/** @type {number} */ at) => ((at - from) / (to - from)) * 100;
   return html`<${Card} title="Life" note=${`${duration(jobEnd - from)} ${isEnded ? "in all" : "so far"}`}>
     <div class="life" role="list">${list.map((bar, at) => html`<div class="life-row" role="listitem" key=${at}>
-      <span class="life-name" title=${bar.name}>${bar.name}</span>
+      <span class="life-name" title=${bar.name}>${bar.name}${bar.worker && html` on <${WorkerLink} endpoint=${endpoint} id=${bar.worker} />`}</span>
       <span class="life-track">${(bar.marks ?? [bar.from]).map((begin, number) => html`<i key=${number} class=${`tone-${bar.tone} ${bar.to > to ? "cut" : ""}`} style=${{ left: `min(${place(begin)}%, calc(100% - 3px))`, width: bar.marks ? "0" : `${Math.max(0, place(Math.min(bar.to, to)) - place(begin))}%` }}></i>`)}</span>
       <span class="life-time mono">${bar.marks?.length === 1 ? "" : duration(bar.to - bar.from)}</span>
       ${bar.note && html`<span class="life-note">${bar.note}</span>`}

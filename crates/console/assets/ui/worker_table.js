@@ -11,6 +11,7 @@ import { Failed, Loading } from "./card.js";
 import { Age } from "./time.js";
 import { attempt } from "./toast.js";
 import { NoWorker } from "./why_none.js";
+import { WorkerLink } from "./worker_link.js";
 
 const READ_MS = 3000;
 const MACHINES_MS = 60000;
@@ -28,9 +29,6 @@ export const STATES = /** @type {Record<string, {word: string, tone: string, ico
 
 /** @param {any} endpoint @param {boolean} [withEnded] */
 export const workersPath = (endpoint, withEnded = false) => `/v1/endpoints/${encodeURIComponent(endpoint.id)}/workers${withEnded ? "?ended=true" : ""}`;
-
-/** @param {Row} row */
-export const workerHref = ({ endpoint, worker }) => href(`${endpointPath(endpoint)}/workers/${encodeURIComponent(worker.id)}`);
 
 /** The running workers of one endpoint, for its first page. @param {{endpoint: any}} props */
 export function WorkerTable({ endpoint }) {
@@ -94,7 +92,7 @@ function WorkerRow({ row, isOfAll, machine }) {
   const old = worker.version !== undefined && worker.version !== endpoint.version && html` <span class="tone-queued">old</span>`;
   return html`<tr>
     <td class="wraps"><${WorkerState} worker=${worker} /></td>
-    <td>${isPlaced ? html`<a class="mono" href=${workerHref(row)} title=${worker.id}>${shortId(worker.id)}</a>` : html`<span class="dim">not started</span>`}${isOfAll && html`<${OnPhone} endpoint=${endpoint} />`}</td>
+    <td>${isPlaced ? html`<${WorkerLink} endpoint=${endpoint} id=${worker.id} />` : html`<span class="dim">not started</span>`}${isOfAll && html`<${OnPhone} endpoint=${endpoint} />`}</td>
     ${isOfAll ? html`<td class="opt2"><a href=${href(endpointPath(endpoint))}>${endpoint.name}</a>${worker.version !== undefined && html`<br /><small class="dim">version ${worker.version}${old}</small>`}</td>` : html`<td class="num opt2">${worker.version ?? "–"}${old}</td>`}
     ${machine && html`<td class="opt one-line" title=${machine}>${machine}</td>`}
     <td class="opt2"><${Gpus} worker=${worker} /></td>
@@ -144,7 +142,7 @@ function EndedRow({ row, isOfAll }) {
   const exit = exitOf(worker.exit);
   return html`<tr>
     <td class="wraps"><span class="state-line"><span class=${`state tone-${exit.isBad ? "failed" : "cancelled"}`}><${Icon} name=${exit.isBad ? "failed" : "out"} />${exit.word}</span><span class="dim">${exit.text}</span></span></td>
-    <td><a class="mono" href=${workerHref(row)} title=${worker.id}>${shortId(worker.id)}</a>${isOfAll && html`<${OnPhone} endpoint=${endpoint} />`}</td>
+    <td><${WorkerLink} endpoint=${endpoint} id=${worker.id} />${isOfAll && html`<${OnPhone} endpoint=${endpoint} />`}</td>
     ${isOfAll && html`<td class="opt2"><a href=${href(endpointPath(endpoint))}>${endpoint.name}</a></td>`}
     <td class="num opt2">${worker.version ?? "–"}</td>
     <td class="num opt">${duration(lived(worker))}</td>
