@@ -118,6 +118,24 @@ def test_a_job_is_found_by_its_worker_its_input_and_its_retries(console, mixed):
     expect(row(page, job)).to_be_visible()
 
 
+def test_an_empty_list_says_what_is_kept_or_how_much_the_filter_hides(console, api):
+    endpoint = api.external(example={"prompt": "a harbour"})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests").page
+    kept = "No job in the last 30 min. Finished ones are kept 30 min; `resultRetentionMs` changes that."
+    expect(page.get_by_text(kept)).to_be_visible()
+    expect(page.locator(".code-line")).to_contain_text(f"/v2/{endpoint.id}/run' \\")
+    expect(page.locator(".code-line")).to_contain_text("""-d '{"input":{"prompt":"a harbour"}}'""")
+    # No filter hides what is not there.
+    line(page).fill("state:failed")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("q=state"))
+    expect(page.get_by_text(kept)).to_be_visible()
+    endpoint.run({})
+    expect(page.get_by_text("No job matches. 1 is here without the filter.")).to_be_visible()
+    page.get_by_role("button", name="Show all").click()
+    expect(page.get_by_text("1 loaded, all there are")).to_be_visible()
+
+
 @pytest.mark.parametrize(
     "search, fault",
     [

@@ -75,7 +75,8 @@ function List({ endpoints, isOfAll = false }) {
   const { beside, open, close } = useJobBeside(isOfAll ? null : endpoints[0].slug || endpoints[0].id);
   const { selection } = list;
   useKeys([{ key: "Escape", does: "Choose none, or close the request", act: () => (selection.isSome() || selection.isChoosing.value ? selection.none() : close()) }]);
-  const inState = known && (status ? known[status] : Object.values(known).reduce((sum, number) => sum + number, 0));
+  const total = known && Object.values(known).reduce((sum, number) => sum + number, 0);
+  const inState = known && (status ? known[status] : total);
   const matching = parsed.length === 0 ? (inState ?? null) : list.isComplete ? list.rows.filter(({ hasLeft, job }) => !hasLeft && !job.isGone).length : null;
   return html`<div class=${beside ? "beside" : ""}><section class=${`card grid ${isOfAll ? "with-endpoint" : ""}`} aria-label="Requests">
     <${Filters} endpoints=${endpoints} list=${list} line=${line} status=${status} wrong=${wrong} known=${known} download=${download} />
@@ -85,7 +86,7 @@ function List({ endpoints, isOfAll = false }) {
       : list.rows.length > 0
       ? html`<${RequestGrid} list=${list} isOfAll=${isOfAll} columns=${shown} matching=${matching} download=${download} openId=${beside?.id ?? null} onOpen=${open} />`
       : list.error ? html`<${Failed} error=${list.error} onRetry=${() => list.more()} />`
-      : list.isComplete ? html`<${Nothing} endpoint=${isOfAll ? null : endpoints[0]} isFiltered=${Boolean(line || status)} />`
+      : list.isComplete ? html`<${Nothing} endpoints=${endpoints} isFiltered=${Boolean(line || status)} total=${total} />`
       : html`${parsed.length > 0 && html`<p class="grid-foot"><${Searched} list=${list} version=${list.version.value} /></p>`}${list.isLoading ? html`<${Loading} rows=${10} />` : html`<${Empty}><p>No job was found so far.</p><//>`}`}
   </section>
   ${beside && html`<${JobPanel} beside=${beside} onClose=${close}><${Job} key=${`${beside.endpoint} ${beside.id}`} name=${beside.endpoint} id=${beside.id} isBeside /><//>`}</div>`;
@@ -125,10 +126,11 @@ function useCounts(endpoints) {
   return Object.fromEntries(Object.keys(JOB_STATES).map((state) => [state, all.reduce((total, counts) => total + counts[state], 0)]));
 }
 
-/** @param {{endpoint: any, isFiltered: boolean}} props */
-function Nothing({ endpoint, isFiltered }) {
-  if (isFiltered) return html`<${Empty}><p>No job matches.</p><button type="button" class="button" onClick=${() => setQuery({ q: null, state: null })}>Show all</button><//>`;
-  const kept = endpoint?.resultRetentionMs;
-  return html`<${Empty}><p>No job is here.${kept ? ` Finished ones are kept ${duration(kept)}; \`resultRetentionMs\` changes that.` : ""}</p>
-    ${endpoint && may.jobs(endpoint.id) && html`<p>This sends one:</p><${CodeLine} text=${FORMS[0].of({ endpoint: endpoint.slug ?? endpoint.id, input: endpoint.example ?? {} })} />`}<//>`;
+/** @param {{endpoints: any[], isFiltered: boolean, total: number | null}} props `total`: the jobs without the filter; null while it is not known */
+function Nothing({ endpoints, isFiltered, total }) {
+  if (isFiltered && total !== 0) return html`<${Empty}><p>No job matches.${total !== null && ` ${count(total)} ${total === 1 ? "is" : "are"} here without the filter.`}</p><button type="button" class="button" onClick=${() => setQuery({ q: null, state: null })}>Show all</button><//>`;
+  const kept = endpoints.length === 1 ? endpoints[0].resultRetentionMs : null;
+  const sender = endpoints.find(({ id }) => may.jobs(id));
+  return html`<${Empty}><p>${kept ? `No job in the last ${duration(kept)}. Finished ones are kept ${duration(kept)}; \`resultRetentionMs\` changes that.` : "No job is here. Finished ones are deleted when the retention of their endpoint ends."}</p>
+    ${sender && html`<p>This sends one:</p><${CodeLine} text=${FORMS[0].of({ endpoint: sender.slug ?? sender.id, input: sender.example ?? {} })} />`}<//>`;
 }
