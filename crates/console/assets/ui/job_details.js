@@ -28,7 +28,7 @@ export function Details({ endpoint, job }) {
     ["Created", html`<${Moment} at=${created} ms />`],
     ["Started", started === null ? null : html`<${Moment} at=${started} ms />`],
     ["Ended", ended === null ? null : html`<${Moment} at=${ended} ms />`],
-    ["Deleted", job.expiresAt ?? job.ttlAt ? html`<${Moment} at=${job.expiresAt ?? job.ttlAt} />` : null],
+    ["Kept until", job.expiresAt ?? job.ttlAt ? html`<${Moment} at=${job.expiresAt ?? job.ttlAt} />` : null],
     ["Sent by", job.key?.name ?? job.key?.id ?? (typeof job.key === "string" ? job.key : null)],
     ["Owner", job.owner],
     ["Mode", job.mode],
