@@ -225,3 +225,11 @@ def test_only_a_key_that_manages_everything_makes_one(console, api):
     expect(tab.page.get_by_role("link", name="New endpoint")).to_have_count(0)
     tab.go("/new-endpoint")
     expect(tab.page.get_by_text("Only a key that manages all endpoints may make one.")).to_be_visible()
+
+
+def test_an_endpoint_whose_gpus_no_machine_has_is_impossible(fresh_server, console):
+    server = fresh_server(config=MACHINE)
+    endpoint = Api(server).endpoint("echo.py", name="Large", workersMin=1, gpuCount=3)
+    page = console(server).sign_in(path=f"/endpoints/{endpoint.id}").page
+    expect(page.get_by_role("heading", name="Large", level=1).locator("..")).to_contain_text("Impossible")
+    expect(page.get_by_text("this machine has 2 x NVIDIA L4").first).to_be_visible()

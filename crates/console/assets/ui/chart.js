@@ -5,6 +5,7 @@ import { load } from "../load.js";
 import { isDark, theme, utc } from "../prefs.js";
 import { Card } from "./card.js";
 import { Button } from "./button.js";
+import { Later } from "./later.js";
 import { HEIGHT, dataOf, optionsOf } from "./plot.js";
 
 /** @typedef {import("./plot.js").Line} Line */
@@ -15,7 +16,6 @@ import { HEIGHT, dataOf, optionsOf } from "./plot.js";
  *   times in seconds; `span` is what the axis shows, `empty` what stands in place of lines
  */
 
-const TABLE_ROWS = 60;
 const BEGINS = "The line begins with the next figures, in a few seconds.";
 
 /** @param {ChartProps} props */
@@ -25,7 +25,7 @@ export function Chart({ title, t, lines, unit = count, note, span, marks = [], o
   const legend = html`<span class="legend">${lines.map(({ name, tone, isFaint }) => html`<span key=${name}><i class=${`mark tone-${tone} ${isFaint ? "faint" : ""}`}></i>${name}</span>`)}</span>`;
   const actions = html`${legend}<${Button} kind="quiet small" label=${isTable ? `Show ${title} as a chart` : `Show ${title} as a table`} onClick=${() => setTable(!isTable)}>${isTable ? "Chart" : "Table"}<//>`;
   return html`<${Card} title=${title} note=${note} actions=${actions}>
-    ${isEmpty ? html`<p class="chart-empty dim">${empty}</p>` : isTable ? html`<${Numbers} t=${t} lines=${lines} unit=${unit} />` : html`<${Plot} title=${title} t=${t} lines=${lines} unit=${unit} span=${span} marks=${marks} onZoom=${onZoom} />`}
+    ${isEmpty ? html`<p class="chart-empty dim">${empty}</p>` : isTable ? html`<${Later} address="./ui/numbers.js" props=${{ t, lines, unit }} />` : html`<${Plot} title=${title} t=${t} lines=${lines} unit=${unit} span=${span} marks=${marks} onZoom=${onZoom} />`}
   <//>`;
 }
 
@@ -78,18 +78,7 @@ function Plot({ title, t, lines, unit, span, marks, onZoom }) {
 }
 
 /** @param {number | null | undefined} value @param {(value: number) => string} unit */
-const shown = (value, unit) => (value === null || value === undefined ? "–" : unit(value));
-
-/** The values of a chart as a table, the newest first. @param {{t: number[], lines: Line[], unit: (value: number) => string}} props */
-function Numbers({ t, lines, unit }) {
-  const [most, setMost] = useState(TABLE_ROWS);
-  const rows = t.map((_, at) => at).reverse().slice(0, most);
-  const columns = lines.flatMap(({ name, values, max }) => [{ name, values }, ...(max ? [{ name: `most ${name}`, values: max }] : [])]);
-  return html`<div class="table-box" tabindex="0"><table class="table">
-    <thead><tr><th scope="col">Time</th>${columns.map(({ name }) => html`<th scope="col" class="num" key=${name}>${name}</th>`)}</tr></thead>
-    <tbody>${rows.map((at) => html`<tr key=${t[at]}><td>${dateTime(t[at] * 1000, { utc: utc.value })}</td>${columns.map(({ name, values }) => html`<td class="num" key=${name}>${shown(values[at], unit)}</td>`)}</tr>`)}</tbody>
-  </table></div>${t.length > most && html`<${Button} kind="small" onClick=${() => setMost(Infinity)}>${count(t.length - most)} more<//>`}`;
-}
+export const shown = (value, unit) => (value === null || value === undefined ? "–" : unit(value));
 
 /** A line of 120 by 28 without axes. @param {{values: (number | null)[], label: string}} props */
 export function Sparkline({ values, label }) {

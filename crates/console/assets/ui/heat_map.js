@@ -4,6 +4,7 @@ import { coarse, count, dateTime, duration } from "../format.js";
 import { isDark, theme, utc } from "../prefs.js";
 import { Button } from "./button.js";
 import { Card } from "./card.js";
+import { NumberTable } from "./numbers.js";
 import { HEIGHT, tick, token } from "./plot.js";
 
 /** @typedef {[number, number][]} Cells the longest time of a cell in ms, and its jobs */
@@ -15,7 +16,6 @@ const LABELLED = [0, 2, 4, 6, 8, 10];
 const MINUTE_MS = 60000;
 const LEFT = 66;
 const BOTTOM = 26;
-const TABLE_ROWS = 60;
 /** The faintest shade of a cell with a job, of 1. */
 const FAINTEST = 0.14;
 
@@ -103,13 +103,8 @@ function draw(node, t, steps) {
   }
 }
 
-/** The steps as a table, the newest first, with the rows that have a job. @param {{t: number[], steps: (number[] | null)[]}} props */
+/** A table with a column for each row that has a job. @param {{t: number[], steps: (number[] | null)[]}} props */
 function Numbers({ t, steps }) {
-  const [most, setMost] = useState(TABLE_ROWS);
-  const shown = t.map((_, at) => at).reverse().slice(0, most);
   const rows = Array.from({ length: ROWS }, (_, row) => row).filter((row) => steps.some((one) => one?.[row]));
-  return html`<div class="table-box" tabindex="0"><table class="table">
-    <thead><tr><th scope="col">Time</th>${rows.map((row) => html`<th scope="col" class="num" key=${row}>${nameOf(row)}</th>`)}</tr></thead>
-    <tbody>${shown.map((at) => html`<tr key=${t[at]}><td>${dateTime(t[at] * 1000, { utc: utc.value })}</td>${rows.map((row) => html`<td class="num" key=${row}>${steps[at] ? count(steps[at]?.[row]) : "–"}</td>`)}</tr>`)}</tbody>
-  </table></div>${t.length > most && html`<${Button} kind="small" onClick=${() => setMost(Infinity)}>${count(t.length - most)} more<//>`}`;
+  return html`<${NumberTable} t=${t} columns=${rows.map((row) => ({ name: nameOf(row), of: (/** @type {number} */ at) => (steps[at] ? count(steps[at]?.[row]) : "–") }))} />`;
 }

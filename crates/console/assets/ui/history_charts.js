@@ -16,7 +16,7 @@ const ENDED = ["completed", "failed", "timedOut"];
 /** The series that these charts need. */
 export const SERIES = {
   jobs: ["queued", "queuedMax", "running", "runningMax", ...ENDED, "delayP50Ms", "delayP95Ms"],
-  endpoint: ["runP50Ms", "runP95Ms", "workersIdle", "workersRunning", "workersStarting", "starts", "startP50Ms", "startP95Ms", "submitted", "retried"],
+  endpoint: ["runP50Ms", "runP95Ms", "workersIdle", "workersRunning", "workersStarting", "starts", "startP50Ms", "startP95Ms", "submitted", "retried", "workersThrottled"],
 };
 
 const STACKED = { isStepped: true, isFilled: true, isStacked: true };
@@ -54,6 +54,7 @@ export const KINDS = {
       { name: "starting", tone: "queued", values: series.workersStarting, ...STACKED },
       { name: "idle", tone: "completed", values: series.workersIdle, ...STACKED },
       { name: "running", tone: "running", values: series.workersRunning, ...STACKED },
+      ...(series.workersThrottled?.some(Boolean) ? [{ name: "waiting for a GPU", tone: "timedout", values: series.workersThrottled, ...STACKED }] : []),
     ],
   },
   starts: { title: "Cold starts", unit: duration, lines: ({ series }) => half("accent", series.startP50Ms, series.startP95Ms) },

@@ -8,7 +8,7 @@ import { perSecond } from "../timeline.js";
 export const METRICS_SERIES = [
   "failedHandler", "failedWorkerLost", "failedSize", "failedDamaged", "delivered", "metColdStart",
   "limitedRun", "limitedRunsync", "limitedStatus", "limitedStream", "limitedCancel", "limitedPurgeQueue", "limitedOpenai", "limitedRequests", "limitedWebhooks", "limitedLb",
-  "cancelled", "refused", "delayP90Ms", "delayP99Ms", "runP90Ms", "runP99Ms", "workersThrottled", "busyMs", "paidMs", "gpuMs", "bytesIn", "bytesOut", "chunks", "webhooksDelivered", "webhooksRetried", "webhooksFailed",
+  "cancelled", "refused", "delayP90Ms", "delayP99Ms", "runP90Ms", "runP99Ms", "busyMs", "paidMs", "gpuMs", "bytesIn", "bytesOut", "chunks", "webhooksDelivered", "webhooksRetried", "webhooksFailed",
 ];
 
 /** Why jobs failed: the name, the series, the tone. @type {[string, string, string][]} */

@@ -28,7 +28,7 @@ export function endpointState(endpoint, health) {
   if (jobs.inProgress > 0) return { word: "Running", tone: "running", icon: "running", reason: "" };
   if (workers.ready > 0 || workers.idle > 0) return { word: "Ready", tone: "completed", icon: "completed", reason: "" };
   if (endpoint.provider === "external" && jobs.inQueue > 0) return { word: "No worker", tone: "timedout", icon: "warn", reason: `${waiting}Its workers are external, and none asks for jobs.` };
-  return { word: "Asleep", tone: "cancelled", icon: "asleep", reason: "No worker runs, and none is needed." };
+  return { word: "Asleep", tone: "cancelled", icon: "asleep", reason: waiting ? `${waiting}The scaler starts a worker.` : "No worker runs, and none is needed." };
 }
 
 /** @param {{state: EndpointState | null}} props */
