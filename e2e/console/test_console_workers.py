@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from harness.browser import PHONE
+from harness.fake_worker import FakeWorker
 from harness.reverse_proxy import Answer, ReverseProxy
 from harness.wait import until
 
@@ -284,7 +285,7 @@ def test_workers_that_are_started_elsewhere_get_their_variables_on_their_page(co
     tab = console(width=width, has_touch=width == PHONE).sign_in(path=f"/endpoints/{endpoint.id}/workers")
     page = tab.page
     token = api.ok("POST", f"/v1/endpoints/{endpoint.id}/worker-token")["token"]
-    expect(page.get_by_text("They are started elsewhere")).to_be_visible()
+    expect(page.get_by_text("Workers of this endpoint are external: you start them")).to_be_visible()
     card = page.get_by_role("region", name="Worker token")
     assert token not in page.content()
     card.get_by_role("button", name="Show the variables").click()
@@ -399,3 +400,32 @@ def test_the_workers_of_more_than_50_endpoints_are_on_several_pages(console, api
     expect(page.get_by_text(f"Of endpoints 1 to 50 of {every}.")).to_be_visible()
     for endpoint in added:
         assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204
+
+
+def test_the_page_of_a_worker_leads_to_its_requests_and_charts_its_gpus(console, api, printed):
+    printed.wait_for(printed.run({"mood": "text"}), "COMPLETED", timeout_s=60)
+    (worker,) = [one["id"] for one in api.ok("GET", f"/v1/endpoints/{printed.id}/workers")]
+    page = console().sign_in().page
+
+    def with_gpus(route) -> None:
+        answer = route.fetch()
+        listed = answer.json()
+        for one in listed:
+            one["gpus"] = [{"id": "0", "type": "L4", "useRatio": 0.25, "memoryUsedBytes": 2_000_000_000, "memoryBytes": 24_000_000_000}]
+        route.fulfill(response=answer, json=listed)
+
+    page.route("**/workers?ended=true", with_gpus)
+    page.goto(page.url.split("/console")[0] + f"/console/endpoints/{printed.id}/workers/{worker}")
+    for title, value in (("GPUs", "busy 25 %"), ("Memory of GPUs", "used 2.0 GB")):
+        expect(page.get_by_role("img", name=f"{title}, latest: {value}")).to_be_visible()
+    page.get_by_role("link", name="All its requests").click()
+    page.wait_for_url(f"**/requests?q=worker%3A{worker}")
+
+
+def test_a_worker_from_elsewhere_says_when_it_was_heard(console, api):
+    endpoint = api.external(name="Heard")
+    worker = FakeWorker(endpoint)
+    endpoint.run({})
+    worker.take()
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/workers").page
+    expect(page.get_by_role("region", name="Running").get_by_role("row").filter(has_text="Running").last).to_contain_text(re.compile("heard (just now|\\d+ s ago)"))

@@ -62,11 +62,11 @@ function Details({ endpoint, worker }) {
   /** @type {[string, any][]} */
   const facts = [
     ["Id", html`<${Id} id=${worker.id} />`],
-    ["Endpoint", html`<a href=${href(endpointPath(endpoint))}>${endpoint.name}</a>, version ${worker.version ?? "unknown"}${isOld ? `; the present one is ${endpoint.version}` : ""}`],
+    ["Endpoint", html`<a href=${href(endpointPath(endpoint))}>${endpoint.name}</a>${worker.version !== undefined && `, version ${worker.version}`}${isOld ? `; the present one is ${endpoint.version}` : ""}`],
     ...(machineOf ? /** @type {[string, any][]} */ ([["Machine", machineOf(worker)]]) : []),
     ["GPU", worker.gpu?.count ? html`${worker.gpu.count} × ${worker.gpu.id}${worker.status !== "EXITED" && html`<${Gpus} worker=${worker} />`}` : "none"],
     ["Started", worker.startedAt ? html`<${Moment} at=${worker.startedAt} />${worker.startedBecause && html` <span class="dim">because: ${causeOf(worker.startedBecause)}</span>`}` : "elsewhere, by someone else"],
-    ["Start took", worker.startMs === undefined ? html`<span class="dim">${worker.readyAt || worker.status === "EXITED" ? "unknown" : "it has not asked for a job yet"}</span>` : duration(worker.startMs)],
+    ["Start took", worker.startMs === undefined ? html`<span class="dim">${worker.startedAt === undefined ? "not known of a worker that others started" : worker.status === "EXITED" ? (worker.jobsDone === undefined ? "not recorded" : "it never asked for a job") : "it has not asked for a job yet"}</span>` : duration(worker.startMs)],
   ];
   if (worker.status === "EXITED") facts.push(["Ended", html`<${Moment} at=${worker.endedAt} /> <span class="dim">after ${duration(lived(worker))}</span>`]);
   else facts.push(["Jobs", html`<${Jobs} endpoint=${endpoint} worker=${worker} />`], ["Last heard", html`<${Age} at=${worker.lastHeardAt} />`]);

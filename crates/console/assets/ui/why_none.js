@@ -8,21 +8,22 @@ const READ_MS = 3000;
 
 /** @param {{endpoint: any}} props */
 export function NoWorker({ endpoint }) {
-  const { data } = useRead(may.requests(endpoint.id) ? `/v2/${encodeURIComponent(endpoint.id)}/explain` : null, READ_MS);
-  return html`<${Empty}><p>No worker runs. ${because(data) || unexplained(endpoint, data)}</p><//>`;
+  const isAsked = may.requests(endpoint.id);
+  const { data, error } = useRead(isAsked ? `/v2/${encodeURIComponent(endpoint.id)}/explain` : null, READ_MS);
+  return html`<${Empty}><p>No worker runs. ${because(data) || ((!isAsked || data || error) && unexplained(endpoint))}</p><//>`;
 }
 
 /** Without a job that waits, what would make one wait. @param {any} data what the server explains */
 function because(data) {
   const cause = data?.cause.code === "not_waiting" ? data.also.find((/** @type {any} */ other) => other.blocking) : data?.cause;
-  return cause ? `${cause.title}: ${cause.text}` : "";
+  // That no worker is there is said already.
+  return !cause ? "" : cause.code === "no_external_worker" ? cause.text : `${cause.title}: ${cause.text}`;
 }
 
-/** @param {any} endpoint @param {any} data */
-function unexplained(endpoint, data) {
+/** @param {any} endpoint */
+function unexplained(endpoint) {
   if (endpoint.workersMax === 0) return "The endpoint is paused.";
-  if (endpoint.provider === "external") return "They are started elsewhere, with the variables of a worker token.";
-  return data ? "None is needed." : "";
+  return endpoint.provider === "external" ? "They are started elsewhere, with the variables of a worker token." : "None is needed.";
 }
 
 /**

@@ -2,6 +2,7 @@
 import { html } from "../dom.js";
 import { count, dateTime, duration, moment } from "../format.js";
 import { ENDED, JOB_STATES } from "../icons.js";
+import { endpointPath, href } from "../router.js";
 import { utc } from "../prefs.js";
 import { now, refresh, useRead } from "../store.js";
 import { Card, Failed, Loading } from "./card.js";
@@ -42,7 +43,7 @@ export function WorkerJobs({ endpoint, worker }) {
   const lanes = Math.max(...bars.map(({ lane }) => lane)) + 1;
   const place = (/** @type {number} */ at) => ((at - from) / (to - from)) * 100;
   const time = (/** @type {number} */ at) => dateTime(at, { utc: utc.value }).slice(11);
-  return html`<${Card} title="Jobs" note=${data.complete ? count(bars.length) : `the newest ${count(bars.length)}`}>
+  return html`<${Card} title="Jobs" note=${data.complete ? count(bars.length) : `the newest ${count(bars.length)}`} actions=${html`<a class="button quiet small" href=${href(`${endpointPath(endpoint)}/requests?${new URLSearchParams({ q: `worker:${worker.id}` })}`)}>All its requests</a>`}>
     <div class="worker-jobs" role="img" aria-label=${`${count(bars.length)} jobs from ${time(from)} to ${time(to)}, ${count(lanes)} at a time at most`} style=${{ height: `${lanes * 18}px` }}>${bars.map(({ job, from: start, to: end, lane }) => html`<i key=${job.id} class=${`tone-${JOB_STATES[job.status].tone}`} title=${`${job.id}\n${JOB_STATES[job.status].word}, ${time(start)}, ${duration(end - start)}`} style=${{ left: `min(${place(start)}%, calc(100% - 4px))`, width: `${place(end) - place(start)}%`, top: `${lane * 18}px` }}></i>`)}</div>
     <p class="worker-axis dim"><span>${time(from)}</span><span>${time((from + to) / 2)}</span><span>${time(to)}</span></p>
     <${JobTable} endpoint=${endpoint} jobs=${data.requests.slice(0, SHOWN)} />

@@ -89,6 +89,7 @@ export function WorkerState({ worker }) {
 function WorkerRow({ row, isOfAll, machine }) {
   const { endpoint, worker } = row;
   const isPlaced = worker.status !== "THROTTLED";
+  const isManaged = worker.startedAt !== undefined || !worker.lastHeardAt;
   const old = worker.version !== undefined && worker.version !== endpoint.version && html` <span class="tone-queued">old</span>`;
   return html`<tr>
     <td class="wraps"><${WorkerState} worker=${worker} /></td>
@@ -98,7 +99,7 @@ function WorkerRow({ row, isOfAll, machine }) {
     <td class="opt2"><${Gpus} worker=${worker} /></td>
     <td class=${isOfAll ? "opt2" : ""}><${Jobs} endpoint=${endpoint} worker=${worker} /></td>
     <td class="num opt">${count(worker.jobsDone)}</td>
-    <td class="num dim opt2"><${Age} at=${worker.startedAt} />${worker.startMs !== undefined && html`<br /><small>took ${duration(worker.startMs)}</small>`}</td>
+    <td class="num dim opt2">${isManaged ? html`<${Age} at=${worker.startedAt} />` : html`<small>heard <${Age} at=${worker.lastHeardAt} /></small>`}${worker.startMs !== undefined && html`<br /><small>took ${duration(worker.startMs)}</small>`}</td>
     <td class="num opt">${size(worker.rssBytes)}${worker.cpuRatio !== undefined && html`<br /><small class="dim" title="Processors that it keeps busy">${rate(worker.cpuRatio)} CPU</small>`}</td>
     <td class=${isOfAll ? "acts opt2" : "acts"}><${WorkerButtons} row=${row} /></td>
   </tr>`;
