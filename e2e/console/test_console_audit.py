@@ -4,7 +4,7 @@ import json
 
 from playwright.sync_api import expect
 
-from harness.browser import key_for
+from harness.browser import PHONE, key_for
 
 
 def test_who_changed_what_is_listed_and_news_comes_by_itself(console, api):
@@ -19,6 +19,14 @@ def test_who_changed_what_is_listed_and_news_comes_by_itself(console, api):
     expect(changed).to_contain_text("Change")
     changed.get_by_role("link").click()
     expect(page.get_by_role("heading", name="Audited", level=1)).to_be_visible()
+
+
+def test_a_phone_shows_the_changed_fields_too(console, api):
+    endpoint = api.external(name="Seen on a phone")
+    api.ok("PATCH", f"/v1/endpoints/{endpoint.id}", json={"workersMax": 2})
+    page = console(width=PHONE, has_touch=True).sign_in(path="/audit").page
+    row = page.get_by_role("row").filter(has_text=f"endpoints/{endpoint.id}").first
+    expect(row.locator(".audit-who")).to_contain_text(": workersMax")
 
 
 def test_a_filter_is_in_the_address_and_says_when_nothing_matches(console, api):

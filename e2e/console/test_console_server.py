@@ -130,9 +130,18 @@ def test_usage_has_the_cost_and_a_file_of_it(console, api, worked):
         return sum(record["amount"] for record in records) > 0
 
     until(billed, "the running worker is metered", 90)
-    page = console().sign_in(path="/usage").page
+    page = console().sign_in().page
+
+    def half_busy(route) -> None:
+        # Of seven days, the server has no step that is over.
+        answer = route.fetch()
+        [of_endpoint] = [one for one in answer.json()["endpoints"] if one["id"] == worked.id]
+        route.fulfill(response=answer, json={"endpoints": [{**of_endpoint, "total": {"busyMs": 30_000, "paidMs": 60_000}}]})
+
+    page.route("**/v1/history?by=endpoint&last=604800000&*", half_busy)
+    page.get_by_role("link", name="Usage and cost").click()
     row = page.get_by_role("region", name="By endpoint").get_by_role("row").filter(has_text="Worked")
-    expect(row).to_be_visible()
+    expect(row.get_by_role("cell").nth(2)).to_have_text(re.compile(r"^50(\.0)? %$"))
     page.get_by_role("button", name="GPU type").click()
     expect(page.get_by_role("region", name="By GPU type").get_by_role("row").filter(has_text="NVIDIA L4")).to_be_visible()
     assert "by=gpuTypeId" in page.url
@@ -156,6 +165,7 @@ def test_health_shows_the_state_and_what_the_operator_changed(console, api, work
     changed = page.get_by_role("region", name="Changed settings")
     expect(changed.get_by_role("row").filter(has_text="ping_interval_ms")).to_contain_text("3000")
     expect(page.get_by_text("stored unencrypted")).to_be_visible()
+    expect(page.get_by_text("not sent: `otlp_endpoint` is empty")).to_be_visible()
     budgets = page.get_by_role("region", name="Memory by budget")
     expect(budgets.get_by_role("row").filter(has_text="Payloads that were written last")).to_contain_text("17 MB")
     expect(page.get_by_text(re.compile(r"^all \d+ loaded$"))).to_be_visible()

@@ -130,7 +130,7 @@ function Entry({ entry }) {
   return html`<tr>
     <td class="dim"><${Age} at=${entry.at} /></td>
     <td class="wraps opt2"><span class="row-link">${who}</span>${entry.via === "console" && html` <span class="dim">console</span>`}</td>
-    <th scope="row" class="wraps" title=${asked}>${what(entry)}${entry.resource && html` <${Resource} resource=${entry.resource} />`}<span class="audit-who dim">${who}${entry.address && `, ${entry.address}`}</span></th>
+    <th scope="row" class="wraps" title=${asked}>${what(entry)}${entry.resource && html` <${Resource} resource=${entry.resource} />`}<span class="audit-who dim">${who}${entry.address && `, ${entry.address}`}${fields && `: ${fields}`}</span></th>
     <td class="mono opt2 wraps">${fields || html`<span class="dim">–</span>`}</td>
     <td class="mono dim opt2">${entry.address ?? "–"}</td>
     <td><span class=${`state tone-${outcome.tone}`}><${Icon} name=${outcome.icon} />${outcome.word}${entry.status >= 400 ? ` ${entry.status}` : ""}</span></td>

@@ -86,6 +86,7 @@ function Facts({ data }) {
     ["Events that readers missed", `${rate(lost)} a second, ${count(connections.eventsDropped)} since the start`],
     ["Open files", `${count(connections.openFiles)} of ${count(connections.openFilesMax)}`],
     ["Stored files read again", scrub ? `${size(scrub.bytes)}, ${count(scrub.passes)} times all, ${count(scrub.damaged)} damaged places` : "not by this server"],
+    ["Traces", data.traces ? `to ${data.traces.collector}, ${count(data.traces.dropped)} spans dropped` : "not sent: `otlp_endpoint` is empty"],
     ["Secrets", data.secretsSealed ? "stored encrypted" : "stored unencrypted: set LONGSHORE_SECRETS_KEY or secrets_key_file"],
     ["Certificate ends", data.tlsEndsAt ? html`<${Moment} at=${data.tlsEndsAt} />` : "no TLS on this server"],
     ["Address", me.value?.server.publicUrl ?? "–"],

@@ -1,5 +1,5 @@
 // How long workers ran, for whom, and what that cost by the prices of the settings.
-import { html } from "../dom.js";
+import { html, useState } from "../dom.js";
 import { href, place, setQuery } from "../router.js";
 import { count, percent } from "../format.js";
 import { GROUPINGS, RANGES, bucketName, bucketsOf, csv, forecast, sumsOf, workerTime } from "../billing.js";
@@ -16,6 +16,10 @@ import { Alert, Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.j
 const ROOT = "/v1/billing/endpoints";
 const READ_MS = 60000;
 const MINUTE_MS = 60000;
+/** The history has no step that is not over: each is a small part of the range. */
+const STEPS = 100;
+/** Rows that are shown at first; a press shows all. */
+const GROUPS = 100;
 
 export default function Usage() {
   const head = html`<div class="head"><h1>Usage and cost</h1><p class="dim">The time that workers ran, whether or not they had a job. Days and hours are those of UTC.</p></div>`;
@@ -56,7 +60,7 @@ function Shown() {
     <${Totals} records=${records} now=${now} range=${range} />
     <${NoPrice} records=${records} />
     <${Bars} title=${isPriced ? "Cost" : "Time of workers"} buckets=${buckets.map((start) => bucketName(range, start))} groups=${groups} shown=${isPriced ? money : workerTime} empty="No worker ran in this range." />
-    <${Groups} sums=${sums} grouping=${grouping} names=${names} />`;
+    <${Groups} key=${grouping.name} sums=${sums} grouping=${grouping} names=${names} range=${range} />`;
 }
 
 /** Names for ids of endpoints and keys. @param {string} grouping @returns {(id: string) => string} */
@@ -96,18 +100,33 @@ function NoPrice({ records }) {
   return html`<${Alert} tone="warn" title="A part of the time has no price"><p>${types.length > 0 ? `No price is set for ${types.join(", ")}.` : "Some workers have no price."} Prices an hour are in <span class="mono">[prices]</span> of the server's settings, by GPU type; <span class="mono">cpu</span> is a worker without a GPU.</p><//>`;
 }
 
-/** @param {{sums: import("../billing.js").Sum[], grouping: import("../billing.js").Grouping, names: (id: string) => string}} props */
-function Groups({ sums, grouping, names }) {
+/** The busy part of the time of each endpoint's workers, as far as it was recorded. @param {import("../billing.js").Range | null} range null reads nothing @returns {(id: string) => number | null} */
+function useBusy(range) {
+  const { data } = useRead(range && `/v1/history?by=endpoint&last=${range.ms}&step=${range.ms / STEPS}&series=busyMs,paidMs`, READ_MS);
+  return (id) => {
+    const total = data?.endpoints.find((/** @type {any} */ one) => one.id === id)?.total;
+    return total?.paidMs ? total.busyMs / total.paidMs : null;
+  };
+}
+
+/** @param {{sums: import("../billing.js").Sum[], grouping: import("../billing.js").Grouping, names: (id: string) => string, range: import("../billing.js").Range}} props */
+function Groups({ sums, grouping, names, range }) {
+  const isOfEndpoints = grouping.name === "endpointId";
+  const busy = useBusy(isOfEndpoints ? range : null);
+  const [most, setMost] = useState(GROUPS);
   const all = sums.reduce((sum, { ms }) => sum + ms, 0);
   const hasJobs = grouping.name === "owner" || grouping.name === "key";
   if (sums.length === 0) return html`<${Card} title=${`By ${grouping.word.toLowerCase()}`}><p class="dim">Nothing in this range.</p><//>`;
   return html`<${Card} title=${`By ${grouping.word[0] === "G" ? grouping.word : grouping.word.toLowerCase()}`} note=${count(sums.length)} flush><div class="table-box" tabindex="0"><table class="table">
-    <thead><tr><th scope="col">${grouping.word}</th>${hasJobs && html`<th scope="col" class="num">Jobs</th>`}<th scope="col" class="num">Time of workers</th><th scope="col" class="num opt2">Of all</th><th scope="col" class="num">Cost</th></tr></thead>
-    <tbody>${sums.map(({ id, ms, amount, jobs }) => html`<tr key=${id}>
-      <th scope="row">${grouping.name === "endpointId" ? html`<a href=${href(`/endpoints/${encodeURIComponent(id)}`)}>${names(id)}</a>` : names(id)}</th>
-      ${hasJobs && html`<td class="num">${count(jobs)}</td>`}<td class="num">${workerTime(ms)}</td><td class="num opt2">${all > 0 ? `${percent(ms / all)} %` : "–"}</td><td class="num">${money(amount)}</td></tr>`)}</tbody>
-  </table></div><//>`;
+    <thead><tr><th scope="col">${grouping.word}</th>${hasJobs && html`<th scope="col" class="num">Jobs</th>`}<th scope="col" class="num">Time of workers</th><th scope="col" class="num opt2">Of all</th>${isOfEndpoints && html`<th scope="col" class="num opt2" title="Of the time of its workers">Busy</th>`}<th scope="col" class="num">Cost</th></tr></thead>
+    <tbody>${sums.slice(0, most).map(({ id, ms, amount, jobs }) => html`<tr key=${id}>
+      <th scope="row">${isOfEndpoints ? html`<a href=${href(`/endpoints/${encodeURIComponent(id)}`)}>${names(id)}</a>` : names(id)}</th>
+      ${hasJobs && html`<td class="num">${count(jobs)}</td>`}<td class="num">${workerTime(ms)}</td><td class="num opt2">${all > 0 ? `${percent(ms / all)} %` : "–"}</td>${isOfEndpoints && html`<td class="num opt2">${share(busy(id))}</td>`}<td class="num">${money(amount)}</td></tr>`)}</tbody>
+  </table></div>${sums.length > most && html`<${Button} kind="small" onClick=${() => setMost(Infinity)}>${count(sums.length - most)} more<//>`}<//>`;
 }
+
+/** @param {number | null} ratio */
+const share = (ratio) => (ratio === null ? "–" : `${percent(ratio)} %`);
 
 /** @param {BillingRecord[]} records */
 function download(records) {

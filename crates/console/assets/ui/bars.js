@@ -6,13 +6,15 @@ import { Card } from "./card.js";
 /** @typedef {{name: string, values: number[]}} Group one value for each bucket */
 
 const TONES = ["accent", "completed", "running", "queued", "timedout", "cancelled"];
+/** A table with more columns is hard to read. */
+const COLUMNS = 30;
 const HEIGHT = 150;
 const STEP = 24;
 const GAP = 6;
 
 /**
  * @param {{title: string, buckets: string[], groups: Group[], shown: (value: number) => string, empty: string}} props
- *   more groups than colours are shown as the last one
+ *   more groups than colours, or than columns of the table, are shown as the last one
  */
 export function Bars({ title, buckets, groups, shown, empty }) {
   const [isTable, setTable] = useState(false);
@@ -21,7 +23,7 @@ export function Bars({ title, buckets, groups, shown, empty }) {
   const actions = html`${legend}<${Button} kind="quiet small" label=${isTable ? `Show ${title} as a chart` : `Show ${title} as a table`} onClick=${() => setTable(!isTable)}>${isTable ? "Chart" : "Table"}<//>`;
   const isEmpty = groups.every(({ values }) => values.every((value) => value === 0));
   return html`<${Card} title=${title} actions=${actions} flush=${isTable}>
-    ${isEmpty ? html`<p class="chart-empty dim">${empty}</p>` : isTable ? html`<${Numbers} buckets=${buckets} groups=${groups} shown=${shown} />` : html`<${Drawn} title=${title} buckets=${buckets} groups=${drawn} shown=${shown} />`}
+    ${isEmpty ? html`<p class="chart-empty dim">${empty}</p>` : isTable ? html`<${Numbers} buckets=${buckets} groups=${foldedTo(groups, COLUMNS)} shown=${shown} />` : html`<${Drawn} title=${title} buckets=${buckets} groups=${drawn} shown=${shown} />`}
   <//>`;
 }
 
