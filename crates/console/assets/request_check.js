@@ -9,7 +9,7 @@ import { PAGE_MAX } from "./request_news.js";
 const seenOf = ({ rows, seen }) => rows.slice(seen.first, seen.end);
 
 /** Whether a row that is seen may have changed without an event. @param {RequestList} list */
-export const areUnsure = (list) => seenOf(list).some(({ job, at }) => at < list.unsureAt && !ENDED.includes(job.status));
+export const areUnsure = (list) => seenOf(list).some(({ job, at }) => at < list.following.unsureAt && !ENDED.includes(job.status));
 
 /** Reads the rows again that are seen. @param {RequestList} list */
 export async function readSeen(list) {
@@ -21,7 +21,7 @@ export async function readSeen(list) {
       for (const job of requests) list.update(job);
     }
     // What the pages did not reach is not asked for again and again.
-    for (const row of seenOf(list)) row.at = Math.max(row.at, list.unsureAt);
+    for (const row of seenOf(list)) row.at = Math.max(row.at, list.following.unsureAt);
   } catch (error) {
     if (!list.stop.signal.aborted) list.error = /** @type {import("./api.js").ApiError} */ (error);
   }

@@ -2,11 +2,10 @@
 import { signal } from "./dom.js";
 import { conditions, isForServer, matches } from "./filter.js";
 import { PAGE, jobSources, nextJob, sumOf } from "./job_source.js";
-import { connection, whenTold } from "./live.js";
 import { Selection } from "./selection.js";
 import { areUnsure, readSeen } from "./request_check.js";
-import { newer, ordered, placeBelow, placeOf, readNews } from "./request_news.js";
-import { changedJob } from "./told.js";
+import { RequestFollow } from "./request_follow.js";
+import { newer, ordered, placeOf } from "./request_news.js";
 
 /** @typedef {{job: any, endpoint: any, isFresh: boolean, at: number, hasLeft?: boolean}} Row `at`: when the job was read or told of, in ms · `hasLeft`: it no longer matches the filter */
 
@@ -17,11 +16,7 @@ const NEWS_MAX = 10000;
 /** At the top, rows beyond are dropped, and read again when one scrolls down. */
 const ROWS_AT_TOP_MAX = 120000;
 const ROWS_AT_TOP_KEPT = 100000;
-/** The shortest time between two reads of news that the events do not say. */
-const NEWS_MS = 2000;
-/** Without events, news is read this often. */
-const WITHOUT_EVENTS_MS = 5000;
-export const ROWS_MAX = 400000;
+const ROWS_MAX = 400000;
 
 /** What the list shows, and how it grows. */
 export class RequestList {
@@ -58,39 +53,27 @@ export class RequestList {
     /** The rows that are chosen. */
     this.selection = new Selection();
     this.stop = new AbortController();
-    this.timer = 0;
-    this.newsAt = 0;
-    /** When the last read of news began that did not fail, in ms. */
-    this.readAt = 0;
-    /** News are to be read. */
-    this.wantsNews = false;
+    /** Brings the news. */
+    this.following = new RequestFollow(this);
     /** There are more news than were read: the list begins anew when one wants them. */
     this.hasTooManyNews = false;
-    /** Where jobs may be missing: from this place on, up to the newest. Null if none is. @type {string | null} */
-    this.missingFrom = null;
-    /** When something changed of which the events did not say what, in ms. */
-    this.unsureAt = 0;
     /** The rows that are seen. */
     this.seen = { first: 0, end: 0 };
     this.isChecking = false;
-    this.frame = 0;
-    this.endTold = () => {};
     /** Changes with every change of the list. */
     this.version = signal(0);
   }
 
   /** Loads the first rows and follows the news, until `close`. */
   async begin() {
-    this.endTold = whenTold((name, told) => this.onTold(name, told));
+    this.following.listen();
     await this.more();
-    this.follow();
+    this.following.wait();
   }
 
   close() {
-    this.endTold();
+    this.following.close();
     this.stop.abort();
-    clearTimeout(this.timer);
-    cancelAnimationFrame(this.frame);
   }
 
   /** Loads older rows. */
@@ -107,7 +90,7 @@ export class RequestList {
       if (!this.stop.signal.aborted) this.error = /** @type {import("./api.js").ApiError} */ (error);
     }
     this.isLoading = false;
-    if (this.wantsNews) this.miss(false);
+    if (this.following.wantsNews) this.following.miss(false);
     this.changed();
   }
 
@@ -127,82 +110,6 @@ export class RequestList {
     const row = { job, endpoint, isFresh: false, at: Date.now() };
     this.byId.set(job.id, row);
     this.rows.push(row);
-  }
-
-  /** While there are no events, reads what is new. */
-  follow() {
-    clearTimeout(this.timer);
-    if (this.stop.signal.aborted) return;
-    if (this.wantsNews) {
-      this.readSoon();
-      return;
-    }
-    this.timer = window.setTimeout(() => {
-      if (!document.hidden && connection.peek().state !== "live") this.miss();
-      else this.follow();
-    }, WITHOUT_EVENTS_MS);
-  }
-
-  /** @param {string} name @param {any} told */
-  onTold(name, told) {
-    if (name === "again") {
-      this.miss();
-      return;
-    }
-    const endpoint = name === "jobs" && this.endpoints.find(({ id }) => told.endpoint === id || told.slug === id);
-    if (!endpoint) return;
-    // Inputs, outputs, errors, versions and sizes are not in events.
-    if (told.more > 0 || (this.isForServer && told.changed.some((/** @type {any} */ job) => !job.deleted))) this.miss(told.more > 0);
-    this.merge(told.changed.filter((/** @type {any} */ job) => !job.deleted).map((/** @type {any} */ job) => changedJob(this.byId.get(job.id)?.job, job)), () => endpoint, false);
-    for (const { id, deleted } of told.changed) {
-      const row = deleted && this.byId.get(id);
-      if (row) row.job = { ...row.job, isGone: true };
-    }
-    // One change of the page for all events of a frame.
-    this.frame ||= requestAnimationFrame(() => {
-      this.frame = 0;
-      this.settle();
-    });
-  }
-
-  /** Jobs may be missing above the known ones: reads them soon. @param {boolean} [isUnsure] whether known jobs may have changed, too */
-  miss(isUnsure = true) {
-    if (isUnsure) this.unsureAt = Date.now();
-    this.missingFrom ??= placeBelow([...this.news, ...this.rows.slice(0, 1)]) ?? (this.isComplete ? "" : null);
-    this.readSoon();
-  }
-
-  /** Reads the news, but not more often than every 2 s. */
-  readSoon() {
-    this.wantsNews = true;
-    clearTimeout(this.timer);
-    this.timer = window.setTimeout(async () => {
-      await this.readNews();
-      this.follow();
-    }, Math.max(0, this.newsAt + NEWS_MS - Date.now()));
-  }
-
-  async readNews() {
-    this.newsAt = Date.now();
-    this.wantsNews = false;
-    const from = this.missingFrom;
-    // An event that comes meanwhile may be about jobs that these pages do not have.
-    this.missingFrom = null;
-    // A job that no event named can have begun to match the filter, and be older than these pages.
-    const isSure = this.unsureAt <= this.readAt || isForServer(this.tokens) || (this.tokens.length === 0 && !this.status);
-    try {
-      const reads = await Promise.all(this.hasTooManyNews ? [] : this.sources.map((source) => readNews(source, from, isSure, this.stop.signal)));
-      reads.forEach(({ jobs }, at) => this.merge(jobs, this.sources[at].endpointOf, true));
-      this.error = null;
-      this.readAt = this.newsAt;
-      this.dropBelow(reads.map(({ end }) => end).reduce((a, b) => (a > b ? a : b), ""));
-    } catch (error) {
-      if (this.stop.signal.aborted) return;
-      this.error = /** @type {import("./api.js").ApiError} */ (error);
-      [this.missingFrom, this.wantsNews] = [from ?? this.missingFrom, true];
-    }
-    this.settle();
-    await this.check();
   }
 
   /** Jobs may be missing below this place, if it is not empty: what is there is read again. @param {string} end */
@@ -271,7 +178,7 @@ export class RequestList {
     if (this.isComplete) return true;
     const last = this.rows.at(-1)?.job;
     // What the first pages have is read when they are there.
-    if (!last && this.isLoading) this.wantsNews = true;
+    if (!last && this.isLoading) this.following.wantsNews = true;
     return last ? newer(job, last) : !this.isLoading;
   }
 

@@ -1,0 +1,120 @@
+// What keeps the list of requests current: the events, and pages of the newest jobs where events do not say enough.
+import { isForServer } from "./filter.js";
+import { connection, whenTold } from "./live.js";
+import { placeBelow, readNews } from "./request_news.js";
+import { changedJob } from "./told.js";
+
+/** The shortest time between two reads of news that the events do not say. */
+const NEWS_MS = 2000;
+/** Without events, news is read this often. */
+const WITHOUT_EVENTS_MS = 5000;
+
+/** Brings the news to a list until `close`. */
+export class RequestFollow {
+  /** @param {import("./request_list.js").RequestList} list */
+  constructor(list) {
+    this.list = list;
+    this.timer = 0;
+    this.newsAt = 0;
+    /** When the last read of news began that did not fail, in ms. */
+    this.readAt = 0;
+    /** News are to be read. */
+    this.wantsNews = false;
+    /** Where jobs may be missing: from this place on, up to the newest. Null if none is. @type {string | null} */
+    this.missingFrom = null;
+    /** When something changed of which the events did not say what, in ms. */
+    this.unsureAt = 0;
+    this.frame = 0;
+    this.endTold = () => {};
+  }
+
+  listen() {
+    this.endTold = whenTold((name, told) => this.onTold(name, told));
+  }
+
+  close() {
+    this.endTold();
+    clearTimeout(this.timer);
+    cancelAnimationFrame(this.frame);
+  }
+
+  /** While there are no events, reads what is new. */
+  wait() {
+    const { list } = this;
+    clearTimeout(this.timer);
+    if (list.stop.signal.aborted) return;
+    if (this.wantsNews) {
+      this.readSoon();
+      return;
+    }
+    this.timer = window.setTimeout(() => {
+      if (!document.hidden && connection.peek().state !== "live") this.miss();
+      else this.wait();
+    }, WITHOUT_EVENTS_MS);
+  }
+
+  /** @param {string} name @param {any} told */
+  onTold(name, told) {
+    const { list } = this;
+    if (name === "again") {
+      this.miss();
+      return;
+    }
+    const endpoint = name === "jobs" && list.endpoints.find(({ id }) => told.endpoint === id || told.slug === id);
+    if (!endpoint) return;
+    // Inputs, outputs, errors, versions and sizes are not in events.
+    if (told.more > 0 || (list.isForServer && told.changed.some((/** @type {any} */ job) => !job.deleted))) this.miss(told.more > 0);
+    list.merge(told.changed.filter((/** @type {any} */ job) => !job.deleted).map((/** @type {any} */ job) => changedJob(list.byId.get(job.id)?.job, job)), () => endpoint, false);
+    for (const { id, deleted } of told.changed) {
+      const row = deleted && list.byId.get(id);
+      if (row) row.job = { ...row.job, isGone: true };
+    }
+    // One change of the page for all events of a frame.
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      list.settle();
+    });
+  }
+
+  /** Jobs may be missing above the known ones: reads them soon. @param {boolean} [isUnsure] whether known jobs may have changed, too */
+  miss(isUnsure = true) {
+    const { list } = this;
+    if (isUnsure) this.unsureAt = Date.now();
+    this.missingFrom ??= placeBelow([...list.news, ...list.rows.slice(0, 1)]) ?? (list.isComplete ? "" : null);
+    this.readSoon();
+  }
+
+  /** Reads the news, but not more often than every 2 s. */
+  readSoon() {
+    this.wantsNews = true;
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(async () => {
+      await this.readNews();
+      this.wait();
+    }, Math.max(0, this.newsAt + NEWS_MS - Date.now()));
+  }
+
+  async readNews() {
+    const { list } = this;
+    this.newsAt = Date.now();
+    this.wantsNews = false;
+    const from = this.missingFrom;
+    // An event that comes meanwhile may be about jobs that these pages do not have.
+    this.missingFrom = null;
+    // A job that no event named can have begun to match the filter, and be older than these pages.
+    const isSure = this.unsureAt <= this.readAt || isForServer(list.tokens) || (list.tokens.length === 0 && !list.status);
+    try {
+      const reads = await Promise.all(list.hasTooManyNews ? [] : list.sources.map((source) => readNews(source, from, isSure, list.stop.signal)));
+      reads.forEach(({ jobs }, at) => list.merge(jobs, list.sources[at].endpointOf, true));
+      list.error = null;
+      this.readAt = this.newsAt;
+      list.dropBelow(reads.map(({ end }) => end).reduce((a, b) => (a > b ? a : b), ""));
+    } catch (error) {
+      if (list.stop.signal.aborted) return;
+      list.error = /** @type {import("./api.js").ApiError} */ (error);
+      [this.missingFrom, this.wantsNews] = [from ?? this.missingFrom, true];
+    }
+    list.settle();
+    await list.check();
+  }
+}
