@@ -3,6 +3,7 @@
 from playwright.sync_api import expect
 
 from harness.client import Api
+from harness.wait import until
 from test_gpus import LARGE, MACHINE
 
 
@@ -30,3 +31,35 @@ def test_an_endpoint_whose_gpus_no_machine_has_is_impossible(fresh_server, conso
     groups = page.locator("th[scope=rowgroup]")
     expect(groups.nth(0)).to_contain_text("Impossible")
     expect(groups.nth(1)).to_contain_text("Paused")
+
+
+def test_an_endpoint_that_crashed_says_so_until_the_next_job(console, api):
+    endpoint = api.endpoint("crash.py", workersMax=1)
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}")
+    page = tab.page
+    head = page.locator(".head .state")
+    expect(head).to_have_text("Asleep")
+    job = endpoint.run()
+    expect(head).to_have_text("Workers crash")
+    endpoint.ok("POST", f"/cancel/{job}")
+    # The wait after the crash ends, and no worker starts.
+    until(lambda: not endpoint.ok("GET", "/health")["workers"]["unhealthy"], "nothing is held back", 30)
+    (problem,) = api.ok("GET", "/v1/attention")
+    assert problem["code"] == "workers_crash" and problem["text"].endswith(" A worker starts with the next job.")
+    assert [action["do"] for action in problem["actions"]] == ["openLog"]
+    assert problem["title"] == endpoint.ok("GET", "/explain")["also"][0]["title"]
+    assert "no model file" in endpoint.ok("GET", "/health")["reasons"]["unhealthy"]
+    for path in (f"/endpoints/{endpoint.id}", f"/endpoints/{endpoint.id}/workers"):
+        tab.go(path)
+        expect(head).to_have_text("Workers crash")
+    tab.go(f"/endpoints/{endpoint.id}")
+    expect(page.get_by_role("main").get_by_text("A worker starts with the next job.").first).to_be_visible()
+
+    # The next job tries again; after a change of the settings nothing is known to crash.
+    endpoint.run()
+    until(lambda: "next try" in api.ok("GET", "/v1/attention")[0]["text"], "a try is told")
+    endpoint.ok("POST", "/purge-queue")
+    ends = lambda: api.ok("GET", "/v1/attention")[0]["text"].endswith("A worker starts with the next job.")
+    until(ends, "the try has ended", 30)
+    endpoint.patch(workersMax=2)
+    expect(head).to_have_text("Asleep")

@@ -42,9 +42,10 @@ function OfOne({ name }) {
 
 /** That workers crash, with the button that tries again. @param {{endpoint: any, health: any}} props */
 function Crashes({ endpoint, health }) {
-  const reason = health?.workers.unhealthy > 0 && health.reasons?.unhealthy;
+  const reason = health?.reasons?.unhealthy;
   if (!reason) return null;
-  const act = may.change(endpoint.id) && html`<${Button} icon="retry" onClick=${() => attempt(() => tryNow(endpoint), "The next worker starts now, if jobs wait for one.")}>Try now<//>`;
+  const isTried = endpoint.workersMin > 0 || health.jobs.inQueue > 0;
+  const act = isTried && may.change(endpoint.id) && html`<${Button} icon="retry" onClick=${() => attempt(() => tryNow(endpoint), "The next worker starts now, if jobs wait for one.")}>Try now<//>`;
   return html`<${Alert} tone="bad" title="Workers crash while they start" actions=${act}><p>${reason}</p><//>`;
 }
 

@@ -20,7 +20,7 @@ export function endpointState(endpoint, health) {
   if (!endpoint || !health) return null;
   const { jobs, workers, reasons = {} } = health;
   const waiting = jobs.inQueue > 0 ? `${jobs.inQueue} wait. ` : "";
-  if (workers.unhealthy > 0 && workers.ready === 0) return { word: "Workers crash", tone: "failed", icon: "warn", reason: waiting + (reasons.unhealthy ?? "") };
+  if (reasons.unhealthy && workers.ready + workers.running === 0) return { word: "Workers crash", tone: "failed", icon: "warn", reason: waiting + reasons.unhealthy };
   if (reasons.impossible) return { word: "Impossible", tone: "failed", icon: "warn", reason: waiting + reasons.impossible };
   if (workers.throttled > 0 && workers.ready === 0) return { word: "Waiting for a GPU", tone: "timedout", icon: "warn", reason: waiting + (reasons.throttled ?? "") };
   if (endpoint.workersMax === 0) return { word: "Paused", tone: "cancelled", icon: "pause", reason: `${waiting}workersMax is 0: jobs wait, and no worker starts.` };

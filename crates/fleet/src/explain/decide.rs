@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use longshore_model::{JobState, Millis, ScalerType, StartStage, WorkerPhase};
 
-use super::sentences::{self, Sentence};
+use super::sentences::{self, NextTry, Sentence};
 use super::{
     CauseCode, CauseDetail, CrashFacts, CrashKind, GpuShortage, ServerHealth, WaitAction, WaitCause,
     WaitEstimate, WaitFacts,
@@ -182,13 +182,13 @@ fn gpu_impossible(facts: &WaitFacts<'_>) -> Option<WaitCause> {
 /// `start_failed` or `workers_crash`. A worker that is ready shows that workers can start.
 fn crashing(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let crash = facts.fleet.crash.as_ref().filter(|_| facts.up() == 0)?;
-    let next_ms = crash.next_try_at.since(facts.now);
+    let next = next_try(facts, crash);
     let (code, sentence) = match &crash.kind {
         CrashKind::Exited { .. } => {
             let ago_ms = facts.now.since(crash.last_at);
-            (CauseCode::WorkersCrash, sentences::workers_crash(crash, ago_ms, next_ms, facts.work()))
+            (CauseCode::WorkersCrash, sentences::workers_crash(crash, ago_ms, next, facts.work()))
         }
-        _ => (CauseCode::StartFailed, sentences::start_failed(crash, next_ms, facts.work())),
+        _ => (CauseCode::StartFailed, sentences::start_failed(crash, next, facts.work())),
     };
     let cause = cause(code, Some(crash.first_at), sentence)
         .with("crashes", crash.count)
@@ -196,7 +196,25 @@ fn crashing(facts: &WaitFacts<'_>) -> Option<WaitCause> {
         .with("lastAt", crash.last_at)
         .with("nextTryAt", crash.next_try_at)
         .with("worker", crash.worker.as_ref().map(longshore_model::WorkerId::as_str));
-    Some(with_exit(cause, crash))
+    let mut cause = with_exit(cause, crash);
+    if !matches!(next, NextTry::Begun | NextTry::In(_)) {
+        cause.actions.retain(|action| *action != WaitAction::TryNow);
+    }
+    Some(cause)
+}
+
+/// When a worker is started again. Without work none is, unless `workersMin` asks for it.
+fn next_try(facts: &WaitFacts<'_>, crash: &CrashFacts) -> NextTry {
+    let may_start = facts.endpoint.workers_max > 0 && facts.draining_since.is_none();
+    let is_wanted = facts.endpoint.workers_min > 0
+        || facts.starting().next().is_some()
+        || facts.queue.as_ref().is_none_or(|queue| queue.queued_normal > 0);
+    match crash.next_try_at.since(facts.now) {
+        _ if !may_start => NextTry::HeldBack,
+        _ if !is_wanted => NextTry::WithWork,
+        0 => NextTry::Begun,
+        ms => NextTry::In(ms),
+    }
 }
 
 fn with_exit(cause: WaitCause, crash: &CrashFacts) -> WaitCause {

@@ -106,21 +106,21 @@ pub(super) fn machine_full(reason: &str) -> Sentence {
     sentence("There is no room for a worker", capitalized(format!("{}.", first_line(reason))))
 }
 
-pub(super) fn start_failed(crash: &CrashFacts, next_ms: u64, work: Work) -> Sentence {
-    let next = next_try(next_ms);
+pub(super) fn start_failed(crash: &CrashFacts, next: NextTry, work: Work) -> Sentence {
+    let next = next_try(next, work);
     match &crash.kind {
         CrashKind::NeverReady(patience_ms) => {
             let after = span(*patience_ms);
             let (title, hint) = ("A worker does not become ready", "(`startPatienceMs`) and was ended");
-            sentence(title, format!("It {} within {after} {hint}. {next}", work.was_not_ready()))
+            sentence(title, format!("It {} within {after} {hint}.{next}", work.was_not_ready()))
         }
         CrashKind::NotStarted(reason) => {
-            let text = format!("{}. {next}", without_worker(first_line(reason)));
+            let text = format!("{}.{next}", without_worker(first_line(reason)));
             sentence("A worker cannot be started", capitalized(text))
         }
         CrashKind::NoEnvironment | CrashKind::Exited { .. } => sentence(
             "A worker cannot be started: its Python environment cannot be made",
-            format!("The attempt ended after {}. {next}", span(crash.lived_ms)),
+            format!("The attempt ended after {}.{next}", span(crash.lived_ms)),
         ),
     }
 }
@@ -138,9 +138,9 @@ fn without_worker(reason: &str) -> &str {
     reason.split_once(" was not started: ").map_or(reason, |(_, why)| why)
 }
 
-pub(super) fn workers_crash(crash: &CrashFacts, ago_ms: u64, next_ms: u64, work: Work) -> Sentence {
+pub(super) fn workers_crash(crash: &CrashFacts, ago_ms: u64, next: NextTry, work: Work) -> Sentence {
     let CrashKind::Exited { code, signal, because, was_ready } = &crash.kind else {
-        return start_failed(crash, next_ms, work);
+        return start_failed(crash, next, work);
     };
     let how = match (because, code, signal) {
         (Some(because), _, _) => format!("were {}", because.trim_end_matches('.')),
@@ -156,15 +156,31 @@ pub(super) fn workers_crash(crash: &CrashFacts, ago_ms: u64, next_ms: u64, work:
     };
     let how = if crash.count == 1 { how.replacen("were ", "was ", 1) } else { how };
     let hint = if *code == Some(0) && !was_ready && because.is_none() { work.ended_by_itself() } else { "" };
-    let (lived, ago, next) = (span(crash.lived_ms), span(ago_ms), next_try(next_ms));
+    let (lived, ago, next) = (span(crash.lived_ms), span(ago_ms), next_try(next, work));
     let last = if crash.count == 1 { "" } else { "the last " };
-    sentence(title, format!("{who} {how} after {lived}, {last}{ago} ago.{hint} {next}"))
+    sentence(title, format!("{who} {how} after {lived}, {last}{ago} ago.{hint}{next}"))
 }
 
-fn next_try(next_ms: u64) -> String {
-    match next_ms {
-        0 => "The next try has begun.".to_string(),
-        ms => format!("The next try is in {}.", span(ms)),
+/// When a worker is started after crashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NextTry {
+    /// Now.
+    Begun,
+    /// After this number of ms.
+    In(u64),
+    /// Once there is work for it.
+    WithWork,
+    /// Not at present, for another cause.
+    HeldBack,
+}
+
+/// A sentence about the next try, with the space before it.
+fn next_try(next: NextTry, work: Work) -> String {
+    match next {
+        NextTry::Begun => " The next try has begun.".to_string(),
+        NextTry::In(ms) => format!(" The next try is in {}.", span(ms)),
+        NextTry::WithWork => format!(" A worker starts with the next {}.", work.noun()),
+        NextTry::HeldBack => String::new(),
     }
 }
 

@@ -41,7 +41,7 @@ fn written(health: &Health, status: &FleetStatus, impossible: Option<&str>, lb: 
     numbers(&mut body, jobs);
     body.text(",\"workers\":");
     numbers(&mut body, workers.map(|(name, number)| (name, u64::from(number))));
-    reasons(&mut body, status, impossible);
+    reasons(&mut body, health, status, impossible);
     if let Some(numbers) = lb {
         body.text(",\"lb\":").text(&numbers.to_string());
     }
@@ -49,9 +49,11 @@ fn written(health: &Health, status: &FleetStatus, impossible: Option<&str>, lb: 
     body
 }
 
-/// Writes why workers are held back; writes nothing if none is.
-fn reasons(body: &mut JsonBody, status: &FleetStatus, impossible: Option<&str>) {
-    let crash = status.last_crash.as_deref().filter(|_| status.unhealthy > 0);
+/// Writes why workers are held back, and why none is there after a crash; writes nothing if neither is so.
+fn reasons(body: &mut JsonBody, health: &Health, status: &FleetStatus, impossible: Option<&str>) {
+    let is_up = health.workers.ready > 0 || health.workers.running > 0;
+    let crashes = status.unhealthy > 0 || status.facts.crash.is_some() && !is_up;
+    let crash = status.last_crash.as_deref().filter(|_| crashes);
     let reasons = [
         ("impossible", impossible),
         ("throttled", status.throttled_because.as_deref()),
@@ -106,12 +108,12 @@ mod tests {
 
     #[test]
     fn says_why_workers_are_held_back() {
-        let with = |status: FleetStatus, impossible| {
-            let bytes = written(&Health::default(), &status, impossible, None).into_bytes();
+        let seen = |health: &Health, status: FleetStatus, impossible| {
+            let bytes = written(health, &status, impossible, None).into_bytes();
             serde_json::from_slice::<serde_json::Value>(bytes.as_ref()).unwrap()["reasons"].clone()
         };
-        let said = |status| with(status, None);
-        let without_workers = with(FleetStatus::default(), Some("too few GPUs"));
+        let said = |status| seen(&Health::default(), status, None);
+        let without_workers = seen(&Health::default(), FleetStatus::default(), Some("too few GPUs"));
         assert_eq!(without_workers, serde_json::json!({ "impossible": "too few GPUs" }));
         let crashed = FleetStatus { last_crash: Some("code 3".into()), ..FleetStatus::default() };
         assert!(said(crashed.clone()).is_null(), "a reason without held-back workers");

@@ -107,6 +107,7 @@ async fn look(http: &HttpState, endpoint: &EndpointHandle) -> Option<EndpointSta
     let may_be_wrong = health.in_queue > 0
         || counts.unhealthy > 0
         || counts.throttled > 0
+        || endpoint.workers().fleet_status().facts.crash.is_some()
         || http.engine().impossible_gpus(endpoint).is_some()
         || endpoint.record().slo.is_some();
     let problem = if may_be_wrong { attention::for_events(http, endpoint).await } else { None };

@@ -60,6 +60,40 @@ fn crashes_are_told_with_their_number_and_kind() {
 }
 
 #[test]
+fn after_a_crash_without_work_the_next_job_starts_a_worker() {
+    let endpoint = an_endpoint();
+    let none = WaitingQueue { job: None, position: None, queued: 0, queued_normal: 0, ..a_queue() };
+    let mut facts = facts(&endpoint, none);
+    facts.fleet.crash = Some(a_crash(CrashKind::NotStarted("cannot start `nope`".into())));
+    check(
+        &facts,
+        &expect![[r#"
+            not_waiting (0) No job waits: No job is queued, and none runs.
+            start_failed! (0) A worker cannot be started: Cannot start `nope`. A worker starts with the next job.
+        "#]],
+    );
+    let wants_one = Endpoint { workers_min: 1, ..an_endpoint() };
+    facts.endpoint = &wants_one;
+    check(
+        &facts,
+        &expect![[r#"
+            not_waiting (0) No job waits: No job is queued, and none runs.
+            start_failed! (1) A worker cannot be started: Cannot start `nope`. The next try is in 22 s.
+        "#]],
+    );
+    let paused = Endpoint { workers_max: 0, ..an_endpoint() };
+    facts.endpoint = &paused;
+    check(
+        &facts,
+        &expect![[r#"
+            not_waiting (0) No job waits: No job is queued, and none runs.
+            paused! (1) The endpoint is paused: `workersMax` is 0.
+            start_failed! (0) A worker cannot be started: Cannot start `nope`.
+        "#]],
+    );
+}
+
+#[test]
 fn a_start_that_may_hang_says_when_its_worker_is_replaced() {
     let endpoint = Endpoint { start_patience_ms: 20_000, ..an_endpoint() };
     let mut facts = facts(&endpoint, a_queue());
