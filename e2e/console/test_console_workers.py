@@ -52,7 +52,16 @@ def test_the_logs_of_all_workers_are_searched_by_time_text_level_and_job(api, pr
     assert {line["id"] for line in named} <= {line["id"] for line in ran}
     assert search(api, printed, q="no line says this")["lines"] == []
     assert search(api, printed, until="2020-01-01T00:00:00Z")["lines"] == []
-    assert api.call("GET", f"/v1/endpoints/{printed.id}/logs?cursor=evil").status_code == 400
+    finished = search(api, printed, regex=r"^Finished\.?$", order="desc")["lines"]
+    assert finished and all('"message": "Finished.' in line["text"] for line in finished), finished
+    assert len(search(api, printed, regex="(?i)^FINISHED")["lines"]) >= len(finished)
+    assert search(api, printed, regex="^requestId")["lines"] == [], "the message is looked at, not the object around it"
+    for bad, said in [("cursor=evil", "`cursor`"), ("regex=(a", "unclosed group"), ("order=asc", "it must be desc"), ("worker=!!", "`worker`"), ("job=zz", "`job`")]:
+        refused = api.call("GET", f"/v1/endpoints/{printed.id}/logs?{bad}")
+        assert refused.status_code == 400 and said in refused.json()["error"], (bad, refused.text)
+    for path in ("?includeWorkers=maybe", "/workers?ended=2"):
+        refused = api.call("GET", f"/v1/endpoints/{printed.id}{path}")
+        assert refused.status_code == 400 and "it must be true or false" in refused.json()["error"], (path, refused.text)
 
 
 def log_events(answer):
@@ -116,6 +125,9 @@ def test_the_page_of_logs_shows_and_finds_lines(console, printed):
     page.get_by_role("searchbox").fill("/Finished\\.?$/")
     expect(box.get_by_text("Finished").first).to_be_visible()
     expect(box.get_by_text("Started", exact=False)).to_have_count(0)
+    page.get_by_role("searchbox").fill("/(Fin/")
+    expect(page.get_by_text("`regex` is no regular expression that can be searched for: unclosed group")).to_be_visible()
+    tab.forget("400")
     page.get_by_role("searchbox").fill("after:10min no line says this")
     expect(page.get_by_text(re.compile(r"No line matches, of those printed since 20\d\d-"))).to_be_visible()
 
@@ -422,7 +434,7 @@ def test_the_page_of_a_worker_leads_to_its_requests_and_charts_its_gpus(console,
     page.wait_for_url(f"**/requests?q=worker%3A{worker}")
 
 
-def test_a_worker_from_elsewhere_says_when_it_was_heard(console, api):
+def test_an_external_worker_says_when_it_was_heard(console, api):
     endpoint = api.external(name="Heard")
     worker = FakeWorker(endpoint)
     endpoint.run({})

@@ -3,11 +3,11 @@ import { signal } from "./dom.js";
 import * as api from "./api.js";
 import { takeTurn } from "./live.js";
 import { LogBlocks } from "./log_blocks.js";
-import { isDetail, messageOf } from "./log_text.js";
+import { isDetail } from "./log_text.js";
 import { fieldsOf, partsOf } from "./server_events.js";
 
 /** @typedef {import("./log_text.js").LogLine} LogLine */
-/** @typedef {{worker?: string, job?: string, level?: string, q?: string, after?: string, regex?: RegExp | null, isDetailLeftOut?: boolean}} LogFilter */
+/** @typedef {{worker?: string, job?: string, level?: string, q?: string, after?: string, regex?: string, isDetailLeftOut?: boolean}} LogFilter */
 /** @typedef {{lines: LogLine[], cursor: string | null, scannedBytes: number}} Page the newest line is the first */
 
 /** How long a response that failed is not sent again, and how often lines are read without one. */
@@ -90,9 +90,9 @@ export class LogReader {
 
   /** @param {Record<string, string>} [more] */
   path(more) {
-    const { worker, job, level, q, after } = this.filter;
+    const { worker, job, level, q, after, regex } = this.filter;
     const query = new URLSearchParams({ limit: String(PAGE) });
-    for (const [name, value] of Object.entries({ worker, job, level, q, since: after, ...more })) if (value) query.set(name, value);
+    for (const [name, value] of Object.entries({ worker, job, level, q, regex, since: after, ...more })) if (value) query.set(name, value);
     return `/v1/endpoints/${encodeURIComponent(this.endpoint.id)}/logs?${query}`;
   }
 
@@ -113,9 +113,7 @@ export class LogReader {
 
   /** @param {LogLine[]} lines */
   wanted(lines) {
-    const { regex, isDetailLeftOut } = this.filter;
-    if (!regex && !isDetailLeftOut) return lines;
-    return lines.filter((line) => (!regex || regex.test(messageOf(line.text))) && !(isDetailLeftOut && isDetail(line)));
+    return this.filter.isDetailLeftOut ? lines.filter((line) => !isDetail(line)) : lines;
   }
 
   /** Reads what is printed, as long as this tab has a turn. @param {AbortSignal} stop */

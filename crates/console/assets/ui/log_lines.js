@@ -22,8 +22,7 @@ import { Moment } from "./time.js";
 export function LogLines({ endpoint, filter, title, since = endpoint.createdAt, marked = "", isOfAll = false, isTall = false }) {
   const [isWrapped, setWrapped] = useState(true);
   const [withTimes, setTimes] = useState(true);
-  const key = JSON.stringify({ ...filter, regex: filter.regex?.source });
-  const reader = useMemo(() => new LogReader(endpoint, filter, marked !== ""), [endpoint.id, key]);
+  const reader = useMemo(() => new LogReader(endpoint, filter, marked !== ""), [endpoint.id, JSON.stringify(filter)]);
   useEffect(() => {
     reader.begin();
     return () => reader.close();

@@ -164,7 +164,7 @@ pub(super) fn workers_crash(crash: &CrashFacts, ago_ms: u64, next: NextTry, work
 /// When a worker is started after crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextTry {
-    /// Now.
+    /// The try goes on: its worker starts.
     Begun,
     /// After this number of ms.
     In(u64),

@@ -40,7 +40,7 @@ pub(super) async fn requests(call: Call) -> Result<Response, ApiError> {
     };
     let mut body = JsonBody::new();
     body.text("{\"requests\":[");
-    let calls = if query.flag("webhooks") { Some(calls(&call.endpoint).await?) } else { None };
+    let calls = if query.flag("webhooks")? { Some(calls(&call.endpoint).await?) } else { None };
     for (at, job) in page.jobs.into_iter().enumerate() {
         let id = job.row.id;
         body.text(if at == 0 { "{" } else { ",{" });
@@ -57,7 +57,7 @@ pub(super) async fn requests(call: Call) -> Result<Response, ApiError> {
     };
     body.text(",\"searched\":").number(page.searched).text(",\"of\":").number(page.of);
     body.text(",\"complete\":").text(if page.cursor.is_none() { "true" } else { "false" });
-    if query.flag("counts") {
+    if query.flag("counts")? {
         let states = jobs.health().await?.states;
         body.text(",\"counts\":{");
         for (at, state) in JobState::ALL.into_iter().enumerate() {
@@ -173,7 +173,7 @@ pub(crate) fn conditions(query: &Query) -> Result<JobConditions, ApiError> {
         id_part: value(query, "id").map(str::to_lowercase),
         delay_ms_min: query.integer("minDelayMs", 0, u64::MAX)?,
         execution_ms_min: query.integer("minExecutionMs", 0, u64::MAX)?,
-        is_retried: query.flag("retried"),
+        is_retried: query.flag("retried")?,
         started_since: None,
         started_until: None,
         is_ascending: false,

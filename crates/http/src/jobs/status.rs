@@ -25,7 +25,7 @@ pub(super) async fn status(call: Call) -> Result<Response, ApiError> {
         }
         _ => call.endpoint.jobs().status(job).await?,
     };
-    let position = position(call.endpoint.jobs(), &job, query.flag("position")).await?;
+    let position = position(call.endpoint.jobs(), &job, query.flag("position")?).await?;
     Ok(job_response::whole(job, position))
 }
 
@@ -34,7 +34,7 @@ pub(super) async fn status_sync(call: Call) -> Result<Response, ApiError> {
     let (job, query) = (call.job()?, call.query()?);
     let wait_ms = query.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
     let wait = peer::left_of(Duration::from_millis(wait_ms));
-    let wants_position = query.flag("position");
+    let wants_position = query.flag("position")?;
     drop(query);
     let (_, endpoint) = call.into_wait();
     let job = endpoint.jobs().wait(job, wait).await?;

@@ -208,7 +208,7 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     let (endpoints, cursor) = page.cut(readable, key);
     let mut views = Vec::new();
     for endpoint in endpoints {
-        views.push(view(&state, &caller, &endpoint, &query).await);
+        views.push(view(&state, &caller, &endpoint, &query).await?);
     }
     Ok(page.answer(views, cursor))
 }
@@ -222,24 +222,29 @@ async fn get(
     let (key, endpoint) = may_read_endpoint(&state, &headers, &id)?;
     let query = Query::of(&uri)?;
     let tag = ETag::of(state.engine(), &*endpoint.record());
-    let view = view(&state, &key, &endpoint, &query).await;
-    let has_more = query.flag("includeTemplate") || query.flag("includeWorkers");
+    let view = view(&state, &key, &endpoint, &query).await?;
+    let has_more = query.flag("includeTemplate")? || query.flag("includeWorkers")?;
     let tag = if has_more { tag.beside(state.engine(), &view) } else { tag };
     Ok(tag.answer_get(&headers, view))
 }
 
 /// An endpoint with the resources that the query adds, as far as the key may read them.
-async fn view(state: &HttpState, key: &Caller, endpoint: &EndpointHandle, query: &Query) -> Value {
+async fn view(
+    state: &HttpState,
+    key: &Caller,
+    endpoint: &EndpointHandle,
+    query: &Query,
+) -> Result<Value, ApiError> {
     let record = endpoint.record();
     let template = state.engine().catalog().template(&record.template_id);
     let workers =
-        if query.flag("includeWorkers") { Some(pods::of_endpoint(state, endpoint).await) } else { None };
-    let extras = Extras { template: query.flag("includeTemplate"), workers: workers.as_deref() };
+        if query.flag("includeWorkers")? { Some(pods::of_endpoint(state, endpoint).await) } else { None };
+    let extras = Extras { template: query.flag("includeTemplate")?, workers: workers.as_deref() };
     let mut view = shown(state, &record, template.as_deref(), extras);
     if let Some(template) = view.get_mut("template") {
         hide_others(state, key, template);
     }
-    view
+    Ok(view)
 }
 
 /// An endpoint as events show it: as the operation that reads one.
@@ -308,7 +313,7 @@ async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let endpoint = endpoint.id();
-    let drain = Query::of(&uri)?.flag("drain");
+    let drain = Query::of(&uri)?.flag("drain")?;
     let expected = IfMatch::of(&headers);
     to_the_end(&state, |state| async move {
         let engine = state.engine();

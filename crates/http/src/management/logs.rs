@@ -3,6 +3,7 @@
 mod appended;
 mod follow;
 mod lines;
+mod pattern;
 mod search;
 
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 
 use self::follow::{Follower, WantedLines};
 use self::lines::{Line, WorkerLines};
+use self::pattern::Pattern;
 use self::search::{Cursor, Found, JobSpan, Search};
 use super::PathId;
 use super::access::may_read_endpoint;
@@ -38,11 +40,23 @@ use crate::wire::sse;
 const LINES_MAX: u64 = 5_000;
 const LINES_USUAL: u64 = 500;
 const LEVELS: [&str; 2] = ["ERROR", "WARNING"];
+const ORDERS: [&str; 1] = ["desc"];
+/// Most characters of a job's id without its prefix.
+const JOB_ID_CHARS: usize = 36;
 
 const PARAMETERS: &[Parameter] = &[
     query("q", ParameterKind::Text, "only lines with this text, in upper or lower case"),
+    query(
+        "regex",
+        ParameterKind::Text,
+        "only lines that match this regular expression; of the official SDK's lines, those whose message does",
+    ),
     query("worker", ParameterKind::Text, "only lines of this worker"),
-    query("job", ParameterKind::Text, "only lines that name this job, and those of its worker while it ran"),
+    query(
+        "job",
+        ParameterKind::Text,
+        "only lines that name this job, by its id or a part of it, and those of its worker while it ran",
+    ),
     query(
         "level",
         ParameterKind::Word { words: &LEVELS, default: None },
@@ -50,6 +64,11 @@ const PARAMETERS: &[Parameter] = &[
     ),
     query("since", ParameterKind::Time, "only lines that were printed at this time or later"),
     query("until", ParameterKind::Time, "only lines that were printed before this time"),
+    query(
+        "order",
+        ParameterKind::Word { words: &ORDERS, default: Some("desc") },
+        "the newest line is the first",
+    ),
     query(
         "limit",
         ParameterKind::Integer { min: 1, max: LINES_MAX, default: Some(LINES_USUAL) },
@@ -121,7 +140,7 @@ async fn logs(
         if wanted.search.cursor.is_some() {
             let text = "`cursor` is for pages of older lines, and events are of new ones: send one of `cursor` \
                         and `Accept: text/event-stream`";
-            return Err(ApiError::bad_request("bad_parameter", text));
+            return Err(bad(text));
         }
         let place = state.log_readers().take(&key.id)?;
         let access = OngoingAccess::of(&key, Permission::ReadCatalog, endpoint.id());
@@ -141,8 +160,10 @@ async fn logs(
 
 /// Which lines a request wants.
 fn wanted(query: &Query) -> Result<WantedLines, ApiError> {
+    query.word("order", &ORDERS)?;
     let search = Search {
         text: query.get("q").unwrap_or_default().to_lowercase(),
+        pattern: query.get("regex").filter(|text| !text.is_empty()).map(Pattern::parse).transpose()?,
         job: None,
         level: query.word("level", &LEVELS)?,
         since: moment(query, "since")?.unwrap_or(0),
@@ -151,8 +172,30 @@ fn wanted(query: &Query) -> Result<WantedLines, ApiError> {
         text_bytes_max: None,
         cursor: query.get("cursor").map(cursor).transpose()?,
     };
-    let text = |name: &str| query.get(name).map(str::to_owned);
-    Ok(WantedLines { worker: text("worker"), job: text("job"), search })
+    Ok(WantedLines { worker: worker(query)?, job: job(query)?, search })
+}
+
+fn worker(query: &Query) -> Result<Option<String>, ApiError> {
+    let Some(text) = query.get("worker") else { return Ok(None) };
+    let id = text.parse::<WorkerId>().map_err(|_| bad("`worker` must be the id of a worker"))?;
+    Ok(Some(id.as_str().to_owned()))
+}
+
+/// The id of a job, or a part of it, which lines may name.
+fn job(query: &Query) -> Result<Option<String>, ApiError> {
+    let Some(text) = query.get("job") else { return Ok(None) };
+    let part = text.strip_prefix("sync-").unwrap_or(text);
+    let is_part = (1..=JOB_ID_CHARS).contains(&part.len())
+        && part.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    if is_part {
+        Ok(Some(text.to_owned()))
+    } else {
+        Err(bad("`job` must be the id of a job, or a part of it"))
+    }
+}
+
+fn bad(text: &'static str) -> ApiError {
+    ApiError::bad_request("bad_parameter", text)
 }
 
 /// The logs of an endpoint's workers.
@@ -251,12 +294,8 @@ async fn span_of(endpoint: &EndpointHandle, id: Option<&str>) -> Option<JobSpan>
 }
 
 fn cursor(text: &str) -> Result<Cursor, ApiError> {
-    Cursor::parse(text).ok_or_else(|| {
-        ApiError::bad_request(
-            "bad_parameter",
-            "`cursor` must be the `cursor` of an earlier response, without changes",
-        )
-    })
+    Cursor::parse(text)
+        .ok_or_else(|| bad("`cursor` must be the `cursor` of an earlier response, without changes"))
 }
 
 fn moment(query: &Query, name: &str) -> Result<Option<u64>, ApiError> {

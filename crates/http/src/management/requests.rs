@@ -57,7 +57,7 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     endpoints.retain(|endpoint| key.permits(Permission::ReadJobs, Some(&endpoint.id()), now));
     let _permits = key.admit_all(&state, &endpoints, LimitedOperation::Requests)?;
     let page = merge(endpoints, &filter).await;
-    let calls = if query.flag("webhooks") { calls_of(&page.jobs).await } else { HashMap::new() };
+    let calls = if query.flag("webhooks")? { calls_of(&page.jobs).await } else { HashMap::new() };
 
     let mut body = JsonBody::new();
     body.text("{\"requests\":[");

@@ -62,7 +62,7 @@ async fn list(
     headers: HeaderMap,
 ) -> JsonResult {
     let (_, endpoint) = may_read_endpoint(&state, &headers, &id)?;
-    let ended = Query::of(&uri)?.flag("ended");
+    let ended = Query::of(&uri)?.flag("ended")?;
     let mut workers = pods::of_endpoint(&state, &endpoint).await;
     if ended {
         let (files, of) = (Arc::clone(state.files()), endpoint.id());
@@ -89,7 +89,7 @@ async fn logs(
         return Err(no_such_worker());
     }
     let (pieces, sender) = LogBody::channel();
-    let follow = query.flag("follow").then(|| {
+    let follow = query.flag("follow")?.then(|| {
         let (state, endpoint, worker) = (state.clone(), endpoint.id(), worker.clone());
         let access = OngoingAccess::of(&key, ReadCatalog, endpoint);
         let find_log: FindLog =

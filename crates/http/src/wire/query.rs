@@ -40,20 +40,21 @@ impl Query {
         self.pairs.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a switch is on.
-    pub(crate) fn flag(&self, name: &str) -> bool {
-        matches!(self.get(name), Some("true" | "1" | ""))
+    /// Whether a switch is on: its value is `true`, `1` or empty. It is off if it is absent, `false` or `0`.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        match self.get(name) {
+            Some("true" | "1" | "") => Ok(true),
+            None | Some("false" | "0") => Ok(false),
+            Some(sent) => Err(bad_value(name, sent, "true or false")),
+        }
     }
 
     /// The value of a parameter that must be one of `words`; `None` if it is absent.
     pub(crate) fn word(&self, name: &str, words: &[&'static str]) -> Result<Option<&'static str>, ApiError> {
         let Some(sent) = self.get(name) else { return Ok(None) };
         let known = words.iter().copied().find(|word| *word == sent);
-        known.map(Some).ok_or_else(|| {
-            let shown: String = sent.chars().take(60).collect();
-            let text = format!("`{name}` is {shown:?}; it must be one of {}", words.join(", "));
-            ApiError::bad_request("bad_parameter", text)
-        })
+        let one_of = if words.len() > 1 { "one of " } else { "" };
+        known.map(Some).ok_or_else(|| bad_value(name, sent, &format!("{one_of}{}", words.join(", "))))
     }
 
     /// The value of a parameter that must be an integer from `min` to `max`; `None` if it is absent.
@@ -69,6 +70,12 @@ impl Query {
             )),
         }
     }
+}
+
+/// The error for a value that is not one of those that a parameter may have.
+fn bad_value(name: &str, sent: &str, must_be: &str) -> ApiError {
+    let shown: String = sent.chars().take(60).collect();
+    ApiError::bad_request("bad_parameter", format!("`{name}` is {shown:?}; it must be {must_be}"))
 }
 
 #[cfg(test)]
@@ -88,6 +95,18 @@ mod tests {
         }
         for text in ["n=", "n=4", "n=10", "n=5.0", "n=-5", "n=+5", "n=x", "n=99999999999999999999"] {
             assert_eq!(query(text).integer("n", 5, 9).unwrap_err().code(), "bad_parameter", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_switch_is_on_or_off() {
+        for (text, expected) in
+            [("", false), ("s", true), ("s=1", true), ("s=true", true), ("s=0", false), ("s=false", false)]
+        {
+            assert_eq!(query(text).flag("s").unwrap(), expected, "{text}");
+        }
+        for text in ["s=maybe", "s=TRUE", "s=2", "s=%20"] {
+            assert_eq!(query(text).flag("s").unwrap_err().code(), "bad_parameter", "{text}");
         }
     }
 

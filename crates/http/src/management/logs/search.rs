@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::lines::{Line, WorkerLines};
+use super::pattern::Pattern;
 
 /// Limits of one call.
 const SCANNED_BYTES_MAX: u64 = 64 << 20;
@@ -18,6 +19,7 @@ const LINES_PER_LOOK: u64 = 512;
 pub(super) struct Search {
     /// A text in lower case; every line has the empty one.
     pub(super) text: String,
+    pub(super) pattern: Option<Pattern>,
     pub(super) job: Option<JobSpan>,
     /// This level or a worse one.
     pub(super) level: Option<&'static str>,
@@ -140,6 +142,7 @@ impl Search {
         is_new
             && line.at.is_none_or(|at| at < self.until)
             && (self.text.is_empty() || line.text.to_lowercase().contains(&self.text))
+            && self.pattern.as_ref().is_none_or(|pattern| pattern.matches(&line.text))
             && self.job.as_ref().is_none_or(|job| job.has(line))
             && self.level.is_none_or(|level| {
                 level_of(&line.text).is_some_and(|found| found == "ERROR" || found == level)
@@ -250,6 +253,8 @@ mod tests {
         let all = || Search { until: u64::MAX, limit: 5_000, ..Search::default() };
         assert_eq!(count(all()), 200);
         assert_eq!(count(Search { text: "a 7".to_owned(), ..all() }), 11);
+        let pattern = Pattern::parse("^a [0-4]+ ").ok();
+        assert_eq!(count(Search { pattern, ..all() }), 25);
         assert_eq!(count(Search { level: Some("WARNING"), ..all() }), 20);
         assert_eq!(count(Search { since: 10_000, until: 20_000, ..all() }), 20);
         let ran = Some(("b".to_owned(), 5_050, 8_000));
