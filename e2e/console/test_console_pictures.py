@@ -11,12 +11,15 @@ import re
 import socket
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Callable
 
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import PHONE, WIDE, Console
+from harness import thousands
+from harness.browser import MIDDLE, PHONE, WIDE, Console
 from harness.client import Api
 from harness.console_pages import GPUS, Shown, usual
 from harness.pictures import differing, small
@@ -30,12 +33,12 @@ ANSWERS = FOLDER / "usual.json"
 RECORDS = os.environ.get("LONGSHORE_RECORD", "")
 # The share of a picture that may differ.
 DIFFERENT_MAX = 0.002
-SIZES = ((WIDE, "light"), (PHONE, "dark"))
+SIZES = ((WIDE, "light"), (PHONE, "dark"), (MIDDLE, "light"))
 SETTLED_S = 0.1
 # A page that asked for nothing for this time has read everything.
 QUIET_S = 0.2
 QUIET_IN_RECORD_S = 1
-# In an ordinary run, each page is compared in one size, and in a long run in both.
+# In an ordinary run, each page is compared in one size, and in a long run in all of them.
 IS_LONG = os.environ.get("LONGSHORE_PAGES") == "all" or RECORDS
 
 
@@ -108,8 +111,11 @@ def settled(tab: Console, path: str, proxy: ReverseProxy, quiet_s: float = QUIET
 
 def named(number: int, shown: Shown) -> str:
     """The name of a page's pictures: it is the same when ids are others."""
-    words = re.sub(r"[^a-z0-9]+", "-", shown.route.lower()).strip("-") or "overview"
-    return f"{number:02}-{words}"
+    return f"{number:02}-{named_by(shown.route)}"
+
+
+def named_by(path: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-") or "overview"
 
 
 @pytest.mark.parametrize("width, scheme", SIZES)
@@ -154,34 +160,59 @@ def empty(answer: Answer) -> Answer:
     return Answer(answer.status, json.dumps(none).encode(), JSON)
 
 
-# What the server answers in each state, and what the page has then.
+FAILED = Answer(503, b'{"error":"the disk cannot be read","code":"unavailable"}', JSON)
+OPEN = Answer(200, b" ", JSON, is_open=True)
+MOST_SEEN = ("/", "/requests", "/api-keys")
+
+
+@dataclass
+class State:
+    """What a server may be like: what it answers, given what was recorded, and what each of some pages has then."""
+
+    answer: Callable[[Record, str, str], Answer | None]
+    has: str
+    pages: tuple[str, ...] = MOST_SEEN
+
+
+def changed(change: Callable[[Answer], Answer]) -> Callable[[Record, str, str], Answer | None]:
+    """Answers with recorded answers that were changed; streams stay."""
+
+    def answer(record: Record, method: str, path: str) -> Answer | None:
+        kept = record.answer(method, path)
+        return change(kept) if kept and not kept.is_open else kept
+
+    return answer
+
+
+# An address has the endpoint that has most in the place of `{}`.
+LISTS = ("/", "/endpoints", "/requests", "/api-keys", "/endpoints/{}/requests", "/endpoints/{}/workers", "/workers", "/webhooks", "/machines")
 STATES = {
-    "empty": (empty, ".empty"),
-    "failing": (lambda _: Answer(503, b'{"error":"the disk cannot be read","code":"unavailable"}', JSON), ".failed-part"),
-    "loading": (lambda _: Answer(200, b" ", JSON, is_open=True), ".bar.shown"),
+    "empty": State(changed(empty), ".empty"),
+    "failing": State(changed(lambda _: FAILED), ".failed-part"),
+    "loading": State(changed(lambda _: OPEN), ".bar.shown"),
+    "thousands": State(thousands.answer, ".card, .grid-scroll, details", LISTS),
 }
-IN_STATES = ("/", "/requests", "/api-keys")
 
 
-def test_the_most_seen_pages_look_as_they_did_without_data_without_answers_and_after_failures(console, browser, server, record, tmp_path):
+@pytest.mark.parametrize("state", STATES)
+def test_lists_look_as_they_did_in_each_state_of_a_server(console, browser, server, record, tmp_path, state):
     tool = browser.chromium.new_page()
     found = []
-    for number, (state, (answer, has)) in enumerate(STATES.items()):
-        width, scheme = SIZES[number % len(SIZES)]
-
-        def intercept(method: str, path: str) -> Answer | None:
-            kept = record.answer(method, path)
-            return answer(kept) if kept and not kept.is_open else kept
-
-        with ReverseProxy(server.port, intercept=intercept) as proxy:
+    shown, number = STATES[state], list(STATES).index(state)
+    busiest = next(page["path"] for page in record.pages if page["route"] == "/endpoints/:endpoint").rsplit("/", 1)[1]
+    for width, scheme in (SIZES if len(shown.pages) > len(SIZES) else [SIZES[number % 2]]):
+        with ReverseProxy(server.port, intercept=lambda method, path: shown.answer(record, method, path)) as proxy:
             tab = tab_at(record, console(proxy, **options(width, scheme)))
             for status in ("404", "503"):
                 tab.forget(status)
             tab.sign_in()
-            for path in IN_STATES:
+            for place, pattern in enumerate(shown.pages):
+                if len(shown.pages) > len(SIZES) and not IS_LONG and SIZES[place % len(SIZES)] != (width, scheme):
+                    continue
+                path = pattern.replace("{}", busiest)
                 tab.go(path)
-                expect(tab.page.locator("main").locator(has).first, f"{state} {path}").to_be_visible()
-                name = f"{state}-{path.strip('/') or 'overview'}-{width}-{scheme}"
+                expect(tab.page.locator("main").locator(shown.has).first, f"{state} {path}").to_be_visible()
+                name = f"{state}-{named_by(pattern.replace('{}', 'endpoint'))}-{width}-{scheme}"
                 found += compared(tool, settled(tab, path, proxy), name, tmp_path)
             tab.close()
     tool.close()

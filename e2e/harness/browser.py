@@ -13,7 +13,7 @@ from .server import ADMIN_KEY, Server
 # Chromium without a window. With one, half of the processor time goes to pages of the window, which no test sees.
 PROGRAM = "chromium-headless-shell"
 AXE = Path(__file__).parent.parent / "node_modules/axe-core/axe.min.js"
-WIDE, PHONE = 1440, 390
+WIDE, MIDDLE, PHONE = 1440, 1024, 390
 # A name that resolves to this computer without being local: browsers treat its pages as those of any plain HTTP host.
 LAN_NAME = "console.test"
 # Another site on this computer, for pages of people who mean harm.

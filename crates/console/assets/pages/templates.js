@@ -37,7 +37,7 @@ export default function Templates() {
     ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(PATH)} />` : !data ? html`<${Loading} rows=${4} />` : html`<${Card} title="Templates" note=${search.note} flush>
       ${search.field}
       ${data.length === 0 ? html`<${Empty}><p>No template is here. <span class="mono">longshore deploy</span> makes one for each endpoint.</p><//>` : search.shown.length === 0 ? search.none : html`<div class="table-box"><table class="table">
-        <thead><tr><th scope="col">Name</th><th scope="col" class="opt2">Starts</th><th scope="col" class="opt">Variables</th><th scope="col" class="opt2">Used by</th><th scope="col" class="opt2">Made</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
+        <thead><tr><th scope="col">Name</th><th scope="col" class="opt2">Starts</th><th scope="col" class="opt">Variables</th><th scope="col" class="opt2">Used by</th><th scope="col" class="opt">Made</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
         <tbody><${TableWindow} rows=${search.shown.map((/** @type {any} */ template) => html`<${TemplateRow} key=${template.id} template=${template} users=${usersOf(template)} onOpen=${() => setOpened(template)} onCode=${() => setCoded(template)} onChange=${() => setFormed({ template })} />`)} /></tbody></table></div>`}<//>`}
     ${opened && html`<${Dialog} title=${opened.name} wide onClose=${() => setOpened(null)} actions=${html`<${Button} onClick=${() => setOpened(null)}>Close<//>`}><${Viewer} title="Template" text=${JSON.stringify(opened, null, 2)} name=${opened.name} /><//>`}
     ${coded && html`<${CodeVersions} template=${coded} users=${usersOf(coded)} onClose=${() => setCoded(null)} />`}
@@ -61,7 +61,7 @@ function TemplateRow({ template, users, onOpen, onCode, onChange }) {
   return html`<tr>
     <th scope="row">${template.name}<span class="on-phone dim">for <${UsedBy} endpoints=${users} /></span></th><td class="mono one-line opt2" title=${startsWords(template)}>${startsWords(template)}</td>
     <td class="mono dim opt one-line">${names.slice(0, 3).join(" ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}${names.length === 0 ? "–" : ""}</td>
-    <td class="opt2"><${UsedBy} endpoints=${users} /></td><td class="dim opt2"><${Age} at=${template.createdAt} /></td>
+    <td class="opt2"><${UsedBy} endpoints=${users} /></td><td class="dim opt"><${Age} at=${template.createdAt} /></td>
     <td class="acts wraps" data-leads><${Button} kind="quiet small" label=${`Show ${template.name}`} onClick=${onOpen}>Show<//>
       ${isOfCode(template) && users.length > 0 && html`<${Button} kind="quiet small" label=${`Code of ${template.name}`} onClick=${onCode}>Code<//>`}
       ${may.everything.value && html`<${Button} kind="quiet small" label=${`Change ${template.name}`} onClick=${onChange}>Change<//>`}

@@ -100,7 +100,7 @@ function Paused({ receivers }) {
 function Table({ calls, endpointOf, isOfAll, hasState, onOpen }) {
   if (calls.length === 0) return html`<${Empty}><p>${hasState ? "No call is in this state." : html`No job has named a webhook. Send <span class="mono">"webhook": "https://…"</span> beside <span class="mono">input</span>, or set one for all jobs in the endpoint's settings.`}</p><//>`;
   return html`<div class="table-box"><table class="table">
-    <thead><tr><th scope="col">State</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col">Job</th><th scope="col" class="opt2">Event</th><th scope="col" class="opt2">Receiver</th><th scope="col" class="num">Attempts</th><th scope="col" class="opt">Last answer</th><th scope="col">Last try</th><th scope="col" class="opt">Next try</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
+    <thead><tr><th scope="col">State</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col">Job</th><th scope="col" class=${isOfAll ? "opt" : "opt2"}>Event</th><th scope="col" class="opt2">Receiver</th><th scope="col" class="num opt">Attempts</th><th scope="col" class="opt">Last answer</th><th scope="col" class=${isOfAll ? "opt" : ""}>Last try</th><th scope="col" class="opt">Next try</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
     <tbody>${calls.map((call) => html`<${Row} key=${call.id} call=${call} endpoint=${endpointOf(call)} isOfAll=${isOfAll} onOpen=${onOpen} />`)}</tbody>
   </table></div>`;
 }
@@ -116,9 +116,9 @@ function Row({ call, endpoint, isOfAll, onOpen }) {
     <th scope="row"><span class=${`state tone-${tone}`}><${Icon} name=${icon} />${word}</span></th>
     ${isOfAll && html`<td><a class="row-link" href=${href(endpointPath(endpoint))}>${endpoint.name}</a></td>`}
     <td class="mono" data-leads><a class="row-link" href=${href(`${endpointPath(endpoint)}/requests/${call.job}`)}>${shortId(call.job)}</a></td>
-    <td class="opt2 mono">${call.event}</td><td class="opt2 mono one-line" title=${visible(call.receiver)}>${visible(call.receiver)}</td>
-    <td class="num">${count(last?.attempt ?? 0)}</td><td class="opt one-line" title=${last?.error ? visible(last.error) : undefined}>${answerOf(last)}</td>
-    <td class="dim"><${Age} at=${last?.at} /></td><td class="dim opt"><${Due} at=${call.nextAttemptAt} late=${LATE} /></td>
+    <td class=${isOfAll ? "opt mono" : "opt2 mono"}>${call.event}</td><td class="opt2 mono one-line" title=${visible(call.receiver)}>${visible(call.receiver)}</td>
+    <td class="num opt">${count(last?.attempt ?? 0)}</td><td class="opt one-line" title=${last?.error ? visible(last.error) : undefined}>${answerOf(last)}</td>
+    <td class=${isOfAll ? "dim opt" : "dim"}><${Age} at=${last?.at} /></td><td class="dim opt"><${Due} at=${call.nextAttemptAt} late=${LATE} /></td>
     <td class="acts"><${Button} kind="quiet small" label=${`Show the attempts for ${shortId(call.job)}`} onClick=${() => onOpen(call)}>Attempts<//>${may.jobs(endpoint.id) && call.state !== "PENDING" && html`<${Button} kind="quiet small" label=${`Deliver again ${shortId(call.job)}`} onClick=${() => deliver(call, endpoint)}>Deliver again<//>`}</td>
   </tr>`;
 }

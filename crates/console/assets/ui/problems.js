@@ -1,5 +1,5 @@
 // Problems as cards: the reason, the evidence, and the next step.
-import { html } from "../dom.js";
+import { html, useState } from "../dom.js";
 import { EXPLAINED } from "../endpoint_actions.js";
 import { endpointPath, href, place } from "../router.js";
 import { count } from "../format.js";
@@ -8,10 +8,18 @@ import { Button } from "./button.js";
 import { Alert } from "./card.js";
 import { attempt } from "./toast.js";
 
+/** More problems than these are folded below the worst ones: the page has more to say. */
+const OPEN_MAX = 4;
+const SHOWN_FOLDED = 3;
+
 /** @param {{problems: import("../attention.js").Problem[]}} props */
 export default function Problems({ problems }) {
+  const [isOpen, setOpen] = useState(false);
   if (problems.length === 0) return null;
-  return html`<section class="alerts" aria-label="Attention">${problems.map((problem) => html`<${ProblemCard} key=${problem.id} problem=${problem} />`)}</section>`;
+  const more = problems.length <= OPEN_MAX ? 0 : problems.length - SHOWN_FOLDED;
+  const shown = isOpen || more === 0 ? problems : problems.slice(0, SHOWN_FOLDED);
+  return html`<section class="alerts" aria-label="Attention">${shown.map((problem) => html`<${ProblemCard} key=${problem.id} problem=${problem} />`)}
+    ${more > 0 && html`<${Button} onClick=${() => setOpen(!isOpen)}>${isOpen ? `Show the worst ${SHOWN_FOLDED}` : `Show ${count(more)} more`}<//>`}</section>`;
 }
 
 /** @param {{problem: import("../attention.js").Problem}} props */

@@ -53,12 +53,12 @@ export function useMachineNames() {
 const said = ({ useRatio, memoryUsedBytes, memoryBytes, fault }) =>
   [fault && "sick", typeof useRatio === "number" && `${percent(useRatio)} %`, typeof memoryUsedBytes === "number" && `${size(memoryUsedBytes)} of ${size(memoryBytes)}`].filter(Boolean).join(", ");
 
-/** The GPUs of a worker, and what it costs where a price is set. @param {{worker: any}} props */
-function Gpus({ worker }) {
+/** The GPUs of a worker, and what it costs where a price is set. @param {{worker: any, isOfAll: boolean}} props */
+function Gpus({ worker, isOfAll }) {
   const cost = worker.costPerHr > 0 && `${money(worker.costPerHr)} an hour`;
   if (!worker.gpu?.count) return html`<span class="dim">none${cost && html`<br /><small>${cost}</small>`}</span>`;
   const lines = [...(worker.gpus ?? []).map(said), cost].filter(Boolean);
-  return html`${worker.gpu.count} × ${worker.gpu.id}${lines.length > 0 && html`<br /><small class="dim">${lines.join(" · ")}</small>`}`;
+  return html`${worker.gpu.count} × ${worker.gpu.id}${lines.length > 0 && html`<small class=${isOfAll ? "below dim opt" : "below dim"}>${lines.join(" · ")}</small>`}`;
 }
 
 /** On a phone, a row of a worker of any endpoint has two lines: its endpoint is below its id. */
@@ -71,7 +71,7 @@ const OnPhone = ({ endpoint }) => html`<a class="on-phone one-line dim" href=${h
 export function Workers({ rows, isOfAll = false }) {
   const machineOf = useMachineNames();
   return html`<div class="table-box"><table class=${tableClass(isOfAll)}>
-    <thead><tr><th scope="col">State</th><th scope="col">Worker</th>${isOfAll ? html`<th scope="col" class="opt2">Endpoint</th>` : html`<th scope="col" class="num opt2">Version</th>`}${machineOf && html`<th scope="col" class="opt">Machine</th>`}<th scope="col" class="opt2">GPU</th><th scope="col" class=${isOfAll ? "opt2" : ""}>Jobs</th><th scope="col" class="num opt">Done</th><th scope="col" class="num opt2">Started</th><th scope="col" class="num opt">Memory, CPU</th><th scope="col" class=${isOfAll ? "opt2" : ""}><span class="offscreen">Actions</span></th></tr></thead>
+    <thead><tr><th scope="col">State</th><th scope="col">Worker${machineOf && html`<span class="opt">, machine</span>`}</th>${isOfAll ? html`<th scope="col" class="opt2">Endpoint</th>` : html`<th scope="col" class="num opt2">Version</th>`}<th scope="col" class="opt2">GPU</th><th scope="col" class=${isOfAll ? "opt2" : ""}>Jobs</th><th scope="col" class="num opt">Done</th><th scope="col" class=${isOfAll ? "num opt" : "num opt2"}>Started</th><th scope="col" class="num opt">Memory, CPU</th><th scope="col" class=${isOfAll ? "opt2" : ""}><span class="offscreen">Actions</span></th></tr></thead>
     <tbody>${rows.map((row) => html`<${WorkerRow} key=${row.worker.id} row=${row} isOfAll=${isOfAll} machine=${machineOf?.(row.worker)} />`)}</tbody>
   </table></div>`;
 }
@@ -93,13 +93,12 @@ function WorkerRow({ row, isOfAll, machine }) {
   const old = worker.version !== undefined && worker.version !== endpoint.version && html` <span class="tone-queued">old</span>`;
   return html`<tr>
     <td class="wraps"><${WorkerState} worker=${worker} /></td>
-    <td>${isPlaced ? html`<${WorkerLink} endpoint=${endpoint} id=${worker.id} />` : html`<span class="dim">not started</span>`}${isOfAll && html`<${OnPhone} endpoint=${endpoint} />`}</td>
-    ${isOfAll ? html`<td class="opt2"><a href=${href(endpointPath(endpoint))}>${endpoint.name}</a>${worker.version !== undefined && html`<br /><small class="dim">version ${worker.version}${old}</small>`}</td>` : html`<td class="num opt2">${worker.version ?? "–"}${old}</td>`}
-    ${machine && html`<td class="opt one-line" title=${machine}>${machine}</td>`}
-    <td class="opt2"><${Gpus} worker=${worker} /></td>
+    <td>${isPlaced ? html`<${WorkerLink} endpoint=${endpoint} id=${worker.id} />` : html`<span class="dim">not started</span>`}${isOfAll && html`<${OnPhone} endpoint=${endpoint} />`}${machine && html`<small class="below one-line dim opt" title=${machine}>${machine}</small>`}</td>
+    ${isOfAll ? html`<td class="opt2 one-line"><a href=${href(endpointPath(endpoint))} title=${endpoint.name}>${endpoint.name}</a>${worker.version !== undefined && html`<br /><small class="dim">version ${worker.version}${old}</small>`}</td>` : html`<td class="num opt2">${worker.version ?? "–"}${old}</td>`}
+    <td class="opt2"><${Gpus} worker=${worker} isOfAll=${isOfAll} /></td>
     <td class=${isOfAll ? "opt2" : ""}><${Jobs} endpoint=${endpoint} worker=${worker} /></td>
     <td class="num opt">${count(worker.jobsDone)}</td>
-    <td class="num dim opt2">${isManaged ? html`<${Age} at=${worker.startedAt} />` : html`<small>heard <${Age} at=${worker.lastHeardAt} /></small>`}${worker.startMs !== undefined && html`<br /><small>took ${duration(worker.startMs)}</small>`}</td>
+    <td class=${isOfAll ? "num dim opt" : "num dim opt2"}>${isManaged ? html`<${Age} at=${worker.startedAt} />` : html`<small>heard <${Age} at=${worker.lastHeardAt} /></small>`}${worker.startMs !== undefined && html`<br /><small>took ${duration(worker.startMs)}</small>`}</td>
     <td class="num opt">${size(worker.rssBytes)}${worker.cpuRatio !== undefined && html`<br /><small class="dim" title="Processors that it keeps busy">${rate(worker.cpuRatio)} CPU</small>`}</td>
     <td class=${isOfAll ? "acts opt2" : "acts"}><${WorkerButtons} row=${row} /></td>
   </tr>`;
