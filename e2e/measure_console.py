@@ -28,7 +28,11 @@ from harness.told_flood import ToldFlood
 from harness.wait import until
 
 ENDPOINTS = 3
-SIDE = ("Endpoints", "Requests", "API keys", "Health")
+# The pages of the side bar; the first one that is gone to is not the one that was opened.
+SIDE = (
+    "Endpoints", "Overview", "Requests", "Workers", "Webhooks", "Templates", "Volumes", "Registries", "API keys", "Audit log",
+    "Machines and GPUs", "Usage and cost", "Health",
+)  # fmt: skip
 SILENT_S = 0.5
 # The jobs of a second of which the budget of a tab speaks: more than submits, workers and a browser on one computer reach.
 TOLD_PER_S = 15_000

@@ -5,17 +5,17 @@ import os
 import re
 import threading
 from collections import Counter
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import PHONE, WIDE, Console, key_for
+from harness.browser import MIDDLE, PHONE, WIDE, Console, key_for
 from harness.client import Api
 from harness.console_pages import GPUS, Shown, failed_calls, faults, routes, usual
 from harness.reverse_proxy import Answer, ReverseProxy
 from harness.server import Server
 
-MIDDLE = 1024
 WIDTHS = (WIDE, MIDDLE, PHONE)
 SCHEMES = ("light", "dark")
 EVERYTHING = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
@@ -98,6 +98,32 @@ def test_usual_pages_have_no_fault(console, server, pages, width, scheme):
     tab.forget("404")
     tab.forget("TrustedHTML")
     look("usual", tab, pages, for_its_text_alone)
+
+
+# What a page may ask for until it has its final layout: counted, since times depend on what else the computer does.
+DATA_MAX, FILES_MAX = 16, 48
+GO = "path => (history.pushState(null, '', path), dispatchEvent(new PopStateEvent('popstate')))"
+
+
+def test_a_page_change_asks_for_little(console, server, pages):
+    tab = console(server)
+    tab.forget("404")
+    tab.sign_in()
+    asked: list[str] = []
+    tab.page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    found = []
+    for is_again in (False, True):
+        for shown in pages:
+            asked.clear()
+            tab.page.evaluate(GO, f"{urlsplit(tab.root).path}{shown.path}")
+            for_its_text(tab, shown)
+            files = [path for path in asked if "/console/a/" in path]
+            data = [path for path in asked if is_data(path)]
+            print(f"{shown.path}: {len(data)} requests and {len(files)} files")
+            # A module is loaded once, and nothing loads the frame anew.
+            if len(data) > DATA_MAX or len(files) > (0 if is_again else FILES_MAX) or any(path.endswith("/session") for path in asked):
+                found.append(f"{shown.path}{' again' if is_again else ''}: {asked}")
+    assert not found, "\n".join(found)
 
 
 CHANGES = {

@@ -15,7 +15,12 @@ export function Dialog({ title, onClose, children, actions, wide = false, isStay
     dialog?.showModal();
     return () => {
       dialog?.close();
-      if (before instanceof HTMLElement && before.isConnected) before.focus();
+      // What opened it may be gone by then, or go in the same moment.
+      requestAnimationFrame(() => {
+        if (document.activeElement !== document.body) return;
+        const back = before instanceof HTMLElement && before.isConnected ? before : document.getElementById("content");
+        back?.focus();
+      });
     };
   }, []);
   const cancel = (/** @type {Event} */ event) => {

@@ -1,0 +1,94 @@
+"""Many failed jobs are retried as one task, by mouse and by keyboard alone: how many is said before, and how far it is meanwhile."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from harness.client import Api, Endpoint
+from harness.fake_worker import FakeWorker
+from harness.keyboard import press, walk
+from harness.server import Server
+from harness.wait import until
+
+FAILED, COMPLETED = 500, 7
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = Server(flags=("--rate-limits", "off")).start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def broken(api: Api) -> Endpoint:
+    """An endpoint with many failed jobs, and a few that completed."""
+    endpoint = api.external(name="Broken")
+    worker = FakeWorker(endpoint)
+    left = {endpoint.run({"n": number}): number for number in range(FAILED + COMPLETED)}
+    while left:
+        for job in worker.take_batch(10):
+            worker.done(job["id"], {"output": 1} if left.pop(job["id"]) < COMPLETED else {"error": "out of memory"})
+    return endpoint
+
+
+def counts(endpoint: Endpoint) -> dict[str, int]:
+    return endpoint.ok("GET", "/requests?counts=true&limit=1")["counts"]
+
+
+def retry_by_mouse(page: Page) -> None:
+    page.get_by_role("button", name=f"Failed {FAILED}").click()
+    page.get_by_role("gridcell").first.click(modifiers=["Control"])
+    page.get_by_role("button", name=f"All {FAILED} that match").click()
+    page.get_by_role("button", name=f"Retry {FAILED}").click()
+    page.get_by_role("dialog", name=f"Retry {FAILED} jobs of Broken?").get_by_role("button", name="Retry the jobs").click()
+
+
+def retry_by_keyboard(page: Page) -> None:
+    with page.expect_response(lambda answer: "status=FAILED" in answer.url):
+        press(page, "Failed")
+    expect(page.get_by_role("row").nth(1)).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.get_by_role("button", name=f"All {FAILED} that match")).to_be_visible()
+    press(page, f"All {FAILED} that match")
+    expect(page.get_by_role("button", name=f"Retry {FAILED}")).to_be_visible()
+    press(page, f"Retry {FAILED}")
+    dialog = page.get_by_role("dialog", name=f"Retry {FAILED} jobs of Broken?")
+    # Enter alone changes nothing.
+    expect(dialog.get_by_role("button", name="Close")).to_be_focused()
+    expect(dialog.get_by_role("button", name="Retry the jobs")).not_to_have_attribute("aria-disabled", "true")
+    walk(page, "Retry the jobs")
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    # What opened the dialog is gone: Tab goes on in the content.
+    expect(page.locator("#content")).to_be_focused()
+
+
+@pytest.mark.parametrize("retry", [retry_by_mouse, retry_by_keyboard])
+def test_500_failed_jobs_are_retried(console, broken, retry):
+    page = console().sign_in(path=f"/endpoints/{broken.id}/requests").page
+    expect(page.get_by_role("button", name=f"Failed {FAILED}")).to_be_visible()
+    retry(page)
+    tasks = page.get_by_role("list", name="Tasks")
+    expect(tasks.get_by_role("progressbar")).to_have_count(1)
+    expect(tasks).to_contain_text(re.compile(f"{FAILED} jobs queued again"))
+    assert counts(broken) | {"IN_QUEUE": FAILED, "FAILED": 0, "COMPLETED": COMPLETED} == counts(broken)
+    [task] = broken.ok("GET", "/bulk")
+    assert (task["do"], task["state"], task["matches"], task["done"], task["failed"]) == ("retry", "completed", FAILED, FAILED, 0), str(task)
+    # The chips follow without a reload.
+    expect(page.get_by_role("button", name=f"Queued {FAILED}")).to_be_visible()
+    # All of them run again, each once.
+    worker = FakeWorker(broken)
+    ran: list[str] = []
+
+    def ends() -> bool:
+        for job in worker.take_batch(100):
+            worker.done(job["id"], {"output": 2})
+            ran.append(job["id"])
+        return len(ran) >= FAILED
+
+    until(ends, "all of them have run", 60)
+    assert len(ran) == len(set(ran)) == FAILED
+    expect(page.get_by_role("button", name=f"Completed {FAILED + COMPLETED}")).to_be_visible()
