@@ -1,17 +1,17 @@
 // "Copy as" for a chat: the next request for curl and for OpenAI's clients. It never contains a key.
-import { ascii, quotedForShell, serverUrl } from "./copy_as.js";
+import { ascii, literal, quotedForShell, serverUrl } from "./copy_as.js";
 
 /** @typedef {import("./copy_as.js").Call} Call */
 
 /** @param {Call} call */
 const baseOf = (call) => `${serverUrl()}/v2/${encodeURIComponent(call.endpoint)}/openai/v1`;
 
-/** A JSON value as Python. Texts stay JSON, which Python reads. @param {any} value @returns {string} */
+/** A JSON value as Python. @param {any} value @returns {string} */
 function python(value) {
   if (value === true || value === false) return value ? "True" : "False";
   if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
-  if (value && typeof value === "object") return `{${Object.entries(value).map(([name, member]) => `${ascii(JSON.stringify(name))}: ${python(member)}`).join(", ")}}`;
-  return value === null ? "None" : ascii(JSON.stringify(value));
+  if (value && typeof value === "object") return `{${Object.entries(value).map(([name, member]) => `${literal(name)}: ${python(member)}`).join(", ")}}`;
+  return value === null ? "None" : typeof value === "string" ? literal(value) : JSON.stringify(value);
 }
 
 /** @type {{name: string, of: (call: Call) => string}[]} */
@@ -22,7 +22,7 @@ export const CHAT_FORMS = [
   },
   {
     name: "Python",
-    of: (call) => `import os\nfrom openai import OpenAI\n\nclient = OpenAI(base_url=${ascii(JSON.stringify(baseOf(call)))}, api_key=os.environ["LONGSHORE_API_KEY"])\nfor part in client.chat.completions.create(**${python(JSON.parse(call.body ?? "{}"))}):\n    if part.choices:\n        print(part.choices[0].delta.content or "", end="", flush=True)`,
+    of: (call) => `import os\nfrom openai import OpenAI\n\nclient = OpenAI(base_url=${literal(baseOf(call))}, api_key=os.environ["LONGSHORE_API_KEY"])\nfor part in client.chat.completions.create(**${python(JSON.parse(call.body ?? "{}"))}):\n    if part.choices:\n        print(part.choices[0].delta.content or "", end="", flush=True)`,
   },
   {
     name: "JavaScript",

@@ -29,11 +29,11 @@ const bodyOf = (call) => call.body ?? `{"input":${inputOf(call)}}`;
 /** Whether the command line can send all of it: it has no flags for a policy or a webhook. @param {Call} call */
 const isPlain = (call) => bodyOf(call) === `{"input":${inputOf(call)}}`;
 
-/** JSON text of ASCII alone is a literal in JavaScript and in Python. @param {string} text */
+/** JSON text of ASCII alone is a literal in JavaScript. @param {string} text */
 export const ascii = (text) => text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 /** A text as a literal of Go and of Python: each character beyond ASCII has one escape. @param {string} text */
-const literal = (text) => JSON.stringify(text).replace(/[\u007f-\u{10ffff}]/gu, (one) => `\\U${(one.codePointAt(0) ?? 0).toString(16).padStart(8, "0")}`);
+export const literal = (text) => JSON.stringify(text).replace(/[\u007f-\u{10ffff}]/gu, (one) => `\\U${(one.codePointAt(0) ?? 0).toString(16).padStart(8, "0")}`);
 
 /** @type {{name: string, of: (call: Call) => string}[]} */
 export const FORMS = [
@@ -43,7 +43,7 @@ export const FORMS = [
   },
   {
     name: "Python",
-    of: (call) => `import os, requests\n\nanswer = requests.post(\n    ${ascii(JSON.stringify(url(call)))},\n    headers={"Authorization": "Bearer " + os.environ["LONGSHORE_API_KEY"], "Content-Type": "application/json"},\n    data=${literal(bodyOf(call))}.encode(),\n)\nprint(answer.json())`,
+    of: (call) => `import os, requests\n\nanswer = requests.post(\n    ${literal(url(call))},\n    headers={"Authorization": "Bearer " + os.environ["LONGSHORE_API_KEY"], "Content-Type": "application/json"},\n    data=${literal(bodyOf(call))}.encode(),\n)\nprint(answer.json())`,
   },
   {
     name: "JavaScript",
