@@ -1,11 +1,12 @@
 """What others write is text on every page: names, inputs, outputs, errors, chunks, progress, logs, answers of receivers,
-names of browsers, and addresses."""
+names of browsers, workers and files, and addresses."""
 
 import json
 import os
 import re
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote
 
@@ -25,6 +26,9 @@ ADDRESSED = 4 if IS_LONG else 72
 PLAIN = [text for text in CORPUS if is_plain(text)]
 # Control and bidi characters, which can disguise a text: each is shown as a symbol.
 DISGUISES = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+# The smallest picture.
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 # Everything in the page that a text could have become.
 ALIEN = """() => {
@@ -227,6 +231,57 @@ def test_logs(tab, api, endpoint, worker):
     assert faults == []
     worker_id = api.ok("GET", f"/v1/endpoints/{printing.id}/workers")[0]["id"]
     check(tab, f"/endpoints/{printing.id}/workers/{worker_id}", "Infinity")
+
+
+# What a worker may call itself, and what means something to a script, a shell or a file system.
+ODD_WORKERS = [text for text in CORPUS if re.fullmatch(r"[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}", text)] + ["-", ":", "a..", "javascript:window.pwned", "x" * 128]
+# A refused poll is answered after a pause.
+REFUSED = [text for text in [*CORPUS, ".", ".a", "x" * 129] if text not in ODD_WORKERS and "/" not in text][:: 1 if IS_LONG else 6]
+
+
+def test_ids_of_workers(tab, api):
+    endpoint = api.external(name="Named by others")
+    jobs = [endpoint.run({}) for _ in ODD_WORKERS]
+    worker = FakeWorker(endpoint)
+
+    def poll(text: str) -> requests.Response:
+        address = f"{worker.base}/job-take/{quote(text, safe='').replace('.', '%2e')}?gpu=none&job_in_progress=0"
+        return requests.get(address, headers={"Authorization": worker.token}, timeout=90)
+
+    with ThreadPoolExecutor(16) as pool:
+        refused = dict(zip(REFUSED, pool.map(poll, REFUSED)))
+    assert {answer.status_code for answer in refused.values()} == {400}, {text: answer.status_code for text, answer in refused.items()}
+    taken = {text: poll(text).json()["id"] for text in ODD_WORKERS}
+    assert sorted(taken.values()) == sorted(jobs)
+    shown = check(tab, f"/endpoints/{endpoint.id}/workers", *[text[-12:] for text in ODD_WORKERS])
+    assert "<" not in shown, shown
+    check(tab, "/workers", "Named by others")
+    for text in ODD_WORKERS[:: 1 if IS_LONG else 4]:
+        check(tab, f"/endpoints/{endpoint.id}/workers/{quote(text, safe='')}", text)
+        check(tab, f"/endpoints/{endpoint.id}/requests/{taken[text]}", text[-12:])
+        check(tab, f"/endpoints/{endpoint.id}/requests?q=worker:{quote(text, safe='')}", taken[text][-12:])
+
+
+def test_names_of_files(tab, api, tmp_path):
+    schema = {"type": "object", "properties": {"file": {"type": "string", "format": "data-url", "title": "A file"}}}
+    endpoint = api.external(name="../../<img src=x onerror=window.pwned=1>", inputSchema=schema)
+    worker, page = FakeWorker(endpoint), tab.page
+    names = [text for text in CORPUS if "\x00" not in text]
+    for text in names if IS_LONG else [*names[::24], "\u202egnp.exe", "\x1b[31mred"]:
+        tab.go(f"/endpoints/{endpoint.id}/playground")
+        page.get_by_label("A file").set_input_files({"name": text, "mimeType": "text/html", "buffer": text.encode("utf-8", "replace")})
+        expect(page.locator(".input-file")).to_contain_text("as base64")
+        content = page.locator("main").evaluate("node => node.textContent")
+        assert page.evaluate(ALIEN) == [] and not DISGUISES.search(content), text
+    job = run(endpoint, worker, {})
+    worker.done(job, {"output": {"name": "../../evil.html", "image": PNG}})
+    tab.go(f"/endpoints/{endpoint.id}/requests/{job}")
+    links = [page.get_by_role("button", name="Download output"), page.get_by_role("region", name="Output").get_by_role("link", name="Download"), page.get_by_role("button", name="Download", exact=True)]
+    for link in links:
+        with page.expect_download() as found:
+            link.click()
+        # The server, not the texts, decides about names of files.
+        assert re.fullmatch(r"[\w.-]+\.(json|png|log)", found.value.suggested_filename), found.value.suggested_filename
 
 
 def test_names(tab, api, endpoint):
