@@ -4,6 +4,7 @@ Asserted are counts and ratios, which a busy computer does not change: nodes, ro
 itself.
 """
 
+import json
 import os
 import threading
 import time
@@ -223,6 +224,47 @@ def test_a_long_stream_is_shown_without_a_stall(console, api):
     assert nodes(page) <= NODES_MAX, nodes(page)
     worker.done(job, {"output": None})
     expect(page.get_by_role("main").get_by_text("Completed", exact=True)).to_be_visible()
+
+
+# The longest text that is parsed at once, and the longest time in which the page does nothing else, in ms.
+WATCH_PARSING = """
+window.parsed_at_once = 0;
+const parse = JSON.parse;
+JSON.parse = (text, ...rest) => ((window.parsed_at_once = Math.max(window.parsed_at_once, text.length)), parse(text, ...rest));
+window.longest_ms = 0;
+new PerformanceObserver((list) => list.getEntries().forEach(({duration}) => (window.longest_ms = Math.max(window.longest_ms, duration)))).observe({type: "longtask"});
+"""
+
+
+def test_a_large_output_is_made_a_tree_while_the_page_goes_on(console, api):
+    endpoint = api.external(name="Large")
+    job = endpoint.run()
+    worker = FakeWorker(endpoint)
+    assert worker.take()["id"] == job
+    output = [{"id": number, "name": f"ship {number}", "tags": ["a", "\u2693", str(number)]} for number in range(120_000)]
+    text = json.dumps({"output": output})
+    assert 6_000_000 < len(text) < 10_000_000, len(text)
+    worker.done(job, text)
+    tab = console()
+    tab.context.add_init_script(WATCH_PARSING)
+    page = tab.sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    shown = page.get_by_role("region", name="Output")
+    button = shown.get_by_role("button", name="Show it")
+    expect(button).to_be_visible()
+    page.evaluate("window.longest_ms = 0")
+    began = time.monotonic()
+    button.click()
+    expect(shown.get_by_role("button", name="Unfold")).to_be_visible()
+    took_ms = (time.monotonic() - began) * 1000
+    longest_ms, parsed = page.evaluate("[window.longest_ms, window.parsed_at_once]")
+    print(f"{len(text) / 1e6:.1f} MB of JSON are a tree after {took_ms:.0f} ms, with at most {longest_ms:.0f} ms at once")
+    assert longest_ms < took_ms / 2
+    # Neither is the record of the job, which has the output, parsed as a whole.
+    assert parsed < 1_000_000, parsed
+    shown.get_by_role("button", name="Unfold").click()
+    shown.get_by_label("Find in output").fill("ship 119999")
+    expect(shown.get_by_role("status")).to_have_text("1 of 1")
+    expect(shown.locator("code")).to_have_text(".[119999].name")
 
 
 @pytest.mark.timeout(300 + 2 * SOAK_S)

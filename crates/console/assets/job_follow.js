@@ -1,6 +1,7 @@
 // A job as it lives: its record and its chunks, over one response of events that is read to the job's end.
 import { signal } from "./dom.js";
 import * as api from "./api.js";
+import { jobOf } from "./job_record.js";
 import { member, parse } from "./json_text.js";
 import { takeTurn } from "./live.js";
 import { fieldsOf, partsOf } from "./server_events.js";
@@ -129,7 +130,7 @@ export class JobFollow {
 
   /** @param {string} text */
   setRecord(text) {
-    const job = JSON.parse(text);
+    const job = jobOf(text);
     const before = this.record.peek()?.job;
     // The chunks of a lost attempt are no part of the result.
     if (before && (job.retries ?? 0) > (before.retries ?? 0)) [this.chunks, this.progressAt] = [[], []];

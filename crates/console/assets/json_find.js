@@ -14,19 +14,40 @@ export function pathText(path) {
 
 /** The paths of the members whose name or value has `text` in it, in any case, from the top. @param {Node} node @param {string} text @returns {Path[]} */
 export function find(node, text) {
-  const wanted = text.toLowerCase();
-  /** @type {Path[]} */
-  const found = [];
-  if (wanted) search(node, wanted, [], found);
-  return found;
+  const search = new Search(text.toLowerCase());
+  if (text) search.look(node);
+  return search.found;
 }
 
-/** @param {Node} node @param {string} wanted @param {Path} path @param {Path[]} found */
-function search(node, wanted, path, found) {
-  if (found.length >= FOUND_MAX) return;
-  const name = path.at(-1);
-  const isNamed = typeof name === "string" && name.toLowerCase().includes(wanted);
-  if (isNamed || ("text" in node && node.text.toLowerCase().includes(wanted))) found.push(path);
-  if (node.kind === "array") node.items.forEach((item, at) => search(item, wanted, [...path, at], found));
-  else if (node.kind === "object") node.entries.forEach(([key, value]) => search(value, wanted, [...path, key], found));
+class Search {
+  /** @param {string} wanted in lower case */
+  constructor(wanted) {
+    this.wanted = wanted;
+    /** Large values are numbers for the most part. */
+    this.isInNumbers = /^[\d.e+-]*$/.test(wanted);
+    /** The path of what is looked at. @type {Path} */
+    this.path = [];
+    /** @type {Path[]} */
+    this.found = [];
+  }
+
+  /** @param {string} text */
+  has = (text) => text.toLowerCase().includes(this.wanted);
+
+  /** Looks at a value and what is below it. @param {Node} node */
+  look(node) {
+    if (this.found.length >= FOUND_MAX) return;
+    const name = this.path.at(-1);
+    const isNamed = typeof name === "string" && this.has(name);
+    if (isNamed || ("text" in node && (node.kind !== "number" || this.isInNumbers) && this.has(node.text))) this.found.push([...this.path]);
+    if (node.kind === "array") node.items.forEach((item, at) => this.below(item, at));
+    else if (node.kind === "object") for (const [key, value] of node.entries) this.below(value, key);
+  }
+
+  /** @param {Node} node @param {string | number} step */
+  below(node, step) {
+    this.path.push(step);
+    this.look(node);
+    this.path.pop();
+  }
 }

@@ -10,65 +10,136 @@
 
 /** Deeper values are shown as text. */
 const DEPTH_MAX = 500;
+/** A part of a large text is read in about this time, in ms: time is left for a frame. */
+const PART_MS = 12;
+/** The steps between two looks at the clock. */
+const PART_STEPS = 500;
 
-const TOKEN = /[\s]*(?:([{}[\],:])|("(?:[^"\\]|\\.)*")|(-?\d[\d.eE+-]*)|(true|false|null))/y;
+const NUMBER = /-?\d[\d.eE+-]*/y;
+const LITERAL = /true|false|null/y;
+const SPACE = /[ \t\n\r]*/y;
+/** The rest of a text with escapes, after its first quote. */
+const ESCAPED = /(?:[^"\\]|\\[^])*"/y;
 
-/** Reads JSON text from its start. */
+/** Reads JSON text from its start: all at once, or a part at a time. */
 class Reader {
   /** @param {string} text */
   constructor(text) {
     this.text = text;
     this.at = 0;
+    /** What began and has not ended, the innermost last. @type {(ObjectNode | ArrayNode)[]} */
+    this.open = [];
+    /** The name of the member whose value comes next. @type {string | null} */
+    this.name = null;
+    /** The value of the text, once it has begun. @type {Node | null} */
+    this.top = null;
   }
 
-  /** The next token: its kind, by position of its group, and its text. */
-  next() {
-    TOKEN.lastIndex = this.at;
-    const found = TOKEN.exec(this.text);
-    if (!found) throw new SyntaxError(`no JSON at ${this.at}`);
-    this.at = TOKEN.lastIndex;
-    const group = found.findIndex((part, index) => index > 0 && part !== undefined);
-    return { group, text: found[group] };
+  /** Whether the value is read to its end. */
+  isDone() {
+    return this.top !== null && this.open.length === 0;
   }
 
-  /** @param {number} depth @param {{group: number, text: string}} token @returns {Node} */
-  value(depth, token = this.next()) {
-    if (depth > DEPTH_MAX) throw new RangeError("the JSON is nested too deeply for a tree");
-    if (token.group === 2) return { kind: "string", text: JSON.parse(token.text) };
-    if (token.group === 3) return { kind: "number", text: token.text };
-    if (token.group === 4) return { kind: "literal", text: token.text };
-    if (token.text === "{") return this.object(depth);
-    if (token.text === "[") return this.array(depth);
-    throw new SyntaxError(`no value at ${this.at}`);
-  }
-
-  /** @param {number} depth @returns {ObjectNode} */
-  object(depth) {
-    /** @type {[string, Node][]} */
-    const entries = [];
-    for (let token = this.next(); token.text !== "}"; token = this.next()) {
-      const name = token.text === "," ? this.next() : token;
-      if (name.group !== 2 || this.next().text !== ":") throw new SyntaxError(`no member at ${this.at}`);
-      entries.push([JSON.parse(name.text), this.value(depth + 1)]);
+  /** Reads to the end of the value, or until about this moment. @param {number} moment in ms */
+  read(moment) {
+    for (let steps = 1; !this.isDone(); steps += 1) {
+      this.step();
+      if (steps % PART_STEPS === 0 && performance.now() > moment) return;
     }
-    return { kind: "object", entries };
   }
 
-  /** @param {number} depth @returns {ArrayNode} */
-  array(depth) {
-    /** @type {Node[]} */
-    const items = [];
-    for (let token = this.next(); token.text !== "]"; token = this.next()) {
-      items.push(this.value(depth + 1, token.text === "," ? this.next() : token));
+  /** Reads a name, a value, or the beginning or end of one. */
+  step() {
+    const sign = this.sign();
+    const within = this.open.at(-1);
+    if (sign === "," && within) {
+      this.at += 1;
+    } else if ((sign === "}" && within?.kind === "object" && this.name === null) || (sign === "]" && within?.kind === "array")) {
+      this.at += 1;
+      this.open.pop();
+    } else if (within?.kind === "object" && this.name === null) {
+      this.name = this.string();
+      if (this.sign() !== ":") throw new SyntaxError(`no member at ${this.at}`);
+      this.at += 1;
+    } else {
+      this.put(this.value(sign));
     }
-    return { kind: "array", items };
+  }
+
+  /** @param {string | undefined} sign that it begins with @returns {Node} */
+  value(sign) {
+    if (this.open.length > DEPTH_MAX) throw new RangeError("the JSON is nested too deeply for a tree");
+    if (sign === '"') return { kind: "string", text: this.string() };
+    if (sign === "{" || sign === "[") {
+      this.at += 1;
+      return sign === "{" ? { kind: "object", entries: [] } : { kind: "array", items: [] };
+    }
+    const number = this.take(NUMBER);
+    const text = number || this.take(LITERAL);
+    if (!text) throw new SyntaxError(`no value at ${this.at}`);
+    return { kind: number ? "number" : "literal", text };
+  }
+
+  /** @param {Node} node */
+  put(node) {
+    const within = this.open.at(-1);
+    if (within?.kind === "object") within.entries.push([/** @type {string} */ (this.name), node]);
+    else if (within) within.items.push(node);
+    else this.top = node;
+    this.name = null;
+    if (node.kind === "object" || node.kind === "array") this.open.push(node);
+  }
+
+  /** What comes next beside space. */
+  sign() {
+    const sign = this.text[this.at];
+    if (sign > " ") return sign;
+    this.take(SPACE);
+    return this.text[this.at];
+  }
+
+  string() {
+    const from = this.at;
+    const end = this.text.indexOf('"', from + 1);
+    if (this.text[from] !== '"' || end < 0) throw new SyntaxError(`no text at ${from}`);
+    this.at = end + 1;
+    const plain = this.text.slice(from + 1, end);
+    // Most texts have no escapes.
+    if (!/[\\\0-\x1f]/.test(plain)) return plain;
+    this.at = from + 1;
+    this.take(ESCAPED);
+    return JSON.parse(this.text.slice(from, this.at));
+  }
+
+  /** What comes next if it has this form, else "". @param {RegExp} form */
+  take(form) {
+    const from = this.at;
+    form.lastIndex = from;
+    if (form.test(this.text)) this.at = form.lastIndex;
+    return this.text.slice(from, this.at);
   }
 }
 
 /** The value that a text of JSON has, or null if it is none or is nested too deeply. @param {string} text @returns {Node | null} */
 export function parse(text) {
+  const reader = new Reader(text);
   try {
-    return new Reader(text).value(0);
+    reader.read(Infinity);
+  } catch {
+    return null;
+  }
+  return reader.top;
+}
+
+/** As `parse`, of a large text: the page goes on between its parts. @param {string} text @param {AbortSignal} stop @returns {Promise<Node | null>} */
+export async function parseInParts(text, stop) {
+  const reader = new Reader(text);
+  try {
+    for (;;) {
+      reader.read(performance.now() + PART_MS);
+      if (reader.isDone() || stop.aborted) return reader.top;
+      await new Promise((resolve) => setTimeout(resolve));
+    }
   } catch {
     return null;
   }

@@ -1,7 +1,7 @@
 // A job as it lives: why it waits or failed, its life, its stream and its output. For its page and the playground.
 import { html, useEffect, useMemo, useState } from "../dom.js";
 import { JobFollow } from "../job_follow.js";
-import { member, parse, write } from "../json_text.js";
+import { outputOf } from "../job_record.js";
 import { ENDED, JOB_STATES } from "../icons.js";
 import { announce, useRead } from "../store.js";
 import { shortId } from "../format.js";
@@ -13,7 +13,6 @@ import { Viewer } from "./viewer.js";
 import { WhyWaits } from "./why_waits.js";
 
 const LIFE_MS = 5000;
-const OUTPUT = ',"output":';
 
 /**
  * Follows a job while a component shows it.
@@ -51,7 +50,7 @@ export function useLife(endpoint, record, follow) {
 /** @param {{endpoint: any, job: any, text: string, follow: JobFollow, onAgain: () => void}} props `text` is the job's record */
 export function JobView({ endpoint, job, text, follow, onAgain }) {
   const isLive = !ENDED.includes(job.status);
-  const output = useMemo(() => outputText(text), [text]);
+  const output = useMemo(() => outputOf(text), [text]);
   const hasFailed = job.status === "FAILED" || job.status === "TIMED_OUT";
   const stream = { count: follow.chunks.length, firstAt: follow.firstAt() };
   void follow.version.value;
@@ -61,16 +60,4 @@ export function JobView({ endpoint, job, text, follow, onAgain }) {
     ${follow.error.value && html`<${Failed} error=${follow.error.value} onRetry=${onAgain} />`}
     ${follow.chunks.length > 0 && html`<${Stream} follow=${follow} job=${job} isLive=${isLive} />`}
     ${output !== null ? html`<${Viewer} title=${isLive ? "Progress" : "Output"} text=${output} name=${`${job.id}-output.json`} />` : !isLive && html`<${Card} title="Output"><p class="dim">${job.status === "CANCELLED" ? "It was cancelled before it had one." : "This job ended without an output."}</p><//>`}`;
-}
-
-/** The output as it was written, or null. @param {string} text the record */
-function outputText(text) {
-  const record = parse(text);
-  if (!record) {
-    // It is nested too deeply for a tree. The server writes the output last, and no text before it can contain this.
-    const at = text.indexOf(OUTPUT);
-    return at < 0 ? null : text.slice(at + OUTPUT.length, text.lastIndexOf("}"));
-  }
-  const node = member(record, "output");
-  return node && !(node.kind === "array" && node.items.length === 0) ? write(node) : null;
 }

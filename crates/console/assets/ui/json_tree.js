@@ -10,6 +10,7 @@ import { NumberRow, isNumberRow } from "./number_row.js";
 /** @typedef {import("../json_find.js").Path} Path */
 
 const SHOWN = 100;
+const MORE = 10 * SHOWN;
 const STRING_SHOWN = 2000;
 /** Deeper values are folded at first. */
 const OPEN_DEPTH = 3;
@@ -46,7 +47,8 @@ function Branch({ node, path, found, openDepth }) {
   useEffect(() => {
     if (foundAt < 0) return;
     setOpen(true);
-    setShown((now) => Math.max(now, foundAt + 1));
+    // What is found far behind is shown without all that is before it.
+    if (foundAt < MORE) setShown((now) => Math.max(now, foundAt + 1));
   }, [found, foundAt]);
   const [left, right] = isObject ? ["{", "}"] : ["[", "]"];
   if (size === 0) return html`${left}${right}`;
@@ -55,9 +57,12 @@ function Branch({ node, path, found, openDepth }) {
   if (!isOpen) return html`${fold}${left} ${isNumberRow(node) ? html`<${NumberRow} node=${node} />` : html`<span class="dim">${count(size)} ${words}</span>`} ${right}`;
   /** @type {[string | number, Node][]} */
   const members = isObject ? node.entries.slice(0, shown) : node.items.slice(0, shown).map((item, at) => [at, item]);
+  const member = (/** @type {[string | number, Node]} */ [step, value], /** @type {number} */ at) =>
+    html`<${Member} key=${at} step=${step} node=${value} path=${[...path, step]} found=${at === foundAt ? found : null} openDepth=${openDepth} isLast=${at === size - 1} />`;
   return html`${fold}${left}<ul>
-    ${members.map(([step, value], at) => html`<${Member} key=${at} step=${step} node=${value} path=${[...path, step]} found=${at === foundAt ? found : null} openDepth=${openDepth} isLast=${at === size - 1} />`)}
-    ${shown < size && html`<li><button type="button" class="more" onClick=${() => setShown(shown + 10 * SHOWN)}>${count(size - shown)} more</button></li>`}
+    ${members.map(member)}
+    ${shown < size && html`<li><button type="button" class="more" onClick=${() => setShown(shown + MORE)}>${count(size - shown)} more</button></li>`}
+    ${foundAt >= shown && member(isObject ? node.entries[foundAt] : [foundAt, node.items[foundAt]], foundAt)}
   </ul>${right}`;
 }
 
