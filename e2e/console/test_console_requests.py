@@ -118,6 +118,18 @@ def test_a_job_is_found_by_its_worker_its_input_and_its_retries(console, mixed):
     expect(row(page, job)).to_be_visible()
 
 
+def test_a_list_that_shows_no_more_rows_says_so(console, mixed):
+    tab = console().sign_in()
+    # As it is with 400 000 rows.
+    rows = len(mixed.queued) + len(mixed.completed)
+    tab.page.route("**/request_list.js", lambda route: route.fulfill(response=(answer := route.fetch()), body=answer.text().replace("= 400000;", f"= {rows};")))
+    page = tab.go(mixed.path)
+    expect(page.get_by_text("the most that a list shows: narrow the filter for older ones")).to_be_visible()
+    line(page).fill("state:failed")
+    page.keyboard.press("Enter")
+    expect_only(page, mixed.failed)
+
+
 def test_an_empty_list_says_what_is_kept_or_how_much_the_filter_hides(console, api):
     endpoint = api.external(example={"prompt": "a harbour"})
     page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests").page

@@ -16,6 +16,7 @@ const NEWS_MAX = 10000;
 /** At the top, rows beyond are dropped, and read again when one scrolls down. */
 const ROWS_AT_TOP_MAX = 120000;
 const ROWS_AT_TOP_KEPT = 100000;
+/** Browsers limit the height of an element. */
 const ROWS_MAX = 400000;
 
 /** What the list shows, and how it grows. */
@@ -76,15 +77,18 @@ export class RequestList {
     this.stop.abort();
   }
 
+  /** Whether older jobs have no place in the list. */
+  isFull = () => !this.isComplete && this.rows.length >= ROWS_MAX;
+
   /** Loads older rows. */
   async more() {
-    if (this.isLoading || this.isComplete || this.rows.length >= ROWS_MAX) return;
+    if (this.isLoading || this.isComplete || this.isFull()) return;
     [this.isLoading, this.isHalted] = [true, false];
     const wanted = this.rows.length + FIRST;
     try {
       // A search with few hits goes on by itself until there are some, or nothing is left.
       do await this.examine();
-      while (!this.isComplete && !this.isHalted && this.rows.length < wanted && !this.stop.signal.aborted);
+      while (!this.isComplete && !this.isFull() && !this.isHalted && this.rows.length < wanted && !this.stop.signal.aborted);
       this.error = null;
     } catch (error) {
       if (!this.stop.signal.aborted) this.error = /** @type {import("./api.js").ApiError} */ (error);
@@ -96,7 +100,7 @@ export class RequestList {
 
   /** Compares one page of jobs with the search. */
   async examine() {
-    for (let count = 0; count < PAGE && !this.isComplete; count += 1) {
+    for (let count = 0; count < PAGE && !this.isComplete && !this.isFull(); count += 1) {
       const next = await nextJob(this.sources, this.stop.signal, () => this.changed());
       if (next) this.add(next);
       else this.isComplete = this.sources.every(({ cursor }) => cursor === null);

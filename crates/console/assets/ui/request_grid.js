@@ -71,7 +71,7 @@ export function RequestGrid({ list, isOfAll, columns: further, matching, downloa
     }}><${Icon} name="up" />${count(list.news.length)} new</button>`}
     <${VirtualRows} count=${total} rowHeight=${rowHeight} label="Requests" columns=${columns} at=${at} head=${head} row=${row} onSeen=${seen} keep=${added} /></div>
     <div class="grid-foot">
-      <span>${count(total)} loaded${list.isComplete ? ", all there are" : ""}</span>
+      <span>${count(total)} loaded${list.isComplete ? ", all there are" : list.isFull() ? ", the most that a list shows: narrow the filter for older ones" : ""}</span>
       <${Searched} list=${list} version=${version} />
       ${list.error && html`<span class="tone-failed">${list.error.message}</span>`}
       <span class="grow"></span>
@@ -101,7 +101,7 @@ export function Searched({ list }) {
     list.isHalted = list.isLoading;
     if (!list.isLoading) void list.more();
   };
-  return html`<span>searched ${count(searched)} of ${count(of)} jobs</span>${!list.isComplete && html`<${Button} kind="quiet small" onClick=${go}>${list.isLoading ? "Stop" : "Go on"}<//>`}`;
+  return html`<span>searched ${count(searched)} of ${count(of)} jobs</span>${!list.isComplete && !list.isFull() && html`<${Button} kind="quiet small" onClick=${go}>${list.isLoading ? "Stop" : "Go on"}<//>`}`;
 }
 
 /** @param {{row: import("../request_list.js").Row | undefined, version: number, index: number, transform: string, isOfAll: boolean, further: string[], isAt: boolean, isOpen: boolean, isChosen: boolean, isChoosing: boolean, onOpen: () => void, onChoose: (isRange: boolean) => void}} props */
