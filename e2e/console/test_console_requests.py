@@ -476,6 +476,38 @@ def test_a_request_is_shown_beside_the_list_and_the_address_holds_it(console, mi
     expect(lists).to_be_focused()
 
 
+def test_the_browsers_back_closes_the_request_beside_the_list(console, mixed):
+    tab = console().sign_in(path=mixed.path)
+    page, newer, older = tab.page, mixed.completed[1], mixed.completed[0]
+    lists = f"{tab.root}{mixed.path}?state=COMPLETED"
+    chip(page, r"Completed\s*4").click()
+    row(page, newer).click()
+    expect(page.get_by_role("heading", name=newer, level=2)).to_be_visible()
+    # One goes from job to job, and back to the list at once.
+    row(page, older).click()
+    expect(page.get_by_role("heading", name=older, level=2)).to_be_visible()
+    page.get_by_role("button", name="Copy the id").focus()
+    page.go_back()
+    expect(page).to_have_url(lists)
+    expect(page.locator(".job-panel")).to_have_count(0)
+    expect(page.locator(".grid-scroll")).to_be_focused()
+    page.go_forward()
+    expect(page.get_by_role("heading", name=older, level=2)).to_be_visible()
+    page.go_back()
+    expect(page).to_have_url(lists)
+    # What was opened and closed leaves nothing to go back to.
+    row(page, newer).click()
+    page.get_by_role("button", name="Close the request").click()
+    expect(page).to_have_url(lists)
+    # A filter that was changed beside the job stays when the job is closed.
+    row(page, newer).click()
+    chip(page, "All").click()
+    page.get_by_role("button", name="Close the request").click()
+    expect(page).to_have_url(f"{tab.root}{mixed.path}")
+    page.go_back()
+    expect(page).to_have_url(lists)
+
+
 def test_a_request_of_all_is_beside_the_list_where_there_is_room_and_else_a_page(console, mixed):
     job = mixed.completed[0]
     tab = console().sign_in(path="/requests")

@@ -100,17 +100,18 @@ export function go(path, { replace = false } = {}) {
 }
 
 /**
- * Changes the query of the address in place; null removes a name.
+ * Changes the query of the address, in place if nothing else is said; null removes a name.
  * @param {Record<string, string | null>} changes
+ * @param {{replace?: boolean}} [options]
  */
-export function setQuery(changes) {
+export function setQuery(changes, { replace = true } = {}) {
   const query = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(changes)) {
     if (value) query.set(name, value);
     else query.delete(name);
   }
   const text = query.toString();
-  go(place.peek().path + (text ? `?${text}` : ""), { replace: true });
+  go(place.peek().path + (text ? `?${text}` : ""), { replace });
 }
 
 /** Follows links without loading the page again, and the browser's back and forward. */

@@ -1,5 +1,5 @@
 // A request beside the list, on wide screens: the address holds which one.
-import { html, useEffect } from "../dom.js";
+import { html, useEffect, useRef } from "../dom.js";
 import { endpointPath, go, href, place, setQuery } from "../router.js";
 import { shortId } from "../format.js";
 import { IconButton } from "./button.js";
@@ -25,18 +25,39 @@ export function useJobBeside(endpoint) {
   useEffect(() => {
     if (beside && !isWide) go(pageOf(beside), { replace: true });
   }, [id, of, isWide]);
+  /** The query of the list from which a job was opened here: the entry before has it. */
+  const openedFrom = useRef(/** @type {string | null} */ (null));
+  const isOpen = useRef(false);
+  useEffect(() => {
+    // Also after the browser's Back.
+    if (isOpen.current && !id && document.activeElement === document.body) focusList();
+    isOpen.current = id !== null;
+    if (!id) openedFrom.current = null;
+  }, [id]);
   const open = (/** @type {import("../request_list.js").Row} */ row) => {
     const opened = { id: row.job.id, endpoint: row.endpoint.slug || row.endpoint.id };
-    if (isWide) setQuery({ job: opened.id, endpoint: endpoint === null ? opened.endpoint : null });
-    else go(pageOf(opened));
+    if (!isWide) return go(pageOf(opened));
+    if (!beside) openedFrom.current = withoutJob(query, endpoint);
+    setQuery({ job: opened.id, endpoint: endpoint === null ? opened.endpoint : null }, { replace: beside !== null });
   };
   const close = () => {
     if (!beside) return;
-    setQuery({ job: null, endpoint: null });
-    (/** @type {HTMLElement | null} */ (document.querySelector(".grid-scroll")) ?? document.getElementById("search"))?.focus({ preventScroll: true });
+    if (openedFrom.current === withoutJob(query, endpoint)) history.back();
+    else setQuery({ job: null, endpoint: null });
+    focusList();
   };
   return { beside: isWide ? beside : null, open, close };
 }
+
+/** What the address holds beside the open job. @param {URLSearchParams} query @param {string | null} endpoint whose list it is */
+function withoutJob(query, endpoint) {
+  const rest = new URLSearchParams(query);
+  rest.delete("job");
+  if (endpoint === null) rest.delete("endpoint");
+  return rest.toString();
+}
+
+const focusList = () => (/** @type {HTMLElement | null} */ (document.querySelector(".grid-scroll")) ?? document.getElementById("search"))?.focus({ preventScroll: true });
 
 /** @param {{beside: Beside, onClose: () => void, children?: any}} props */
 export const JobPanel = ({ beside, onClose, children }) => html`<section class="job-panel" aria-label=${`Request ${shortId(beside.id)}`}>
