@@ -1,4 +1,5 @@
-// The one stream of events of this browser: read to its end, and continued where it ended. Runs in a worker or in a page.
+// Server-sent events of a response, and the one stream of events of this browser, which is read to its end and continued
+// where it ended. Runs in a worker or in a page.
 
 /** @typedef {"off" | "live" | "lost" | "signedOut"} StreamState */
 
@@ -9,6 +10,34 @@ const SILENT_MS = 40000;
 
 /** The server does not know the session. */
 class SignedOut extends Error {}
+
+/** The events of a response, as they come: each part has the texts of those that came together. @param {Response} answer @returns {AsyncGenerator<string[]>} */
+export async function* partsOf(answer) {
+  const reader = answer.body?.getReader();
+  // Cheaper than a `TextDecoderStream`, which has two more queues.
+  const decoder = new TextDecoder();
+  let rest = "";
+  while (reader) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const text = decoder.decode(value, { stream: true });
+    rest += text;
+    // A large event is not looked through again with each of its parts.
+    const events = text.includes("\n") ? rest.split("\n\n") : [rest];
+    rest = events.pop() ?? "";
+    yield events;
+  }
+}
+
+/** The fields of an event, such as `event`, `id` and `data`. @param {string} event @returns {Record<string, string>} */
+export function fieldsOf(event) {
+  const fields = /** @type {Record<string, string>} */ ({});
+  for (const line of event.split("\n")) {
+    const at = line.indexOf(":");
+    if (at > 0) fields[line.slice(0, at)] = line.slice(at + 1).trimStart();
+  }
+  return fields;
+}
 
 /** Reads `/v1/events` until `stop`. */
 export class EventStream {
@@ -81,31 +110,20 @@ export class EventStream {
       const answer = await fetch(`${this.base}/v1/events`, { headers, signal, credentials: "same-origin", cache: "no-store" });
       if (answer.status === 401) throw new SignedOut();
       if (!answer.ok || !answer.body) throw new Error(String(answer.status));
-      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-      let rest = "";
-      for (;;) {
-        const { value, done } = await reader.read();
-        if (done) return;
+      for await (const events of partsOf(answer)) {
         clearTimeout(timer);
         timer = setTimeout(() => silence.abort(), SILENT_MS);
         onBegun();
         this.set("live");
-        const blocks = (rest + value).split("\n\n");
-        rest = blocks.pop() ?? "";
-        for (const block of blocks) this.accept(block);
+        for (const event of events) this.accept(fieldsOf(event));
       }
     } finally {
       clearTimeout(timer);
     }
   }
 
-  /** @param {string} block the lines of an event */
-  accept(block) {
-    const fields = /** @type {Record<string, string>} */ ({});
-    for (const line of block.split("\n")) {
-      const at = line.indexOf(": ");
-      if (at > 0) fields[line.slice(0, at)] = line.slice(at + 2);
-    }
+  /** @param {Record<string, string>} fields of an event */
+  accept(fields) {
     if (fields.id !== undefined) this.last = fields.id;
     if (fields.data !== undefined) this.onEvent(fields.event, fields.data);
   }

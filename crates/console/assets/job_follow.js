@@ -1,10 +1,10 @@
 // A job as it lives: its record and its chunks, over one response of events that is read to the job's end.
 import { signal } from "./dom.js";
 import * as api from "./api.js";
+import { fieldsOf, partsOf } from "./event_stream.js";
 import { jobOf } from "./job_record.js";
 import { member, parse } from "./json_text.js";
 import { takeTurn } from "./live.js";
-import { fieldsOf, partsOf } from "./server_events.js";
 
 /** @typedef {{offset: number, at: number, isSeen: boolean, text: string, bytes: number}} Chunk `text` is JSON of the output; `at` is when this browser got it, `isSeen` whether it saw it come */
 

@@ -1,10 +1,10 @@
 // The lines of an endpoint's workers in the order of time: the newest as they are printed, older ones as one scrolls.
 import { signal } from "./dom.js";
 import * as api from "./api.js";
+import { fieldsOf, partsOf } from "./event_stream.js";
 import { takeTurn } from "./live.js";
 import { LogBlocks } from "./log_blocks.js";
 import { isDetail } from "./log_text.js";
-import { fieldsOf, partsOf } from "./server_events.js";
 
 /** @typedef {import("./log_text.js").LogLine} LogLine */
 /** @typedef {{worker?: string, job?: string, level?: string, q?: string, after?: string, regex?: string, isDetailLeftOut?: boolean}} LogFilter */
