@@ -89,7 +89,7 @@ export function tokens(line) {
 const UNITS = /** @type {Record<string, number>} */ ({ ms: 1, s: 1000, min: 60000, h: 3600000, d: 86400000 });
 
 /** A duration such as `>5s` or `10min`, in ms; null if it is none. @param {string} text */
-export function durationOf(text) {
+function durationOf(text) {
   const found = text.match(/^>?\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)$/);
   return found ? Number(found[1]) * UNITS[found[2]] : null;
 }

@@ -14,7 +14,7 @@ const PAST_MS = 30000;
 const BILL_MS = 60000;
 const PRICED_MS = 15000;
 /** The newest jobs of an endpoint, from which its times are taken. */
-export const NEWEST = 50;
+const NEWEST = 50;
 
 /**
  * @typedef {{endpoint: any, health: any, error: any, rate: {completed: number, failed: number} | null, times: Times | null}} Row
@@ -22,7 +22,7 @@ export const NEWEST = 50;
  */
 
 /** @param {string} id */
-export const healthPath = (id) => `/v2/${encodeURIComponent(id)}/health`;
+const healthPath = (id) => `/v2/${encodeURIComponent(id)}/health`;
 
 /** @param {string} id */
 export const newestPath = (id) => `/v2/${encodeURIComponent(id)}/requests?limit=${NEWEST}`;
@@ -126,7 +126,7 @@ export function times(page) {
 }
 
 /** The smallest value that this share of the values does not exceed. @param {number[]} values @param {number} share */
-export function quantile(values, share) {
+function quantile(values, share) {
   if (values.length === 0) return null;
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];

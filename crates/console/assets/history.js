@@ -14,7 +14,7 @@ const RATE_MS = 10000;
 const samples = new Map();
 
 /** Changes when a sample was added. */
-export const sampled = signal(0);
+const sampled = signal(0);
 
 /** What was read or told of each endpoint last. @type {Map<string, any>} */
 const latest = new Map();

@@ -107,7 +107,7 @@ export function begun() {
 }
 
 /** Begins to listen, for the present session. */
-export function join() {
+function join() {
   port ??= own ? null : openPort();
   if (!port) {
     if (own) own.start(base, api.token());
@@ -120,7 +120,7 @@ export function join() {
 }
 
 /** Stops listening. */
-export function leave() {
+function leave() {
   port?.postMessage({ leave: true });
   own?.stop();
   connection.value = { ...connection.peek(), state: "connecting" };

@@ -15,7 +15,7 @@ const AGAIN_MS = 2000;
 /** The newest lines, and older ones that are read together. */
 const [PAGE, OLDER_PAGE] = [500, 2000];
 /** More lines are not held. */
-export const LINES_MAX = 200000;
+const LINES_MAX = 200000;
 
 export class LogReader {
   /** @param {any} endpoint @param {LogFilter} filter @param {boolean} isLow whether other long responses come first */

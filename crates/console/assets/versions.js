@@ -15,7 +15,7 @@ const READ_MS = 60000;
 const KEPT_MS = 400 * 86400000;
 
 /** When each version was the present one. @param {Entry[]} entries @returns {Map<number, Span>} newest first */
-export function spansOf(entries) {
+function spansOf(entries) {
   /** @type {Map<number, Span>} */
   const spans = new Map();
   let to = /** @type {string | null} */ (null);

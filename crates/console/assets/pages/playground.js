@@ -67,19 +67,12 @@ function bodyOf({ input, timeoutS, ttlS, isLow, webhook }) {
   return `{"input":${input.trim()}${others && `,${others}`}}`;
 }
 
-/** @param {{endpoint: any}} props */
-function Bench({ endpoint }) {
+/** What is about to be run, and what is wrong with it. @param {any} endpoint @param {import("../playground_history.js").Run[]} runs */
+function useDraft(endpoint, runs) {
   const { query } = place.value;
   const [from, job] = [query.get("from"), query.get("job")];
   const [draft, setDraft] = useState(/** @type {Draft} */ ({ input: exampleOf(endpoint), timeoutS: "", ttlS: "", isLow: false, webhook: "" }));
   const [error, setError] = useState("");
-  const [runs, setRuns] = useState(() => runsOf(endpoint.id));
-  const fields = useMemo(() => fieldsOf(endpoint.inputSchema), [endpoint.inputSchema]);
-  const [wrong, setWrong] = useState(/** @type {Record<string, string>} */ ({}));
-  const [route, setRoute] = useState(/** @type {"run" | "runsync"} */ ("run"));
-  const [waited, setWaited] = useState(/** @type {Waited | null} */ (null));
-  const isForm = fields.length > 0 && query.get("view") !== "json" && faultOf(draft.input) === "";
-  const path = `/v2/${encodeURIComponent(endpoint.id)}`;
   const set = (/** @type {Partial<Draft>} */ change) => {
     setDraft((before) => ({ ...before, ...change }));
     setError("");
@@ -91,7 +84,7 @@ function Bench({ endpoint }) {
     if (!wanted || draft.input !== exampleOf(endpoint)) return undefined;
     if (known) return set(known);
     const stop = new AbortController();
-    api.text("GET", `${path}/jobs/${encodeURIComponent(wanted)}/input`, { signal: stop.signal })
+    api.text("GET", `/v2/${encodeURIComponent(endpoint.id)}/jobs/${encodeURIComponent(wanted)}/input`, { signal: stop.signal })
       .then((text) => {
         const node = parse(text);
         set({ input: node ? write(node) : text });
@@ -99,6 +92,21 @@ function Bench({ endpoint }) {
       .catch((failed) => !stop.signal.aborted && setError(`The input of job ${shortId(wanted)} could not be read. ${failed.message}`));
     return () => stop.abort();
   }, [from]);
+  return { draft, set, error, setError };
+}
+
+/** @param {{endpoint: any}} props */
+function Bench({ endpoint }) {
+  const { query } = place.value;
+  const job = query.get("job");
+  const [runs, setRuns] = useState(() => runsOf(endpoint.id));
+  const { draft, set, error, setError } = useDraft(endpoint, runs);
+  const fields = useMemo(() => fieldsOf(endpoint.inputSchema), [endpoint.inputSchema]);
+  const [wrong, setWrong] = useState(/** @type {Record<string, string>} */ ({}));
+  const [route, setRoute] = useState(/** @type {"run" | "runsync"} */ ("run"));
+  const [waited, setWaited] = useState(/** @type {Waited | null} */ (null));
+  const isForm = fields.length > 0 && query.get("view") !== "json" && faultOf(draft.input) === "";
+  const path = `/v2/${encodeURIComponent(endpoint.id)}`;
   const run = async (/** @type {boolean} */ isWaited) => {
     const fault = faultOf(draft.input) || (isForm ? formFault(fields, parse(draft.input), wrong) : "");
     if (fault) return setError(fault);

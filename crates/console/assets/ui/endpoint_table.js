@@ -28,7 +28,7 @@ const COLUMNS = [
 export const workersOf = (health) => (health ? health.workers.idle + health.workers.running + health.workers.initializing : null);
 
 /** @param {Row[]} rows @param {string} by a column's name, after "-" if the largest is first */
-export function sorted(rows, by) {
+function sorted(rows, by) {
   const isDown = by.startsWith("-");
   const column = COLUMNS.find(({ name }) => name === by.replace("-", "")) ?? COLUMNS[0];
   const compare = (/** @type {Row} */ a, /** @type {Row} */ b) => {

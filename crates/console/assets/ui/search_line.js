@@ -24,27 +24,10 @@ function useKnown(text, workers, version) {
  *   `workers` are those of the rows that are shown, `version` is the endpoint's present one, or 0
  */
 export function SearchLine({ line, wrong, workers, version, onLine }) {
-  const [text, setText] = useState(line);
+  const { text, setText, search } = useTyped(line, onLine);
   const [isOpen, setOpen] = useState(false);
   const [at, setAt] = useState(-1);
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  // The line comes back without the space at its end, and while one types on.
-  const sent = useRef(line);
-  useEffect(() => {
-    if (line !== sent.current) setText(line);
-    sent.current = line;
-  }, [line]);
-  const search = () => {
-    if (text.trim() === line) return;
-    sent.current = text.trim();
-    onLine(sent.current);
-  };
-  useEffect(() => {
-    // A token without its value is not whole yet.
-    if (/[:.]$/.test(text)) return undefined;
-    const timer = setTimeout(search, TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
   const known = useKnown(text, workers, version);
   const found = isOpen ? suggestions(text, known) : [];
   const type = (/** @type {string} */ next) => {
@@ -87,6 +70,29 @@ export function SearchLine({ line, wrong, workers, version, onLine }) {
       ${found.map(({ insert, does }, index) => html`<li key=${insert} id=${`search-${index}`} role="option" aria-selected=${index === at} onMouseDown=${(/** @type {Event} */ event) => event.preventDefault()} onClick=${() => take(index)}><span class="mono">${insert}</span><span class="dim">${does}</span></li>`)}
     </ul>
   </div>`;
+}
+
+/** The text in the field, which is searched for when one stops typing. @param {string} line @param {(line: string) => void} onLine */
+function useTyped(line, onLine) {
+  const [text, setText] = useState(line);
+  // The line comes back without the space at its end, and while one types on.
+  const sent = useRef(line);
+  useEffect(() => {
+    if (line !== sent.current) setText(line);
+    sent.current = line;
+  }, [line]);
+  const search = () => {
+    if (text.trim() === line) return;
+    sent.current = text.trim();
+    onLine(sent.current);
+  };
+  useEffect(() => {
+    // A token without its value is not whole yet.
+    if (/[:.]$/.test(text)) return undefined;
+    const timer = setTimeout(search, TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return { text, setText, search };
 }
 
 /** What is typed after the last space. @param {string} text */

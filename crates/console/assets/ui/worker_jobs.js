@@ -16,7 +16,7 @@ const SHOWN = 10;
 /** @typedef {{job: any, from: number, to: number, lane: number}} Bar times in ms */
 
 /** The bars of jobs, each in the first lane that is free. @param {any[]} jobs @param {number} at the present time, in ms @returns {Bar[]} */
-export function barsOf(jobs, at) {
+function barsOf(jobs, at) {
   const began = jobs.map((job) => ({ job, from: moment(job.startedAt) })).filter(({ from }) => from !== null);
   began.sort((a, b) => Number(a.from) - Number(b.from));
   /** When each lane is free, in ms. @type {number[]} */

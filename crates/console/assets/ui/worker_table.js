@@ -17,7 +17,7 @@ const READ_MS = 3000;
 const MACHINES_MS = 60000;
 
 /** The word, the colour and the icon of a worker's status. */
-export const STATES = /** @type {Record<string, {word: string, tone: string, icon: string}>} */ ({
+const STATES = /** @type {Record<string, {word: string, tone: string, icon: string}>} */ ({
   INITIALIZING: { word: "Starting", tone: "queued", icon: "queued" },
   IDLE: { word: "Idle", tone: "completed", icon: "completed" },
   RUNNING: { word: "Running", tone: "running", icon: "running" },
