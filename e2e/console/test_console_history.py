@@ -6,6 +6,8 @@ from datetime import datetime
 import pytest
 from playwright.sync_api import expect
 
+from harness.client import Endpoint
+from harness.fake_worker import FakeWorker
 from harness.wait import until
 
 
@@ -119,3 +121,23 @@ def test_a_range_over_15_minutes_is_read_once_a_minute(console, worked):
     with page.expect_request(re.compile("history.last=3600000")):
         page.clock.fast_forward(15_000)
     assert len(read) == 2, read
+
+
+def test_an_endpoint_after_the_first_50_has_its_times_and_failures(console, api):
+    added = [api.external(name=f"One of many {number}") for number in range(51)]
+    last = [one for one in api.ok("GET", "/v1/endpoints") if one["id"] in {endpoint.id for endpoint in added}][-1]
+    endpoint = Endpoint(api, last)
+    endpoint.patch(name="After all others")
+    worker = FakeWorker(endpoint)
+    job = endpoint.run({})
+    assert worker.take()["id"] == job
+    worker.done(job, {"error": "the anchor is lost"})
+    until(lambda: (total(api, endpoint)["failed"] or 0) > 0, "the failure is in a step that is over", 40)
+    page = console().sign_in().page
+    news = page.get_by_role("region", name="Just now")
+    expect(news).to_contain_text("the anchor is lost")
+    page.get_by_role("searchbox").fill("After all others")
+    row = page.get_by_role("region", name="Endpoints").get_by_role("row").filter(has_text="After all others")
+    expect(row).to_contain_text("100 %", timeout=60_000)
+    for endpoint in added:
+        assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204

@@ -10,15 +10,17 @@ const COUNTS_MS = 2000;
 const COUNTS_MS_EACH = 60;
 const NEWEST_MS = 10000;
 const PAST_PATH = "/v1/history?by=endpoint&last=1800000&step=30000&series=completed,oldestMs";
+const PAST_MORE = ",failed,timedOut,delayP95Ms,runP50Ms";
 const PAST_MS = 30000;
 const BILL_MS = 60000;
 const PRICED_MS = 15000;
-/** The newest jobs of an endpoint, from which its times are taken. */
-const NEWEST = 50;
+/** The newest jobs of an endpoint, from which its times are taken, for this number of endpoints. */
+export const NEWEST = 50;
 
 /**
- * @typedef {{endpoint: any, health: any, error: any, rate: {completed: number, failed: number} | null, times: Times | null}} Row
+ * @typedef {{endpoint: any, health: any, error: any, rate: {completed: number, failed: number} | null, times: Times | null, past: Past | undefined}} Row
  * @typedef {{delayP50: number | null, delayP95: number | null, runP50: number | null, runP95: number | null, failed: number, ended: number, jobs: any[]}} Times
+ * @typedef {{completed: (number | null)[], oldestMs: number | null, total: any}} Past
  */
 
 /** @param {string} id */
@@ -40,22 +42,22 @@ export function useEndpointList(everyMs = LIST_MS) {
 
 /**
  * All endpoints that the key may see, with their figures.
- * @param {{withTimes?: boolean}} [options]
  * @returns {{rows: Row[] | undefined, error: any}}
  */
-export function useFleet({ withTimes = false } = {}) {
+export function useFleet() {
   const list = useEndpointList();
   const endpoints = /** @type {any[]} */ (list.data ?? []);
   const counted = endpoints.filter(({ id }) => may.requests(id));
   const health = useReads(counted.map(({ id }) => healthPath(id)), Math.max(COUNTS_MS, endpoints.length * COUNTS_MS_EACH));
-  const shown = withTimes ? counted.slice(0, NEWEST) : [];
-  const newest = useReads(shown.map(({ id }) => newestPath(id)), NEWEST_MS);
+  const newest = useReads(counted.slice(0, NEWEST).map(({ id }) => newestPath(id)), NEWEST_MS);
+  const past = useLastHalfHour(counted.length > NEWEST);
   const rows = endpoints.map((endpoint) => ({
     endpoint,
     health: health.get(healthPath(endpoint.id))?.data,
     error: health.get(healthPath(endpoint.id))?.error,
     rate: rates(endpoint.id),
-    times: times(newest.get(newestPath(endpoint.id))?.data),
+    times: newest.has(newestPath(endpoint.id)) ? times(newest.get(newestPath(endpoint.id))?.data) : pastTimes(past.get(endpoint.id)?.total),
+    past: past.get(endpoint.id),
   }));
   return { rows: list.data && rows, error: list.error };
 }
@@ -63,12 +65,16 @@ export function useFleet({ withTimes = false } = {}) {
 /**
  * What each endpoint did in the last half hour, by its id: the jobs that completed in each step, and how long the oldest
  * waiting job had waited at the end of the last step, in ms.
- * @returns {Map<string, {completed: (number | null)[], oldestMs: number | null}>}
+ * @param {boolean} [withTimes] in the total
+ * @returns {Map<string, Past>}
  */
-export function useLastHalfHour() {
-  const { data } = useRead(may.readsAny.value ? PAST_PATH : null, PAST_MS);
-  return useMemo(() => new Map((data?.endpoints ?? []).map((/** @type {any} */ { id, series }) => [id, { completed: series.completed, oldestMs: series.oldestMs.at(-1) ?? null }])), [data]);
+export function useLastHalfHour(withTimes = false) {
+  const { data } = useRead(may.readsAny.value ? PAST_PATH + (withTimes ? PAST_MORE : "") : null, PAST_MS);
+  return useMemo(() => new Map((data?.endpoints ?? []).map((/** @type {any} */ { id, series, total }) => [id, { completed: series.completed, oldestMs: series.oldestMs.at(-1) ?? null, total }])), [data]);
 }
+
+/** The times of the last half hour, where they were asked for. @param {any} total @returns {any} */
+const pastTimes = (total) => total?.failed >= 0 && { delayP95: total.delayP95Ms, runP50: total.runP50Ms, failed: total.failed + total.timedOut, ended: total.failed + total.timedOut + total.completed };
 
 /** What the time of all workers since midnight, in UTC, costs; undefined while it is not known. @returns {any[] | undefined} */
 export function useBillOfToday() {

@@ -20,7 +20,7 @@ import { endpointState } from "../ui/state.js";
 const groupings = () => [["", "Not grouped"], ["state", "By state"], ...(may.everyRead.value ? /** @type {[string, string][]} */ ([["machine", "By machine"]]) : [])];
 
 export default function Endpoints() {
-  const { rows, error } = useFleet({ withTimes: true });
+  const { rows, error } = useFleet();
   useKeys([{ key: "/", does: "Search", act: () => document.getElementById("search")?.focus() }]);
   return html`<div class="head"><h1>Endpoints</h1><p class="dim">Each is a queue of jobs with the workers that run them.</p>${may.everything.value && html`<div class="acts"><a class="button primary" href=${href("/new-endpoint")}><${Icon} name="plus" />New endpoint</a></div>`}</div>
     ${error && !rows ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints")} />` : !rows ? html`<${Loading} rows=${8} />` : rows.length === 0 ? html`<${None} />` : html`<${List} rows=${rows} />`}`;

@@ -18,7 +18,7 @@ const CHARTS = [KINDS.jobs, KINDS.ended, KINDS.delay, KINDS.workers];
 const MACHINES_MS = 60000;
 
 export default function Overview() {
-  const { rows, error } = useFleet({ withTimes: true });
+  const { rows, error } = useFleet();
   const history = useHistory(null, [...SERIES.jobs, "workersIdle", "workersRunning", "workersStarting"], may.readsAny.value);
   if (error && !rows) return html`<h1>Overview</h1><${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints")} />`;
   if (!rows) return html`<h1>Overview</h1><${Loading} rows=${6} />`;

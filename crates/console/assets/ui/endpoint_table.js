@@ -2,13 +2,15 @@
 import { html } from "../dom.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
 import { count, duration, percent } from "../format.js";
-import { useHourlyCosts, useLastHalfHour } from "../fleet.js";
+import { useHourlyCosts } from "../fleet.js";
 import { Icon } from "../icons.js";
 import { money } from "../session.js";
 import { Sparkline } from "./chart.js";
 import { EndpointStateTag, endpointState } from "./state.js";
 
-/** @typedef {import("../fleet.js").Row & {past?: {completed: (number | null)[], oldestMs: number | null}, cost?: number | null}} Row `cost`: of its workers, in an hour */
+/** @typedef {import("../fleet.js").Row & {cost?: number | null}} Row `cost`: of its workers, in an hour */
+
+const OF = "Of the newest 50 jobs; after 50 endpoints, of the last 30 min";
 
 /** @type {{name: string, title: string, isNumber: boolean, cls: string, of: (row: Row) => string | number | null, note?: string}[]} */
 const COLUMNS = [
@@ -17,9 +19,9 @@ const COLUMNS = [
   { name: "waiting", title: "Waiting", isNumber: true, cls: "", of: ({ health }) => health?.jobs.inQueue ?? null },
   { name: "oldest", title: "Oldest", isNumber: true, cls: "opt", of: ({ health, past }) => (health?.jobs.inQueue > 0 ? (past?.oldestMs ?? null) : null), note: "How long the oldest waiting job has waited" },
   { name: "running", title: "Running", isNumber: true, cls: "opt2", of: ({ health }) => health?.jobs.inProgress ?? null },
-  { name: "delay", title: "Delay p95", isNumber: true, cls: "opt", of: ({ times }) => times?.delayP95 ?? null, note: "Of the newest 50 jobs" },
-  { name: "run", title: "Run p50", isNumber: true, cls: "opt", of: ({ times }) => times?.runP50 ?? null, note: "Of the newest 50 jobs" },
-  { name: "failed", title: "Failed", isNumber: true, cls: "opt", of: ({ times }) => (times?.ended ? times.failed / times.ended : null), note: "Of the newest 50 jobs" },
+  { name: "delay", title: "Delay p95", isNumber: true, cls: "opt", of: ({ times }) => times?.delayP95 ?? null, note: OF },
+  { name: "run", title: "Run p50", isNumber: true, cls: "opt", of: ({ times }) => times?.runP50 ?? null, note: OF },
+  { name: "failed", title: "Failed", isNumber: true, cls: "opt", of: ({ times }) => (times?.ended ? times.failed / times.ended : null), note: OF },
   { name: "workers", title: "Workers", isNumber: true, cls: "opt2", of: ({ health }) => workersOf(health) },
   { name: "cost", title: "Cost an hour", isNumber: true, cls: "opt2", of: ({ cost }) => cost ?? null, note: "Of the workers that run now" },
 ];
@@ -42,9 +44,8 @@ function sorted(rows, by) {
 
 /** @param {{rows: import("../fleet.js").Row[], body?: (rows: any[]) => any}} props `body` shows the rows: all, if it is missing */
 export function EndpointTable({ rows: known, body = (rows) => rows }) {
-  const past = useLastHalfHour();
   const costs = useHourlyCosts();
-  const rows = known.map((row) => ({ ...row, past: past.get(row.endpoint.id), cost: costs && (costs.get(row.endpoint.id) ?? 0) }));
+  const rows = known.map((row) => ({ ...row, cost: costs && (costs.get(row.endpoint.id) ?? 0) }));
   // A server without prices has no column for them.
   const columns = COLUMNS.filter(({ name }) => costs || name !== "cost");
   const by = place.value.query.get("sort") ?? "name";

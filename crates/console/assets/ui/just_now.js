@@ -1,6 +1,7 @@
 // What happened last: changes by people, and jobs that did not complete.
 import { html } from "../dom.js";
 import { what } from "../audit_words.js";
+import { NEWEST } from "../fleet.js";
 import { Icon } from "../icons.js";
 import { endpointPath, href } from "../router.js";
 import { shortId } from "../format.js";
@@ -16,6 +17,8 @@ const NEWS_MAX = 8;
 /** Sign-ins stand between the changes of the audit log. */
 const CHANGES_PATH = "/v1/audit?limit=40";
 const CHANGES_MS = 10000;
+/** Of many endpoints, not all jobs are read. */
+const FAILURES_PATH = `/v1/requests?status=FAILED,TIMED_OUT&limit=${NEWS_MAX}`;
 
 /** The page of each kind of resource. @type {Record<string, {name: string, path: string}>} */
 const KINDS = {
@@ -57,7 +60,8 @@ function useChanges(rows) {
 
 /** The newest jobs that did not complete. @param {import("../fleet.js").Row[]} rows @returns {News[]} */
 function useFailures(rows) {
-  const all = rows.flatMap(({ endpoint, times }) => (times?.jobs ?? []).map((job) => ({ endpoint, job })));
+  const listed = useRead(rows.length > NEWEST ? FAILURES_PATH : null, CHANGES_MS).data?.requests;
+  const all = rows.flatMap(({ endpoint, times }) => (listed?.filter((/** @type {any} */ job) => job.endpointId === endpoint.id) ?? times?.jobs ?? []).map((/** @type {any} */ job) => ({ endpoint, job })));
   const failures = all.filter(({ job }) => ["FAILED", "TIMED_OUT"].includes(job.status));
   failures.sort((a, b) => (a.job.completedAt < b.job.completedAt ? 1 : -1));
   const shown = failures.slice(0, NEWS_MAX);
