@@ -114,7 +114,9 @@ export function Jobs({ endpoint, worker }) {
   if (jobs.length === 0) return html`<span class="dim">none</span>`;
   const path = `${endpointPath(endpoint)}/requests`;
   const more = (worker.jobsInProgress ?? jobs.length) - JOBS_SHOWN;
-  return html`<span class="job-link" title="Running jobs of those that one worker runs concurrently">${count(worker.jobsInProgress ?? jobs.length)}/${count(endpoint.maxConcurrency ?? 1)}</span>${jobs.slice(0, JOBS_SHOWN).map((/** @type {string} */ job) => html`<a key=${job} class="mono job-link" href=${href(`${path}/${job}`)} title=${job}>${shortId(job)}</a>`)}${more > 0 && html`<a href=${href(`${path}?${new URLSearchParams({ state: "IN_PROGRESS", q: `worker:${worker.id}` })}`)}>${count(more)} more</a>`}`;
+  const links = jobs.slice(0, JOBS_SHOWN).map((/** @type {string} */ job) => html`<a key=${job} class="mono job-link" href=${href(`${path}/${job}`)} title=${job}>${shortId(job)}</a>`);
+  const others = more > 0 && html`<a href=${href(`${path}?${new URLSearchParams({ state: "IN_PROGRESS", q: `worker:${worker.id}` })}`)}>${count(more)} more</a>`;
+  return html`${links}${others}<br /><small class="dim" title="Running jobs of those that one worker runs concurrently">${count(worker.jobsInProgress ?? jobs.length)}/${count(endpoint.maxConcurrency ?? 1)}</small>`;
 }
 
 /** Drain and Stop, of a worker that the server started. @param {{row: Row}} props */
