@@ -123,6 +123,27 @@ def test_a_range_over_15_minutes_is_read_once_a_minute(console, worked):
     assert len(read) == 2, read
 
 
+def test_the_figures_of_the_range_before_stay_until_the_next_are_there(console, worked):
+    tab = console()
+    tab.context.clock.install()
+    page, held = tab.page, []
+
+    def first_only(route) -> None:
+        if held:
+            return
+        answer = route.fetch()
+        held.append(route.request.url)
+        route.fulfill(response=answer, json={**answer.json(), "total": {**answer.json()["total"], "completed": 7}})
+
+    page.route(re.compile(r"/history\?from="), first_only)
+    tab.sign_in(path=f"/endpoints/{worked.id}/metrics?compare=1")
+    row = page.get_by_role("region", name="Figures of this range").get_by_role("row", name=re.compile("^Completed"))
+    expect(row.get_by_role("cell").nth(1)).to_have_text("7")
+    with page.expect_request(lambda request: "/history?from=" in request.url and request.url not in held):
+        page.clock.fast_forward(61_000)
+    expect(row.get_by_role("cell").nth(1)).to_have_text("7")
+
+
 def test_an_endpoint_after_the_first_50_has_its_times_and_failures(console, api):
     added = [api.external(name=f"One of many {number}") for number in range(51)]
     last = [one for one in api.ok("GET", "/v1/endpoints") if one["id"] in {endpoint.id for endpoint in added}][-1]

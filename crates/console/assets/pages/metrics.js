@@ -1,5 +1,5 @@
 // Everything that the server recorded of an endpoint over time: charts, and the figures beside those of the time before.
-import { html } from "../dom.js";
+import { html, useRef } from "../dom.js";
 import { place, setQuery } from "../router.js";
 import { count, duration, percent, size } from "../format.js";
 import { costsOf } from "../billing.js";
@@ -30,13 +30,27 @@ export default function Metrics() {
   const { endpoint, isReadable, error, health } = useEndpoint(name);
   const isCompared = place.value.query.get("compare") === "1";
   const history = useHistory(endpoint?.id ?? null, [...ALL, "delayCells"], isReadable && endpoint !== undefined);
-  const before = useHistoryBefore(endpoint?.id ?? null, ALL, isReadable && endpoint !== undefined && isCompared);
+  const before = useTotalBefore(endpoint?.id ?? null, isReadable && endpoint !== undefined && isCompared);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
   if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not read the metrics.</p><//>`;
   return html`${head}<${Objectives} endpoint=${endpoint} /><${HistoryCharts} history=${history} kinds=${CHARTS} hasMap more=${html`<${Costs} endpoint=${endpoint} history=${history.data} />`} />
-    ${history.data && html`<${Figures} total=${history.data.total} before=${isCompared ? before.data?.total : undefined} isCompared=${isCompared} />`}`;
+    ${history.data && html`<${Figures} total=${history.data.total} before=${before} isCompared=${isCompared} />`}`;
+}
+
+/**
+ * The figures of the time before the current range. Those of a range that ends now stay until the next ones are read.
+ * @param {string | null} endpoint its id
+ * @param {boolean} isAsked
+ * @returns {Totals | undefined}
+ */
+function useTotalBefore(endpoint, isAsked) {
+  const { data } = useHistoryBefore(endpoint, ALL, isAsked);
+  const of = isAsked ? `${endpoint} ${currentRange().query}` : "";
+  const last = useRef({ of, total: /** @type {Totals | undefined} */ (undefined) });
+  if (data || last.current.of !== of) last.current = { of, total: data?.total };
+  return last.current.total;
 }
 
 /**
