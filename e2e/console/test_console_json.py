@@ -2,6 +2,8 @@
 
 from playwright.sync_api import expect
 
+from harness.fake_worker import FakeWorker
+
 
 def test_json_is_searched_and_a_path_of_it_is_copied(console, api):
     endpoint = api.external()
@@ -40,6 +42,18 @@ def test_json_is_searched_and_a_path_of_it_is_copied(console, api):
     field.press("Escape")
     expect(field).to_have_value("")
     expect(shown.locator(".found")).to_have_count(0)
+
+
+def test_a_text_keeps_its_lines(console, api):
+    endpoint = api.external()
+    job = endpoint.run({})
+    worker = FakeWorker(endpoint)
+    assert worker.take()["id"] == job
+    worker.done(job, {"output": "first line\n  second line"})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    text = page.get_by_role("region", name="Output").locator(".s")
+    expect(text).to_be_visible()
+    assert text.inner_text() == '"first line\n  second line"'
 
 
 def test_json_of_more_than_a_megabyte_is_folded_until_one_unfolds_it(console, api):

@@ -476,6 +476,19 @@ def test_a_request_is_shown_beside_the_list_and_the_address_holds_it(console, mi
     expect(lists).to_be_focused()
 
 
+def test_a_job_that_is_gone_says_when_it_was_made_and_how_long_jobs_are_kept(console, api):
+    endpoint = api.external()
+    job = endpoint.run({})
+    endpoint.cancel(job)
+    assert endpoint.call("POST", "/bulk", json={"do": "delete", "ids": [job]}).status_code == 202
+    until(lambda: endpoint.call("GET", f"/status/{job}").status_code == 404, "deleted", 10)
+    tab = console()
+    tab.forget("404")
+    page = tab.sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    expect(page.get_by_text("Finished jobs of this endpoint are kept 30 min.")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"By its id, it was made \d+ s ago\."))).to_be_visible()
+
+
 def test_the_browsers_back_closes_the_request_beside_the_list(console, mixed):
     tab = console().sign_in(path=mixed.path)
     page, newer, older = tab.page, mixed.completed[1], mixed.completed[0]

@@ -84,7 +84,7 @@ def test_a_call_that_is_tried_again_says_when(fresh_server, console):
         row = page.get_by_role("row").filter(has_text=job[-12:])
         expect(row).to_contain_text(re.compile(r"Pending.*HTTP 500.*in (9 min|10 min)"))
         page.goto(page.url.replace("/webhooks", f"/requests/{job}"))
-        expect(page.get_by_role("region", name="Webhook")).to_contain_text(re.compile(r"HTTP 500 after .*Next attemptin (9|10) min"))
+        expect(page.get_by_role("region", name="Webhook")).to_contain_text(re.compile(r"StatePendingAttempt 1HTTP 500 after .*Next attemptin (9|10) min"))
 
 
 def test_more_calls_than_a_page_has_are_listed_and_new_ones_are_told(fresh_server, console):

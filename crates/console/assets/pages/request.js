@@ -2,7 +2,7 @@
 import { html } from "../dom.js";
 import * as api from "../api.js";
 import { endpointPath, href, place } from "../router.js";
-import { duration } from "../format.js";
+import { duration, timeOfId } from "../format.js";
 import { useEndpoint } from "../fleet.js";
 import { ENDED } from "../icons.js";
 import { may } from "../session.js";
@@ -10,12 +10,14 @@ import { Button, SureButton } from "../ui/button.js";
 import { Empty, Failed, Loading } from "../ui/card.js";
 import { CopyButton } from "../ui/copy.js";
 import { CopyAs } from "../ui/copy_as.js";
-import { Details, Webhooks } from "../ui/job_details.js";
+import { Details } from "../ui/job_details.js";
 import { NoEndpoint } from "../ui/endpoint_head.js";
 import { JobLog } from "../ui/job_log.js";
 import { JobView, useFollow, useLife } from "../ui/job_view.js";
+import { Webhooks } from "../ui/job_webhooks.js";
 import { Input } from "../ui/input.js";
 import { JobState } from "../ui/state.js";
+import { Age } from "../ui/time.js";
 import { attempt } from "../ui/toast.js";
 import { useKeys } from "../ui/keys.js";
 
@@ -48,15 +50,16 @@ function Followed({ name, id, isBeside }) {
   const record = follow.record.value;
   const error = follow.error.value;
   const title = html`<${Title} id=${id} isBeside=${isBeside} />`;
-  if (!record && error) return html`${title}${error.status === 404 ? html`<${Gone} name=${name} endpoint=${endpoint} />` : html`<${Failed} error=${error} onRetry=${again} />`}`;
+  if (!record && error) return html`${title}${error.status === 404 ? html`<${Gone} name=${name} id=${id} endpoint=${endpoint} />` : html`<${Failed} error=${error} onRetry=${again} />`}`;
   if (!record || !endpoint) return html`${title}<${Loading} rows=${8} />`;
   return html`<${Shown} title=${title} endpoint=${endpoint} isReadable=${isReadable} record=${record} follow=${follow} onAgain=${again} />`;
 }
 
-/** A job that the server no longer has. @param {{name: string, endpoint: any}} props */
-function Gone({ name, endpoint }) {
+/** A job that the server no longer has. @param {{name: string, id: string, endpoint: any}} props */
+function Gone({ name, id, endpoint }) {
+  const made = timeOfId(id);
   const kept = endpoint?.resultRetentionMs ? ` Finished jobs of this endpoint are kept ${duration(endpoint.resultRetentionMs)}.` : " Finished jobs are deleted when their retention ends.";
-  return html`<${Empty}><h2>This job is not here</h2><p>No job of ${endpoint?.name ?? name} has this id: it was deleted, or never existed.${kept}</p><a class="button" href=${href(`${endpointPath({ id: name })}/requests`)}>Requests of this endpoint</a><//>`;
+  return html`<${Empty}><h2>This job is not here</h2><p>No job of ${endpoint?.name ?? name} has this id: it was deleted, or never existed.${kept}</p>${made !== null && made <= Date.now() && html`<p>By its id, it was made <${Age} at=${made} />.</p>`}<a class="button" href=${href(`${endpointPath({ id: name })}/requests`)}>Requests of this endpoint</a><//>`;
 }
 
 /** @param {{title: any, endpoint: any, isReadable: boolean, record: {text: string, job: any}, follow: import("../job_follow.js").JobFollow, onAgain: () => void}} props */

@@ -4,7 +4,6 @@ import * as api from "../api.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
 import { count, duration, shortId, visible } from "../format.js";
 import { useEndpoint, useEndpointList } from "../fleet.js";
-import { Icon } from "../icons.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
@@ -14,6 +13,7 @@ import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { mayRedeliver, RedeliverMenu } from "../ui/redeliver.js";
 import { Age, Due, Moment } from "../ui/time.js";
 import { attempt } from "../ui/toast.js";
+import { answerOf, CallState, LATE } from "../ui/webhook_call.js";
 import { WebhookSecrets } from "../ui/webhook_secrets.js";
 
 const READ_MS = 5000;
@@ -21,16 +21,8 @@ const PAGE = 200;
 /** The server lists no more. */
 const CALLS_MAX = 1000;
 const STATES = /** @type {[string, string | null][]} */ ([["All", null], ["Failed", "FAILED"], ["Pending", "PENDING"], ["Delivered", "DELIVERED"]]);
-const SHOWN = /** @type {Record<string, {icon: string, word: string, tone: string}>} */ ({
-  DELIVERED: { icon: "completed", word: "Delivered", tone: "completed" },
-  PENDING: { icon: "queued", word: "Pending", tone: "queued" },
-  FAILED: { icon: "failed", word: "Failed", tone: "failed" },
-});
 
 const UNREAD = "This key may not read the jobs, so neither their webhooks.";
-
-/** A call that is due waits for its receiver: for a place among its calls, or for the end of a pause. */
-const LATE = "when its receiver is free";
 
 export default function Webhooks() {
   const name = place.value.params.endpoint;
@@ -105,15 +97,11 @@ function Table({ calls, endpointOf, isOfAll, hasState, onOpen }) {
   </table></div>`;
 }
 
-/** What the receiver said to an attempt. @param {any} last */
-const answerOf = (last) => (last ? (last.status ? `HTTP ${last.status}` : visible(last.error ?? "no answer")) : "–");
-
 /** @param {{call: any, endpoint: any, isOfAll: boolean, onOpen: (call: any) => void}} props */
 function Row({ call, endpoint, isOfAll, onOpen }) {
-  const { icon, word, tone } = SHOWN[call.state] ?? { icon: "warn", word: call.state, tone: "cancelled" };
   const last = call.attempts.at(-1);
   return html`<tr>
-    <th scope="row"><span class=${`state tone-${tone}`}><${Icon} name=${icon} />${word}</span></th>
+    <th scope="row"><${CallState} call=${call} /></th>
     ${isOfAll && html`<td><a class="row-link" href=${href(endpointPath(endpoint))}>${endpoint.name}</a></td>`}
     <td class="mono" data-leads><a class="row-link" href=${href(`${endpointPath(endpoint)}/requests/${call.job}`)}>${shortId(call.job)}</a></td>
     <td class=${isOfAll ? "opt mono" : "opt2 mono"}>${call.event}</td><td class="opt2 mono one-line" title=${visible(call.receiver)}>${visible(call.receiver)}</td>

@@ -1,18 +1,12 @@
-// The facts of a job, and its webhook.
+// The facts of a job.
 import { html } from "../dom.js";
-import * as api from "../api.js";
 import { endpointPath, href } from "../router.js";
-import { count, duration, size, visible } from "../format.js";
-import { may } from "../session.js";
-import { now, refresh, useRead } from "../store.js";
-import { Button } from "./button.js";
+import { count, duration, size } from "../format.js";
+import { now } from "../store.js";
 import { Card } from "./card.js";
 import { milestones } from "./life.js";
-import { Due, Moment } from "./time.js";
-import { attempt } from "./toast.js";
+import { Moment } from "./time.js";
 import { WorkerLink } from "./worker_link.js";
-
-const WEBHOOKS_MS = 5000;
 
 /** @param {{endpoint: any, job: any}} props */
 export function Details({ endpoint, job }) {
@@ -33,6 +27,7 @@ export function Details({ endpoint, job }) {
     ["Owner", job.owner],
     ["Mode", job.mode],
     ["May run", job.policy?.executionTimeout ? duration(job.policy.executionTimeout) : null],
+    ["Kept at most", job.policy?.ttl ? duration(job.policy.ttl) : null],
     ["Low priority", job.policy?.lowPriority ? "yes: it starts no worker" : null],
     ["Input", job.inputBytes === undefined ? null : size(job.inputBytes)],
     ["Output", job.outputBytes === undefined || job.outputBytes === null ? null : size(job.outputBytes)],
@@ -47,29 +42,4 @@ function trace(job) {
   const id = job.traceparent.split("-")[1];
   if (!/^https?:\/\//.test(job.traceUrl ?? "")) return html`<span class="mono">${id}</span>`;
   return html`<a class="mono" href=${job.traceUrl} target="_blank" rel="noopener noreferrer">${id}</a>`;
-}
-
-const STATES = /** @type {Record<string, string>} */ ({ delivered: "completed", succeeded: "completed", failed: "failed", pending: "queued" });
-
-/** What the receiver said to an attempt, and how long it took. @param {any} one */
-const answerOf = (one) => `${one.status ? `HTTP ${one.status}` : visible(one.error ?? "no answer")} after ${duration(one.latencyMs)}`;
-
-/** The calls of a job's webhook. @param {{endpoint: any, job: any}} props */
-export function Webhooks({ endpoint, job }) {
-  const path = `/v2/${encodeURIComponent(endpoint.id)}/webhooks`;
-  const { data, error } = useRead(`${path}?job=${encodeURIComponent(job.id)}`, WEBHOOKS_MS);
-  const calls = data?.webhooks ?? (Array.isArray(data) ? data : null);
-  if (error || !calls) return null;
-  const again = (/** @type {string} */ id) => attempt(async () => {
-    await api.json("POST", `${path}/${encodeURIComponent(id)}/redeliver`);
-    refresh(path);
-  }, "The webhook is called again.");
-  return html`<${Card} title="Webhook">${calls.length === 0 ? html`<p class="dim">None was asked for.</p>` : calls.map((/** @type {any} */ call) => html`<dl class="kv" key=${call.id}>
-      <dt>Receiver</dt><dd>${visible(call.receiver)}</dd>
-      <dt>State</dt><dd class=${`tone-${STATES[String(call.state).toLowerCase()] ?? "queued"}`}>${call.state}</dd>
-      <dt>Attempts</dt><dd>${count(call.attempts.length)}</dd>
-      ${call.attempts.length > 0 && html`<dt>Last answer</dt><dd>${answerOf(call.attempts.at(-1))}</dd>`}
-      ${call.nextAttemptAt && html`<dt>Next attempt</dt><dd><${Due} at=${call.nextAttemptAt} late="when its receiver is free" /></dd>`}
-      ${may.jobs(endpoint.id) && String(call.state).toLowerCase() !== "pending" && html`<dt></dt><dd><${Button} onClick=${() => again(call.id)}>Deliver again<//></dd>`}
-    </dl>`)}<//>`;
 }

@@ -1,0 +1,39 @@
+// The calls of a job's webhook, with their attempts.
+import { html } from "../dom.js";
+import * as api from "../api.js";
+import { duration, visible } from "../format.js";
+import { may } from "../session.js";
+import { refresh, useRead } from "../store.js";
+import { Button } from "./button.js";
+import { Card } from "./card.js";
+import { Due, Moment } from "./time.js";
+import { attempt } from "./toast.js";
+import { answerOf, CallState, LATE } from "./webhook_call.js";
+
+const READ_MS = 5000;
+
+/** @param {{endpoint: any, job: any}} props */
+export function Webhooks({ endpoint, job }) {
+  const path = `/v2/${encodeURIComponent(endpoint.id)}/webhooks`;
+  const { data, error } = useRead(`${path}?job=${encodeURIComponent(job.id)}`, READ_MS);
+  const calls = data?.webhooks ?? (Array.isArray(data) ? data : null);
+  if (error || !calls) return null;
+  const again = (/** @type {string} */ id) => attempt(async () => {
+    await api.json("POST", `${path}/${encodeURIComponent(id)}/redeliver`);
+    refresh(path);
+  }, "The webhook is called again.");
+  return html`<${Card} title="Webhook">${calls.length === 0
+    ? html`<p class="dim">None was asked for.</p>`
+    : calls.map((/** @type {any} */ call) => html`<${Call} key=${call.id} call=${call} onAgain=${may.jobs(endpoint.id) && call.state !== "PENDING" ? () => again(call.id) : null} />`)}<//>`;
+}
+
+/** @param {{call: any, onAgain: (() => void) | null}} props */
+function Call({ call, onAgain }) {
+  return html`<dl class="kv">
+    <dt>Receiver</dt><dd>${visible(call.receiver)}</dd>
+    <dt>State</dt><dd><${CallState} call=${call} /></dd>
+    ${call.attempts.map((/** @type {any} */ one) => html`<dt key=${one.attempt}>Attempt ${one.attempt}</dt><dd>${answerOf(one)} after ${duration(one.latencyMs)}<div class="dim"><${Moment} at=${one.at} /></div></dd>`)}
+    ${call.nextAttemptAt && html`<dt>Next attempt</dt><dd><${Due} at=${call.nextAttemptAt} late=${LATE} /></dd>`}
+    ${onAgain && html`<dt></dt><dd><${Button} onClick=${onAgain}>Deliver again<//></dd>`}
+  </dl>`;
+}
