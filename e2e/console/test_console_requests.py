@@ -496,7 +496,7 @@ def test_the_browsers_back_closes_the_request_beside_the_list(console, mixed):
     chip(page, r"Completed\s*4").click()
     row(page, newer).click()
     expect(page.get_by_role("heading", name=newer, level=2)).to_be_visible()
-    # One goes from job to job, and back to the list at once.
+    # One goes from job to job, and back to the list.
     row(page, older).click()
     expect(page.get_by_role("heading", name=older, level=2)).to_be_visible()
     page.get_by_role("button", name="Copy the id").focus()

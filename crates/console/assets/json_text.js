@@ -21,7 +21,7 @@ const SPACE = /[ \t\n\r]*/y;
 /** The rest of a text with escapes, after its first quote. */
 const ESCAPED = /(?:[^"\\]|\\[^])*"/y;
 
-/** Reads JSON text from its start: all at once, or a part at a time. */
+/** Reads JSON text from its start: whole, or a part at a time. */
 class Reader {
   /** @param {string} text */
   constructor(text) {
