@@ -223,7 +223,7 @@ def test_an_endpoint_says_why_it_is_paused_and_how_long_its_oldest_job_waits(con
     expect(page.get_by_text("on 0 of 0 workers")).to_be_visible()
     for tab in ("", "/requests", "/settings"):
         page.goto(f"{page.url.split('/endpoints/')[0]}/endpoints/{endpoint.id}{tab}")
-        expect(page.locator(".state-reason")).to_have_text("1 wait. workersMax is 0: jobs wait, and no worker starts.")
+        expect(page.locator(".state-reason")).to_have_text("1 job waits. workersMax is 0: no worker starts.")
 
 
 def test_a_key_is_made_used_and_revoked_and_its_browser_signed_out(console, api, server):
@@ -418,3 +418,18 @@ def test_a_request_is_copied_as_it_was_sent(console, api):
         field.press("Control+v")
         copied = field.input_value()
         assert ends in copied and '{"input":{"seed":' in copied.replace(": ", ":"), copied
+
+
+def test_the_list_of_endpoints_of_an_empty_server_has_three_ways_to_the_first_one(fresh_server, console):
+    tab = console(fresh_server()).sign_in(path="/endpoints")
+    expect(tab.page.get_by_role("heading", name="No endpoint yet")).to_be_visible()
+    for command in ("longshore dev examples/hello", "longshore deploy examples/hello"):
+        expect(tab.page.get_by_text(command)).to_be_visible()
+    expect(tab.page.get_by_role("main").get_by_role("link", name="New endpoint").last).to_be_visible()
+
+
+def test_a_state_has_its_reason_while_a_job_waits(console, api):
+    endpoint = api.endpoint("never_ready.py", name="Starts for long", workersMax=1)
+    endpoint.run({})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
+    expect(page.locator(".state-reason")).to_have_text("1 job waits. A worker starts.")

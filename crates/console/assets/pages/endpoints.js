@@ -7,10 +7,10 @@ import { count } from "../format.js";
 import { useFleet } from "../fleet.js";
 import { refresh } from "../store.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
-import { CodeLine } from "../ui/copy.js";
 import { EndpointGroups } from "../ui/endpoint_groups.js";
 import { EndpointTable } from "../ui/endpoint_table.js";
 import { useKeys } from "../ui/keys.js";
+import { Later } from "../ui/later.js";
 import { Menu } from "../ui/menu.js";
 import { PauseMany } from "../ui/pause_many.js";
 import { TableWindow } from "../ui/table_window.js";
@@ -23,10 +23,8 @@ export default function Endpoints() {
   const { rows, error } = useFleet();
   useKeys([{ key: "/", does: "Search", act: () => document.getElementById("search")?.focus() }]);
   return html`<div class="head"><h1>Endpoints</h1><p class="dim">Each is a queue of jobs with the workers that run them.</p>${may.everything.value && html`<div class="acts"><a class="button primary" href=${href("/new-endpoint")}><${Icon} name="plus" />New endpoint</a></div>`}</div>
-    ${error && !rows ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints")} />` : !rows ? html`<${Loading} rows=${8} />` : rows.length === 0 ? html`<${None} />` : html`<${List} rows=${rows} />`}`;
+    ${error && !rows ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints")} />` : !rows ? html`<${Loading} rows=${8} />` : rows.length === 0 ? html`<${Later} address="./ui/first_endpoint.js" />` : html`<${List} rows=${rows} />`}`;
 }
-
-const None = () => html`<${Empty}><h2>No endpoint yet</h2><p>Run a folder with a handler, and its endpoint is here:</p><${CodeLine} text="longshore dev examples/hello" />${may.everything.value && html`<p>Or make one from a command, an image or a template:</p><a class="button" href=${href("/new-endpoint")}>New endpoint</a>`}<//>`;
 
 /** @param {{rows: import("../fleet.js").Row[]}} props */
 function List({ rows }) {

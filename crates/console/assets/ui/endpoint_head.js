@@ -51,7 +51,7 @@ export function EndpointHead({ endpoint, health, isReadable }) {
   ]);
   const isPaused = endpoint.workersMax === 0;
   const state = endpointState(endpoint, health);
-  const isTroubled = isPaused || ["failed", "timedout"].includes(state?.tone ?? "");
+  const isTroubled = isPaused || health?.jobs.inQueue > 0 || ["failed", "timedout"].includes(state?.tone ?? "");
   const name = endpoint.slug ?? endpoint.id;
   return html`<div class="page-head">
     <div class="head">

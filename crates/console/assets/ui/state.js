@@ -23,8 +23,8 @@ export function endpointState(endpoint, health) {
   if (reasons.unhealthy && workers.ready + workers.running === 0) return { word: "Workers crash", tone: "failed", icon: "warn", reason: waiting + reasons.unhealthy };
   if (reasons.impossible) return { word: "Impossible", tone: "failed", icon: "warn", reason: waiting + reasons.impossible };
   if (workers.throttled > 0 && workers.ready === 0) return { word: "Waiting for a GPU", tone: "timedout", icon: "warn", reason: waiting + (reasons.throttled ?? "") };
-  if (endpoint.workersMax === 0) return { word: "Paused", tone: "cancelled", icon: "pause", reason: `${waiting}workersMax is 0: jobs wait, and no worker starts.` };
-  if (workers.initializing > 0) return { word: "Starting", tone: "queued", icon: "queued", reason: "A worker starts." };
+  if (endpoint.workersMax === 0) return { word: "Paused", tone: "cancelled", icon: "pause", reason: `${waiting}workersMax is 0: no worker starts.` };
+  if (workers.initializing > 0) return { word: "Starting", tone: "queued", icon: "queued", reason: `${waiting}A worker starts.` };
   if (jobs.inProgress > 0) return { word: "Running", tone: "running", icon: "running", reason: "" };
   if (workers.ready > 0 || workers.idle > 0) return { word: "Ready", tone: "completed", icon: "completed", reason: "" };
   if (endpoint.provider === "external" && jobs.inQueue > 0) return { word: "No worker", tone: "timedout", icon: "warn", reason: `${waiting}Its workers are external, and none asks for jobs.` };
