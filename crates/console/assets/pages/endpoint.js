@@ -37,7 +37,7 @@ export default function Endpoint() {
     return html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />
       <${Forwarded} endpoint=${endpoint} health=${health} speed=${speed} isReadable=${isReadable} />
       ${isReadable && html`<${HistoryCharts} history=${history} kinds=${CHARTS_FORWARDED} />`}
-      ${isReadable && html`<${Card} title="Running workers" flush><${WorkerTable} endpoint=${endpoint} /><//>`}`;
+      ${isReadable && html`<${Card} title="Running workers" flush><${WorkerTable} endpoint=${endpoint} health=${health} /><//>`}`;
   }
   const figures = timesOf(history.data, history.range.name, times(newest.data));
   return html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />
@@ -49,7 +49,7 @@ export default function Endpoint() {
     ${mayList && html`<${Card} title="Newest requests" flush actions=${html`<a class="button quiet small" href=${href(`${endpointPath(endpoint)}/requests`)}>All requests</a>`}>
       ${newest.error && !newest.data ? html`<${Failed} error=${newest.error} onRetry=${() => refresh(newestPath(endpoint.id))} />` : !newest.data ? html`<${Loading} rows=${6} />` : html`<${Newest} endpoint=${endpoint} jobs=${newest.data.requests} />`}
     <//>`}
-    ${isReadable && html`<${Card} title="Running workers" flush><${WorkerTable} endpoint=${endpoint} /><//>`}`;
+    ${isReadable && html`<${Card} title="Running workers" flush><${WorkerTable} endpoint=${endpoint} health=${health} /><//>`}`;
 }
 
 /** Whether jobs streamed in the range. @param {import("../timeline.js").History | undefined} history */

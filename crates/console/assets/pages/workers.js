@@ -36,7 +36,7 @@ function OfOne({ name }) {
   if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${6} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not see the workers.</p><//>`;
-  return html`${head}<${Crashes} endpoint=${endpoint} health=${health} /><${Tables} endpoints=${[endpoint]} none=${html`<${NoWorker} endpoint=${endpoint} />`} drain=${(/** @type {any[]} */ workers) => html`<${DrainAll} endpoint=${endpoint} workers=${workers} health=${health} />`} />
+  return html`${head}<${Crashes} endpoint=${endpoint} health=${health} /><${Tables} endpoints=${[endpoint]} none=${html`<${NoWorker} endpoint=${endpoint} health=${health} />`} drain=${(/** @type {any[]} */ workers) => html`<${DrainAll} endpoint=${endpoint} workers=${workers} health=${health} />`} />
     ${endpoint.provider === "external" && may.change(endpoint.id) && html`<${WorkerToken} endpoint=${endpoint} />`}`;
 }
 

@@ -10,7 +10,7 @@ import { Button, SureButton } from "./button.js";
 import { Failed, Loading } from "./card.js";
 import { Age } from "./time.js";
 import { attempt } from "./toast.js";
-import { NoWorker } from "./why_none.js";
+import { NoWorkerBriefly } from "./why_none.js";
 import { WorkerLink } from "./worker_link.js";
 
 const READ_MS = 3000;
@@ -30,12 +30,12 @@ const STATES = /** @type {Record<string, {word: string, tone: string, icon: stri
 /** @param {any} endpoint @param {boolean} [withEnded] */
 export const workersPath = (endpoint, withEnded = false) => `/v1/endpoints/${encodeURIComponent(endpoint.id)}/workers${withEnded ? "?ended=true" : ""}`;
 
-/** The running workers of one endpoint, for its first page. @param {{endpoint: any}} props */
-export function WorkerTable({ endpoint }) {
+/** The running workers of one endpoint, for its first page. @param {{endpoint: any, health: any}} props */
+export function WorkerTable({ endpoint, health }) {
   const { data, error } = useRead(workersPath(endpoint), READ_MS);
   if (error && !data) return html`<${Failed} error=${error} />`;
   if (!data) return html`<${Loading} rows=${2} />`;
-  if (data.length === 0) return html`<${NoWorker} endpoint=${endpoint} />`;
+  if (data.length === 0) return html`<${NoWorkerBriefly} endpoint=${endpoint} health=${health} />`;
   return html`<${Workers} rows=${data.map((/** @type {any} */ worker) => ({ endpoint, worker }))} />`;
 }
 
