@@ -223,7 +223,7 @@ def test_an_endpoint_says_why_it_is_paused_and_how_long_its_oldest_job_waits(con
     expect(page.get_by_text("on 0 of 0 workers")).to_be_visible()
     for tab in ("", "/requests", "/settings"):
         page.goto(f"{page.url.split('/endpoints/')[0]}/endpoints/{endpoint.id}{tab}")
-        expect(page.locator(".state-reason")).to_have_text("1 job waits. workersMax is 0: no worker starts.")
+        expect(page.locator(".state-reason")).to_have_text("1 waits. workersMax is 0: no worker starts.")
 
 
 def test_a_key_is_made_used_and_revoked_and_its_browser_signed_out(console, api, server):
@@ -432,4 +432,4 @@ def test_a_state_has_its_reason_while_a_job_waits(console, api):
     endpoint = api.endpoint("never_ready.py", name="Starts for long", workersMax=1)
     endpoint.run({})
     page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
-    expect(page.locator(".state-reason")).to_have_text("1 job waits. A worker starts.")
+    expect(page.locator(".state-reason")).to_have_text("1 waits. A worker starts.")

@@ -19,7 +19,7 @@ export function JobState({ status }) {
 export function endpointState(endpoint, health) {
   if (!endpoint || !health) return null;
   const { jobs, workers, reasons = {} } = health;
-  const waiting = jobs.inQueue > 0 ? `${jobs.inQueue} wait. ` : "";
+  const waiting = jobs.inQueue > 0 ? `${jobs.inQueue} ${jobs.inQueue === 1 ? "waits" : "wait"}. ` : "";
   if (reasons.unhealthy && workers.ready + workers.running === 0) return { word: "Workers crash", tone: "failed", icon: "warn", reason: waiting + reasons.unhealthy };
   if (reasons.impossible) return { word: "Impossible", tone: "failed", icon: "warn", reason: waiting + reasons.impossible };
   if (workers.throttled > 0 && workers.ready === 0) return { word: "Waiting for a GPU", tone: "timedout", icon: "warn", reason: waiting + (reasons.throttled ?? "") };
