@@ -60,7 +60,7 @@ function useChanges(rows) {
 
 /** The newest jobs that did not complete. @param {import("../fleet.js").Row[]} rows @returns {News[]} */
 function useFailures(rows) {
-  const listed = useRead(rows.length > NEWEST ? FAILURES_PATH : null, CHANGES_MS).data?.requests;
+  const listed = useRead(may.requestsAny.value && rows.length > NEWEST ? FAILURES_PATH : null, CHANGES_MS).data?.requests;
   const all = rows.flatMap(({ endpoint, times }) => (listed?.filter((/** @type {any} */ job) => job.endpointId === endpoint.id) ?? times?.jobs ?? []).map((/** @type {any} */ job) => ({ endpoint, job })));
   const failures = all.filter(({ job }) => ["FAILED", "TIMED_OUT"].includes(job.status));
   failures.sort((a, b) => (a.job.completedAt < b.job.completedAt ? 1 : -1));
