@@ -1,5 +1,6 @@
 """The console in a browser: signing in, running and following jobs, keys, and what a key may not do."""
 
+import json
 import re
 
 import requests
@@ -114,6 +115,42 @@ def test_a_stream_is_seen_before_its_end_and_stays_for_others(console, api):
     expect(stream).to_contain_text("40 chunks")
     # Reading drained nothing: a plain poll still gets every chunk.
     assert [chunk["output"]["n"] for chunk in endpoint.ok("GET", f"/stream/{job}")] == list(range(40))
+
+
+TRACE = """Traceback (most recent call last):
+  File "/opt/venv/lib/python3.11/site-packages/runpod/serverless/modules/rp_job.py", line 257, in run_job
+    handler_return = handler(job)
+                     ^^^^^^^^^^^^
+  File "/srv/code/4f2a/app.py", line 9, in handler
+    return tide.turn()
+  File "/srv/code/4f2a/sea/tide.py", line 3, in turn
+    raise LookupError("no tide")
+  File "/usr/lib/python3.11/asyncio/runners.py", line 1, in run
+LookupError: no tide
+"""
+SHOWN = """Traceback (most recent call last):
+  File "runpod/serverless/modules/rp_job.py", line 257, in run_job
+    handler_return = handler(job)
+  File "app.py", line 9, in handler
+    return tide.turn()
+  File "sea/tide.py", line 3, in turn
+    raise LookupError("no tide")
+  File "asyncio/runners.py", line 1, in run
+LookupError: no tide"""
+
+
+def test_a_traceback_has_the_paths_that_the_author_knows_and_a_code_has_its_meaning(console, api):
+    endpoint = api.external(maxRetries=0)
+    worker = FakeWorker(endpoint)
+    raised = {"error_type": "<class 'LookupError'>", "error_message": "no tide", "error_traceback": TRACE}
+    jobs = [endpoint.run() for _ in range(2)]
+    for error in (json.dumps(raised), "exited with code 137 after 3 s"):
+        worker.done(worker.take()["id"], {"error": error})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{jobs[0]}").page
+    expect(page.get_by_role("heading", name="The handler raised LookupError")).to_be_visible()
+    assert page.locator(".alert pre").inner_text() == SHOWN
+    page.goto(page.url.replace(*jobs))
+    expect(page.get_by_text("Code 137 stands for signal 9; the kernel's out-of-memory killer is the usual cause.")).to_be_visible()
 
 
 def test_a_failed_job_says_why_and_is_retried(console, api):

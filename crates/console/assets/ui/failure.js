@@ -10,6 +10,13 @@ const SIGNALS = /** @type {Record<string, string>} */ ({
   15: "Signal 15 asks a process to end.",
 });
 
+/** What well-known exit codes mean: containers tell of signals in this way. @type {Record<string, string>} */
+const CODES = {
+  127: "Code 127 says that a command was not found.",
+  137: "Code 137 stands for signal 9; the kernel's out-of-memory killer is the usual cause.",
+  139: "Code 139 stands for signal 11: an invalid access to memory, often in a native library.",
+};
+
 const LOST = "Its worker was lost";
 
 /** What stands between the sentence of a lost worker and what it printed last. */
@@ -52,8 +59,8 @@ function raisedBy(error) {
 const untracedTitle = (error, status) =>
   status === "TIMED_OUT" ? "It ran longer than it may" : /worker|exited|ended by signal/.test(error) ? LOST : "The handler reported an error";
 
-/** What the signal means that a message names. @param {string} message */
-const hintOf = (message) => SIGNALS[/signal (\d+)/.exec(message)?.[1] ?? ""] ?? "";
+/** What the signal or the code means that a message names. @param {string} message */
+const hintOf = (message) => SIGNALS[/signal (\d+)/.exec(message)?.[1] ?? ""] ?? CODES[/exited with code (\d+)/.exec(message)?.[1] ?? ""] ?? "";
 
 /** @param {string} text */
 function objectOf(text) {
@@ -65,15 +72,21 @@ function objectOf(text) {
   }
 }
 
-/** A traceback with paths below its packages or its folder, and without lines of markers alone. @param {string} trace */
-const relative = (trace) =>
-  trace
-    .replace(/File "[^"]*\/site-packages\//g, 'File "')
-    .replace(/File "[^"]*\/([^/"]+\.py)"/g, (whole, name) => (whole.includes("runpod/") || whole.includes('File "/') === false ? whole : `File "${name}"`))
-    .split("\n")
-    .filter((line) => !/^\s*[\^~]+\s*$/.test(line))
-    .join("\n")
-    .trim();
+/** A traceback with paths below its packages or the folder that the others share, and without lines of markers alone. @param {string} trace */
+function relative(trace) {
+  const short = trace.replace(/File "[^"]*\/(?:(?:site|dist)-packages|lib\/python[\d.]+)\//g, 'File "');
+  const folder = sharedFolder([...short.matchAll(/File "(\/[^"]*)"/g)].map(([, path]) => path));
+  const lines = short.replaceAll(`File "${folder}`, 'File "').split("\n");
+  return lines.filter((line) => !/^\s*[\^~]+\s*$/.test(line)).join("\n").trim();
+}
+
+/** The folder in which all of these files are, with a slash at its end; "" if it is none but the root. @param {string[]} paths */
+function sharedFolder(paths) {
+  const above = (/** @type {string} */ path) => path.slice(0, path.lastIndexOf("/", path.length - 2) + 1);
+  let folder = above(paths[0] ?? "/");
+  while (paths.some((path) => !path.startsWith(folder))) folder = above(folder);
+  return folder === "/" ? "" : folder;
+}
 
 /** @param {{job: any}} props */
 export function FailureCard({ job }) {
