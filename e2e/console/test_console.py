@@ -7,7 +7,7 @@ import requests
 from playwright.sync_api import expect
 
 from harness.browser import LAN_NAME, key_for
-from harness.client import Api
+from harness.client import Api, unique
 from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY
 from harness.wait import until
@@ -332,7 +332,7 @@ def test_a_key_that_reads_sees_every_page_and_no_button_that_changes(console, ap
 
 
 def test_a_key_for_jobs_runs_them_and_asks_for_nothing_that_it_may_not(console, api, server):
-    endpoint, other = api.external(), api.external(name="Hidden")
+    endpoint, other = api.external(slug=unique("told")), api.external(name="Hidden")
     key = key_for(api, {"scope": "jobs", "endpointIds": [endpoint.id]})
     tab = console().sign_in(key["key"])
     # A refused request would be printed, and fail the test.
@@ -344,6 +344,9 @@ def test_a_key_for_jobs_runs_them_and_asks_for_nothing_that_it_may_not(console, 
     tab.go(f"/endpoints/{endpoint.id}/requests")
     expect(tab.page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
     assert other.record["name"] not in tab.page.content()
+    # An address from a colleague has the name of the endpoint, which this key cannot look up.
+    tab.go(f"/endpoints/{endpoint.record['slug']}/requests/{job}")
+    expect(tab.page.get_by_role("region", name="Life")).to_be_visible()
 
 
 def test_everything_works_over_plain_http_of_another_computer(console, api):

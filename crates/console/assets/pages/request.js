@@ -34,8 +34,9 @@ export default function Request() {
 /** A job as a page, or beside the list. @param {{name: string, id: string, isBeside?: boolean}} props `name`: the id or slug of its endpoint */
 export function Job({ name, id, isBeside = false }) {
   const { endpoint, error } = useEndpoint(name);
-  // A key for some endpoints knows their ids: of which one this is the slug, its record says.
-  if (may.requests(endpoint?.id ?? name)) return html`<${Followed} name=${name} id=${id} isBeside=${isBeside} />`;
+  // A key for some endpoints knows their ids: of which one this is the slug, its record says. A key for jobs reads no record.
+  const isNameless = may.requestsAny.value && !may.readsAny.value;
+  if (may.requests(endpoint?.id ?? name) || isNameless) return html`<${Followed} name=${name} id=${id} isBeside=${isBeside} />`;
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
   return html`<${Title} id=${id} isBeside=${isBeside} />${endpoint ? html`<${Empty}><p>This key may not read the jobs.</p><//>` : html`<${Loading} rows=${8} />`}`;
 }
