@@ -57,6 +57,17 @@ def test_endpoints_of_the_overview_are_searched_and_only_some_are_in_the_documen
     assert tab.axe() == [] and tab.sideways() <= 0
 
 
+def test_an_empty_server_has_three_ways_to_the_first_endpoint(fresh_server, console):
+    tab = console(fresh_server())
+    page = tab.sign_in().page
+    for path in ("/", "/endpoints"):
+        tab.go(path)
+        main = page.get_by_role("main")
+        expect(main.get_by_role("heading", name="No endpoint yet")).to_be_visible()
+        expect(main.locator(".code-line")).to_have_text(["longshore dev examples/hello", "longshore deploy examples/hello"])
+        expect(main.get_by_role("link", name="New endpoint").last).to_be_visible()
+
+
 def test_volumes_are_read_again_when_a_measurement_no_longer_holds(console, api):
     made = api.ok("POST", "/v1/networkvolumes", json={"name": "weights", "size": 7})
     tab = console()

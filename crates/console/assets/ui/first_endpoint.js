@@ -1,4 +1,4 @@
-// What the overview of an empty server shows: three ways to the first endpoint.
+// What the overview and the list of endpoints of an empty server show: three ways to the first endpoint.
 import { html } from "../dom.js";
 import { href } from "../router.js";
 import { may } from "../session.js";
