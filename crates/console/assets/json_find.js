@@ -1,4 +1,5 @@
 // Places in JSON: the members that hold a text, and how a place is written.
+import { inParts } from "./in_parts.js";
 
 /** @typedef {import("./json_text.js").Node} Node */
 /** The names and numbers that lead from the top to a value. @typedef {(string | number)[]} Path */
@@ -12,42 +13,55 @@ export function pathText(path) {
   return text.startsWith(".") ? text : `.${text}`;
 }
 
-/** The paths of the members whose name or value has `text` in it, in any case, from the top. @param {Node} node @param {string} text @returns {Path[]} */
-export function find(node, text) {
-  const search = new Search(text.toLowerCase());
-  if (text) search.look(node);
+/** The paths of the members whose name or value has `text` in it, in any case, from the top. @param {Node} node @param {string} text @param {AbortSignal} stop @returns {Promise<Path[]>} */
+export async function find(node, text, stop) {
+  const search = new Search(node, text.toLowerCase());
+  if (text) await inParts(search, stop);
   return search.found;
 }
 
 class Search {
-  /** @param {string} wanted in lower case */
-  constructor(wanted) {
+  /** @param {Node} node @param {string} wanted in lower case */
+  constructor(node, wanted) {
     this.wanted = wanted;
     /** Large values are numbers for the most part. */
     this.isInNumbers = /^[\d.e+-]*$/.test(wanted);
     /** The path of what is looked at. @type {Path} */
     this.path = [];
+    /** What is looked through, the innermost last, and the next member of each. */
+    this.open = [{ node, next: 0 }];
     /** @type {Path[]} */
     this.found = [];
   }
 
-  /** @param {string} text */
-  has = (text) => text.toLowerCase().includes(this.wanted);
-
-  /** Looks at a value and what is below it. @param {Node} node */
-  look(node) {
-    if (this.found.length >= FOUND_MAX) return;
-    const name = this.path.at(-1);
-    const isNamed = typeof name === "string" && this.has(name);
-    if (isNamed || ("text" in node && (node.kind !== "number" || this.isInNumbers) && this.has(node.text))) this.found.push([...this.path]);
-    if (node.kind === "array") node.items.forEach((item, at) => this.below(item, at));
-    else if (node.kind === "object") for (const [key, value] of node.entries) this.below(value, key);
+  isDone() {
+    return this.open.length === 0 || this.found.length >= FOUND_MAX;
   }
 
-  /** @param {Node} node @param {string | number} step */
-  below(node, step) {
+  /** Looks at the next member, or leaves what has no more. */
+  step() {
+    const within = this.open[this.open.length - 1];
+    const { node, next } = within;
+    within.next += 1;
+    if (node.kind === "object" && next < node.entries.length) this.look(...node.entries[next]);
+    else if (node.kind === "array" && next < node.items.length) this.look(next, node.items[next]);
+    else {
+      this.open.pop();
+      this.path.pop();
+    }
+  }
+
+  /** @param {string | number} step @param {Node} node */
+  look(step, node) {
     this.path.push(step);
-    this.look(node);
-    this.path.pop();
+    const isNamed = typeof step === "string" && this.has(step);
+    if (isNamed || ("text" in node && (node.kind !== "number" || this.isInNumbers) && this.has(node.text))) this.found.push([...this.path]);
+    if ("text" in node) this.path.pop();
+    else this.open.push({ node, next: 0 });
+  }
+
+  /** @param {string} text */
+  has(text) {
+    return text.toLowerCase().includes(this.wanted);
   }
 }

@@ -1,4 +1,5 @@
 // JSON as it was written: numbers keep all their digits, and members their order.
+import { goOn, inParts } from "./in_parts.js";
 
 /**
  * @typedef {{kind: "object", entries: [string, Node][]}} ObjectNode
@@ -10,10 +11,6 @@
 
 /** Deeper values are shown as text. */
 const DEPTH_MAX = 500;
-/** A part of a large text is read in about this time, in ms: time is left for a frame. */
-const PART_MS = 12;
-/** The steps between two looks at the clock. */
-const PART_STEPS = 500;
 
 const NUMBER = /-?\d[\d.eE+-]*/y;
 const LITERAL = /true|false|null/y;
@@ -38,14 +35,6 @@ class Reader {
   /** Whether the value is read to its end. */
   isDone() {
     return this.top !== null && this.open.length === 0;
-  }
-
-  /** Reads to the end of the value, or until about this moment. @param {number} moment in ms */
-  read(moment) {
-    for (let steps = 1; !this.isDone(); steps += 1) {
-      this.step();
-      if (steps % PART_STEPS === 0 && performance.now() > moment) return;
-    }
   }
 
   /** Reads a name, a value, or the beginning or end of one. */
@@ -124,7 +113,7 @@ class Reader {
 export function parse(text) {
   const reader = new Reader(text);
   try {
-    reader.read(Infinity);
+    goOn(reader);
   } catch {
     return null;
   }
@@ -135,11 +124,8 @@ export function parse(text) {
 export async function parseInParts(text, stop) {
   const reader = new Reader(text);
   try {
-    for (;;) {
-      reader.read(performance.now() + PART_MS);
-      if (reader.isDone() || stop.aborted) return reader.top;
-      await new Promise((resolve) => setTimeout(resolve));
-    }
+    await inParts(reader, stop);
+    return reader.top;
   } catch {
     return null;
   }
