@@ -10,7 +10,7 @@ const SIGNALS = /** @type {Record<string, string>} */ ({
   15: "Signal 15 asks a process to end.",
 });
 
-/** What well-known exit codes mean: containers tell of signals in this way. @type {Record<string, string>} */
+/** What well-known exit codes mean: containers name signals in this way. @type {Record<string, string>} */
 const CODES = {
   127: "Code 127 says that a command was not found.",
   137: "Code 137 stands for signal 9; the kernel's out-of-memory killer is the usual cause.",
