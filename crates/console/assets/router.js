@@ -87,12 +87,19 @@ export const href = (path) => ROOT + path;
 /** @param {{slug?: string | null, id: string}} endpoint */
 export const endpointPath = (endpoint) => `/endpoints/${encodeURIComponent(endpoint.slug || endpoint.id)}`;
 
+/** Called with where one goes and what goes there; true keeps one here. @type {((path: string, leave: () => void) => boolean) | null} */
+let asks = null;
+
+/** Lets a page ask before it is left; null ends that. @param {typeof asks} ask */
+export const askFirst = (ask) => void (asks = ask);
+
 /**
  * Goes to a page. Pages start at their top; going back returns to where one was.
  * @param {string} path below the console
  * @param {{replace?: boolean}} [options]
  */
 export function go(path, { replace = false } = {}) {
+  if (!replace && asks?.(path, () => go(path))) return;
   history[replace ? "replaceState" : "pushState"](null, "", href(path));
   const before = place.peek().path;
   place.value = read();
@@ -116,7 +123,12 @@ export function setQuery(changes, { replace = true } = {}) {
 
 /** Follows links without loading the page again, and the browser's back and forward. */
 export function start() {
-  window.addEventListener("popstate", () => (place.value = read()));
+  window.addEventListener("popstate", () => {
+    const there = read();
+    const { path, query } = place.peek();
+    if (asks?.(there.path, () => history.back())) history.pushState(null, "", href(path) + (query.size > 0 ? `?${query}` : ""));
+    else place.value = there;
+  });
   document.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
     const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;

@@ -11,6 +11,7 @@ import { CodeLine } from "../ui/copy.js";
 import { FirstStart } from "../ui/first_start.js";
 import { Field } from "../ui/form_dialog.js";
 import { toast } from "../ui/toast.js";
+import { useUnsaved } from "../ui/unsaved.js";
 import { FolderSource, SourcePart } from "../ui/worker_source.js";
 
 /** @typedef {import("../new_endpoint.js").Draft} Draft */
@@ -34,16 +35,18 @@ function WithMachines() {
 
 /** @param {{machines: any[]}} props */
 function Form({ machines }) {
-  const [draft, setDraft] = useState(() => emptyDraft(machines));
+  const [first] = useState(() => emptyDraft(machines));
+  const [draft, setDraft] = useState(first);
   const [error, setError] = useState("");
   const [isBusy, setBusy] = useState(false);
   const onSet = (/** @type {Partial<Draft>} */ changes) => {
     setDraft((before) => ({ ...before, ...changes }));
     setError("");
   };
+  const { question } = useUnsaved(JSON.stringify({ ...draft, source: "" }) !== JSON.stringify({ ...first, source: "" }));
   const part = { draft, onSet };
   const source = html`<${SourcePart} ...${part} hasDocker=${machines.some(({ providers }) => providers.includes("docker"))} />`;
-  if (draft.source === "folder") return html`<div class="stack">${source}<${FolderSource} /></div>`;
+  if (draft.source === "folder") return html`<div class="stack">${source}<${FolderSource} />${question && html`<div class="settings-bar">${question}</div>`}</div>`;
   const fault = faultOf(draft, machines);
   const make = async () => {
     setBusy(true);
@@ -64,9 +67,9 @@ function Form({ machines }) {
   return html`<form class="wizard" onSubmit=${submit}>
     <div class="stack">${source}<${NamePart} ...${part} />${hasGpus(draft) && html`<${GpuPart} ...${part} machines=${machines} />`}<${ScalingPart} ...${part} /></div>
     <div class="stack wizard-review"><${Review} draft=${draft} /></div>
-    <div class="settings-bar">
+    <div class="settings-bar">${question ?? html`
       <span class="grow" role=${error ? "alert" : "status"}>${error ? html`<span class="field-error">${error}</span>` : html`<span class=${fault ? "" : "dim"}>${fault || "Nothing is missing."}</span>`}</span>
-      <${Button} kind="primary" type="submit" disabled=${fault !== "" || isBusy} why=${fault}>Make the endpoint<//>
+      <${Button} kind="primary" type="submit" disabled=${fault !== "" || isBusy} why=${fault}>Make the endpoint<//>`}
     </div>
   </form>`;
 }

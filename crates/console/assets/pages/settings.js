@@ -16,6 +16,7 @@ import { Dialog } from "../ui/dialog.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
 import { SettingField } from "../ui/setting_field.js";
 import { toast } from "../ui/toast.js";
+import { useUnsaved } from "../ui/unsaved.js";
 import { Versions } from "../ui/versions.js";
 import { workersPath } from "../ui/worker_table.js";
 import { WorkerToken } from "../ui/worker_token.js";
@@ -79,8 +80,6 @@ function Settings({ id, health }) {
     if (fault) faults[setting.name] = fault;
     else if (!isSame(value, base.record[setting.name])) changes[setting.name] = value;
   }
-  const number = Object.keys(changes).length;
-  const isWrong = Object.keys(faults).length > 0;
   const mayChange = may.change(id);
   const set = (/** @type {string} */ name, /** @type {any} */ value) => setTexts({ ...texts, [name]: value });
   const done = async () => {
@@ -93,13 +92,20 @@ function Settings({ id, health }) {
     ${groups.map((group) => html`<${Card} key=${group.title} title=${group.title}><div class="settings-grid">
       ${group.settings.map((setting) => html`<${SettingField} key=${setting.name} setting=${setting} record=${base.record} usual=${fields && defaultOf(setting, fields)} text=${texts[setting.name]} fault=${faults[setting.name]} isOff=${!mayChange} onSet=${set} />`)}
     </div><//>`)}
-    ${mayChange && html`<div class="settings-bar">
-      <span class="dim grow" role="status">${number === 0 ? "Nothing is changed." : number === 1 ? "1 setting is changed." : `${count(number)} settings are changed.`}</span>
-      ${number > 0 && html`<${Button} kind="quiet" onClick=${() => setTexts({})}>Undo<//>`}
-      <${Button} kind="primary" disabled=${number === 0 || isWrong} why=${isWrong ? "A setting has no valid value." : "Nothing is changed."} onClick=${() => setAsking(true)}>Review and save<//>
-    </div>`}
+    ${mayChange && html`<${Bar} number=${Object.keys(changes).length} isWrong=${Object.keys(faults).length > 0} onUndo=${() => setTexts({})} onReview=${() => setAsking(true)} />`}
   </form>
   ${isAsking && html`<${Review} path=${path} settings=${settings} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${setBase} />`}`;
+}
+
+/** How many settings are changed, and what can be done with them. @param {{number: number, isWrong: boolean, onUndo: () => void, onReview: () => void}} props */
+function Bar({ number, isWrong, onUndo, onReview }) {
+  const isUnsaved = number > 0 || isWrong;
+  const { question } = useUnsaved(isUnsaved);
+  return html`<div class="settings-bar">${question ?? html`
+    <span class="dim grow" role="status">${number === 0 ? "Nothing is changed." : number === 1 ? "1 setting is changed." : `${count(number)} settings are changed.`}</span>
+    ${isUnsaved && html`<${Button} kind="quiet" onClick=${onUndo}>Undo<//>`}
+    <${Button} kind="primary" disabled=${number === 0 || isWrong} why=${isWrong ? "A setting has no valid value." : "Nothing is changed."} onClick=${onReview}>Review and save<//>`}
+  </div>`;
 }
 
 /**
@@ -153,7 +159,7 @@ function Delete({ endpoint, health, onClose }) {
     await api.json("DELETE", `/v1/endpoints/${encodeURIComponent(endpoint.id)}`);
     toast(`${endpoint.name} is deleted.`);
     refresh("/v1/endpoints");
-    go("/endpoints");
+    go("/endpoints", { replace: true });
   };
   const jobs = health ? `${count(health.jobs.inQueue)} waiting and ${count(health.jobs.inProgress)} running jobs are dropped.` : "";
   return html`<${DeleteByName} name=${endpoint.name} onDelete=${remove} onClose=${onClose}>

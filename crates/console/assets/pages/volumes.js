@@ -85,7 +85,8 @@ function OnDisk({ volume: { diskBytes, size: named } }) {
 /** @param {{volume?: any, onClose: () => void}} props without `volume` one is made */
 function VolumeForm({ volume, onClose }) {
   const [name, setName] = useState(volume?.name ?? "");
-  const [named, setNamed] = useState(String(volume?.size ?? 100));
+  const first = String(volume?.size ?? 100);
+  const [named, setNamed] = useState(first);
   const send = async () => {
     const body = { name: name.trim(), size: Number(named) };
     if (volume) await api.json("PATCH", `${PATH}/${encodeURIComponent(volume.id)}`, { body });
@@ -93,7 +94,7 @@ function VolumeForm({ volume, onClose }) {
     toast(volume ? `${body.name} is changed.` : `${body.name} is made. Name it in an endpoint to use it.`);
     onClose();
   };
-  return html`<${FormDialog} title=${volume ? `Change ${volume.name}` : "Make a volume"} action=${volume ? "Save" : "Make the volume"} onSend=${send} onClose=${onClose}>
+  return html`<${FormDialog} title=${volume ? `Change ${volume.name}` : "Make a volume"} action=${volume ? "Save" : "Make the volume"} onSend=${send} onClose=${onClose} isUnsaved=${name !== (volume?.name ?? "") || named !== first}>
     <${Field} id="volume-name" label="Name" value=${name} onInput=${setName} autofocus placeholder="weights" />
     <${Field} id="volume-size" label="Size in GB" type="number" min="1" inputmode="numeric" value=${named} onInput=${setNamed} help="For people and other tools: the server does not stop a worker from writing more." />
   <//>`;

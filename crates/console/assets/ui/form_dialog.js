@@ -2,12 +2,15 @@
 import { html, useState } from "../dom.js";
 import { Button } from "./button.js";
 import { Dialog } from "./dialog.js";
+import { useUnsaved } from "./unsaved.js";
 
 /**
- * @param {{title: string, action: string, onSend: () => Promise<unknown>, onClose: () => void, children?: any}} props
- *   `onSend` closes the dialog when it has worked; what it throws is shown
+ * @param {{title: string, action: string, onSend: () => Promise<unknown>, onClose: () => void, isUnsaved?: boolean, children?: any}} props
+ *   `onSend` closes the dialog when it has worked; what it throws is shown · `isUnsaved`: something was typed that closing asks about
  */
-export function FormDialog({ title, action, onSend, onClose, children }) {
+export function FormDialog({ title, action, onSend, onClose, isUnsaved = false, children }) {
+  const { question, ask } = useUnsaved(isUnsaved);
+  const close = () => ask(onClose);
   const [error, setError] = useState("");
   const send = async () => {
     try {
@@ -20,7 +23,7 @@ export function FormDialog({ title, action, onSend, onClose, children }) {
     event.preventDefault();
     void send();
   };
-  return html`<${Dialog} title=${title} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Close<//><${Button} kind="primary" onClick=${send}>${action}<//>`}>
+  return html`<${Dialog} title=${title} onClose=${close} actions=${question ?? html`<${Button} onClick=${close}>Close<//><${Button} kind="primary" onClick=${send}>${action}<//>`}>
     <form class="form" onSubmit=${submit}>${children}${error && html`<p class="field-error" role="alert">${error}</p>`}<input type="submit" hidden /></form>
   <//>`;
 }

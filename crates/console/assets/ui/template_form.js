@@ -47,7 +47,9 @@ export function TemplateForm({ template, users, onClose }) {
     onClose();
   };
   const names = Object.keys(secrets);
-  return html`<${FormDialog} title=${template ? `Change ${template.name}` : "Make a template"} action=${template ? "Save" : "Make the template"} onSend=${send} onClose=${onClose}>
+  const typed = JSON.stringify([name, image, command, workdir, env, registry]);
+  const [first] = useState(typed);
+  return html`<${FormDialog} title=${template ? `Change ${template.name}` : "Make a template"} action=${template ? "Save" : "Make the template"} onSend=${send} onClose=${onClose} isUnsaved=${typed !== first}>
     <${Field} id="template-name" label="Name" value=${name} onInput=${setName} autofocus />
     <${Field} id="template-image" label="Image" value=${image} onInput=${setImage} help="For workers in containers; for others it is a label." />
     ${registries.length > 0 && html`<div class="field"><label for="template-registry">Login of the registry</label><select id="template-registry" value=${registry} onChange=${(/** @type {any} */ event) => setRegistry(event.target.value)}><option value="">none</option>${registries.map((/** @type {any} */ one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}</select></div>`}

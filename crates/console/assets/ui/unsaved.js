@@ -1,0 +1,57 @@
+// The question before changes are lost that are not saved: when the page is left, or the dialog that they were made in.
+import { html, useEffect, useRef, useState } from "../dom.js";
+import { askFirst, place } from "../router.js";
+import { Button } from "./button.js";
+
+/**
+ * While something is unsaved, leaving the page asks first; the browser itself asks before its tab is closed.
+ * @param {boolean} isUnsaved
+ * @returns {{question: any, ask: (leave: () => void) => void}} `question` is null until it is asked · `ask` asks before it leaves in another way
+ */
+export function useUnsaved(isUnsaved) {
+  const [asked, setAsked] = useState(/** @type {{leave: () => void} | null} */ (null));
+  useEffect(() => {
+    if (!isUnsaved) return undefined;
+    const warn = (/** @type {Event} */ event) => event.preventDefault();
+    window.addEventListener("beforeunload", warn);
+    askFirst((path, leave) => {
+      const isHere = path.split("?")[0] === place.peek().path;
+      if (!isHere) setAsked({ leave });
+      return !isHere;
+    });
+    return () => {
+      window.removeEventListener("beforeunload", warn);
+      askFirst(null);
+      setAsked(null);
+    };
+  }, [isUnsaved]);
+  const go = () => {
+    askFirst(null);
+    asked?.leave();
+  };
+  return {
+    question: asked && html`<${Question} onStay=${() => setAsked(null)} onLeave=${go} />`,
+    ask: (leave) => (isUnsaved ? setAsked({ leave }) : leave()),
+  };
+}
+
+/** @param {{onStay: () => void, onLeave: () => void}} props */
+function Question({ onStay, onLeave }) {
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  // After what closes at the same time has given back the focus.
+  useEffect(() => {
+    const before = document.activeElement;
+    box.current?.querySelector("button")?.focus();
+    return () => {
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
+  }, []);
+  const press = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    onStay();
+  };
+  return html`<div class="unsaved" ref=${box} onKeyDown=${press}>
+    <span class="grow" role="alert">Your changes are not saved.</span><${Button} onClick=${onStay}>Stay<//><${Button} kind="danger" onClick=${onLeave}>Leave without saving<//>
+  </div>`;
+}

@@ -1,0 +1,81 @@
+"""Changes that are not saved: leaving the page asks first, by mouse, by keyboard and by the browser's buttons."""
+
+from playwright.sync_api import expect
+
+
+def test_settings_that_are_not_saved_are_asked_about(console, api):
+    endpoint = api.external(name="Half done", workersMax=3)
+    tab = console().sign_in(path="/endpoints")
+    page = tab.page
+    page.get_by_role("link", name="Half done").click()
+    page.get_by_role("link", name="Settings").click()
+    most = page.get_by_label("Most workers workersMax")
+    question = page.get_by_text("Your changes are not saved.")
+    most.fill("9")
+    page.get_by_role("link", name="Audit log").click()
+    expect(question).to_be_visible()
+    expect(page.get_by_role("button", name="Stay")).to_be_focused()
+    assert tab.axe() == []
+    page.keyboard.press("Escape")
+    expect(question).to_have_count(0)
+    expect(most).to_have_value("9")
+    # By keyboard.
+    page.get_by_role("button", name="Review and save").focus()
+    page.keyboard.press("g")
+    page.keyboard.press("e")
+    expect(question).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(question).to_have_count(0)
+    # By the browser's button: the address stays, and going back works afterwards.
+    page.go_back()
+    expect(question).to_be_visible()
+    assert page.url.endswith(f"/endpoints/{endpoint.id}/settings")
+    page.get_by_role("button", name="Leave without saving").click()
+    expect(page.get_by_role("heading", name="Running workers")).to_be_visible()
+    assert page.url.endswith(f"/endpoints/{endpoint.id}")
+    assert api.ok("GET", f"/v1/endpoints/{endpoint.id}")["workersMax"] == 3
+    # What is undone is not asked about.
+    page.get_by_role("link", name="Settings").click()
+    most.fill("9")
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("link", name="Audit log").click()
+    expect(page.get_by_role("heading", name="Audit log", level=1)).to_be_visible()
+
+
+def test_the_browser_asks_before_a_tab_with_changes_is_closed(console, api):
+    endpoint = api.external()
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/settings")
+    tab.forget("dialog: ")
+    page = tab.page
+    page.get_by_label("Most workers workersMax").fill("9")
+    expect(page.get_by_text("1 setting is changed.")).to_be_visible()
+    with page.expect_event("dialog") as asked:
+        page.close(run_before_unload=True)
+    assert asked.value.type == "beforeunload"
+
+
+def test_a_template_and_a_new_endpoint_are_asked_about(console, api):
+    template = api.template("echo.py")
+    tab = console().sign_in(path="/templates")
+    page = tab.page
+    change = page.get_by_role("button", name=f"Change {template['name']}")
+    dialog = page.get_by_role("dialog", name=f"Change {template['name']}")
+    change.click()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    change.click()
+    dialog.get_by_label("Image").fill("other")
+    page.keyboard.press("Escape")
+    expect(dialog.get_by_text("Your changes are not saved.")).to_be_visible()
+    assert tab.axe() == []
+    page.keyboard.press("Escape")
+    expect(dialog.get_by_label("Image")).to_have_value("other")
+    dialog.get_by_role("button", name="Close").last.click()
+    dialog.get_by_role("button", name="Leave without saving").click()
+    expect(dialog).to_have_count(0)
+    page = tab.go("/new-endpoint")
+    page.get_by_role("textbox", name="Name", exact=True).fill("Half done")
+    page.get_by_role("link", name="Audit log").click()
+    expect(page.get_by_text("Your changes are not saved.")).to_be_visible()
+    page.get_by_role("button", name="Leave without saving").click()
+    expect(page.get_by_role("heading", name="Audit log", level=1)).to_be_visible()
