@@ -42,7 +42,10 @@ export function useJobBeside(endpoint) {
   };
   const close = () => {
     if (!beside) return;
-    if (openedFrom.current === withoutJob(query, endpoint)) history.back();
+    const isOpenedHere = openedFrom.current === withoutJob(query, endpoint);
+    // The browser goes back a little later: until then, a second press must not go back again.
+    openedFrom.current = null;
+    if (isOpenedHere) history.back();
     else setQuery({ job: null, endpoint: null });
     focusList();
   };

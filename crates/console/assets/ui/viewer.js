@@ -33,8 +33,8 @@ export function Viewer({ title, text, name }) {
     ${!isShown
       ? html`<p>This is ${size(text.length)}. <${Button} onClick=${() => setAsked(true)}>Show it<//></p>`
       : isReading && !isRaw
-      ? html`<p class="dim" role="status">This is ${size(bytes)}: the tree is being made.</p>`
-      : isRaw || !node
+        ? html`<p class="dim" role="status">This is ${size(bytes)}: the tree is being made.</p>`
+        : isRaw || !node
         ? html`<pre class="raw" tabindex="0">${visible(text.slice(0, RAW_SHOWN))}${text.length > RAW_SHOWN ? "\n… cut; the download has all of it" : ""}</pre>`
         : html`<${MediaGrid} media=${media} />${"text" in node ? "" : html`<${JsonSearch} title=${title} node=${node} onFound=${setFound} />`}<${JsonTree} node=${node} found=${found} isFolded=${text.length > UNFOLDED_BYTES_MAX} />`}
   <//>`;
