@@ -140,16 +140,19 @@ def test_a_crash_loop_is_explained_and_repaired_by_another_template(console, api
     assert endpoint.wait_for(job, timeout_s=60)["status"] == "COMPLETED"
 
 
+# The number of the row that has the focus, or -1.
+FOCUSED_ROW = "[...document.querySelectorAll('main tbody tr')].findIndex((row) => row.contains(document.activeElement))"
+
+
 def go_along(page, path: str, text: str) -> None:
     """Opens a page and presses `j` until the row of a table with this text has the focus."""
     page.goto(page.url.split("/console")[0] + "/console" + path)
     rows = page.get_by_role("main").get_by_role("row")
     expect(rows.filter(has_text=text).first).to_be_visible()
-    for _ in range(20):
+    for number in range(rows.count()):
         page.keyboard.press("j")
-        focused = rows.filter(has=page.locator(":focus"))
-        expect(focused).to_have_count(1)
-        if text in focused.inner_text():
+        until(lambda number=number: page.evaluate(FOCUSED_ROW) >= number, "the next row has the focus", 10)
+        if text in rows.filter(has=page.locator(":focus")).inner_text():
             return
     raise AssertionError(f"j does not reach {text} on {path}")
 

@@ -15,8 +15,15 @@ export const helpOpen = signal(false);
 /** Whether the palette is open. */
 export const paletteOpen = signal(false);
 
-/** Goes along the rows of the page's tables. @param {1 | -1} by */
-const step = (by) => void load("./ui/rows.js").then((rows) => rows.step(by));
+/** The module that goes along the rows of the page's tables, once it was needed. @type {any} */
+let rows;
+
+/** Goes to the next row of the page's tables, or to the one before. @param {1 | -1} by */
+async function step(by) {
+  rows ??= await load("./ui/rows.js");
+  rows.step(by);
+}
+
 const hasRows = () => document.querySelector("main tbody :is(a, button)") !== null;
 
 const AROUND = /** @type {Binding[]} */ ([
