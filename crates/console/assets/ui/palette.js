@@ -89,8 +89,11 @@ export default function Palette() {
   // With the layout: what is typed next belongs to the palette.
   useLayoutEffect(() => {
     const before = document.activeElement;
-    ref.current?.showModal();
+    const dialog = ref.current;
+    dialog?.showModal();
     return () => {
+      // While it is open, nothing else takes the focus.
+      dialog?.close();
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
   }, []);

@@ -59,6 +59,7 @@ export function SearchLine({ line, wrong, workers, version, onLine }) {
       setOpen(false);
     }
   };
+  // Browsers lead Tab to a list that scrolls, unless it says no: this one goes when the field is left, and the focus with it.
   return html`<div class="search-line">
     <input id="search" ref=${field} type="search" role="combobox" aria-label="Search requests" aria-expanded=${found.length > 0} aria-controls="search-list" aria-activedescendant=${found[at] ? `search-${at}` : undefined}
       spellcheck=${false} autocomplete="off" aria-invalid=${wrong ? "true" : undefined} aria-describedby=${wrong ? "search-fault" : undefined}
@@ -66,7 +67,7 @@ export function SearchLine({ line, wrong, workers, version, onLine }) {
         setOpen(false);
         search();
       }} />
-    <ul id="search-list" class="menu" role="listbox" aria-label="What may come next" hidden=${found.length === 0}>
+    <ul id="search-list" class="menu" role="listbox" tabindex="-1" aria-label="What may come next" hidden=${found.length === 0}>
       ${found.map(({ insert, does }, index) => html`<li key=${insert} id=${`search-${index}`} role="option" aria-selected=${index === at} onMouseDown=${(/** @type {Event} */ event) => event.preventDefault()} onClick=${() => take(index)}><span class="mono">${insert}</span><span class="dim">${does}</span></li>`)}
     </ul>
   </div>`;
