@@ -1,21 +1,31 @@
 """The flows of the console by the keyboard alone: no test here uses the mouse, or sets the focus by a script."""
 
 import re
+import shlex
+import sys
 
 from playwright.sync_api import expect
 
 from harness.browser import ADMIN_KEY, key_for
-from harness.client import Api, unique
+from harness.client import HANDLERS, Api, unique
+from harness.console_pages import GPUS, failed_calls
 from harness.docker_endpoint import IMAGE, daemon, docked, needs_docker  # noqa: F401
+from harness.fake_worker import FakeWorker
 from harness.keyboard import press, walk, write
 from harness.receiver import Receiver
 from harness.wait import until
 
 
 def test_one_signs_in_and_out(console):
-    page = console().go("/")
+    tab = console()
+    tab.forget("401")
+    page = tab.go("/")
     expect(page.get_by_label("API key")).to_be_focused()
-    page.keyboard.type(ADMIN_KEY)
+    page.keyboard.type("ls_wrong")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("does not know that key")
+    # What was wrong is replaced by what is typed next.
+    write(page, "API key", ADMIN_KEY)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Overview", level=1)).to_have_count(1)
     press(page, "Signed in as")
@@ -190,6 +200,63 @@ def test_j_k_and_enter_go_along_the_rows_of_tables(console, api):
     expect(page.get_by_role("button", name=first, exact=True)).to_be_focused()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_contain_text("The next row: Enter opens it")
+
+
+def test_an_endpoint_is_made_from_a_command_and_runs_its_first_job(console, api):
+    page = console().sign_in(path="/new-endpoint").page
+    expect(page.get_by_label("A command")).to_be_checked()
+    write(page, "Command", shlex.join([sys.executable, "-u", str(HANDLERS / "echo.py")]))
+    write(page, "Name", "From a command")
+    press(page, "Make the endpoint")
+    expect(page.get_by_role("heading", name="From a command is made")).to_be_visible()
+    write(page, "Input, a JSON object", '{"prompt": "by keys"}')
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("region", name="Output")).to_contain_text("by keys", timeout=60_000)
+    [record] = [one for one in api.ok("GET", "/v1/endpoints") if one["name"] == "From a command"]
+    assert record["provider"] == "process", record
+
+
+def test_a_failed_job_is_retried_and_run_again_with_changes(console, api):
+    endpoint = api.external(name="Fails by keys")
+    worker = FakeWorker(endpoint)
+    job = endpoint.run({"n": 1})
+    worker.done(worker.take()["id"], {"error": "out of memory"})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    expect(page.get_by_role("button", name="Retry")).to_be_visible()
+    page.keyboard.press("r")
+    expect(page.get_by_text("The job is queued again.").first).to_be_visible()
+    assert worker.take()["id"] == job
+    worker.done(job, {"output": 1})
+    expect(page.get_by_role("main").get_by_text("Completed", exact=True).first).to_be_visible()
+    press(page, "Run again with changes")
+    expect(page.get_by_label("Input, a JSON object")).to_have_value(re.compile('"n": 1'))
+    write(page, "Input, a JSON object", '{"n": 2}')
+    page.keyboard.press("Control+Enter")
+    again = worker.take()
+    assert again["id"] != job and again["input"] == {"n": 2}, again
+    worker.done(again["id"], {"output": "twice"})
+    expect(page.get_by_role("region", name="Output")).to_contain_text("twice")
+
+
+def test_a_failed_call_is_looked_at_and_delivered_again(fresh_server, console):
+    server = fresh_server(config=GPUS)
+    api = Api(server)
+    endpoint = api.external(name="Calls by keys")
+    # The call is tried twice, and once more when the page asks for it.
+    with Receiver(500, 500, 200) as receiver:
+        job = endpoint.run(webhook=receiver.url)
+        endpoint.cancel(job)
+        until(lambda: failed_calls(api), "the call is given up", 30)
+        page = console(server).sign_in(path=f"/endpoints/{endpoint.id}/webhooks").page
+        attempts = f"Show the attempts for {job[-12:]}"
+        expect(page.get_by_role("button", name=attempts)).to_be_visible()
+        press(page, attempts)
+        expect(page.get_by_role("dialog")).to_contain_text("Attempt 2")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("button", name=attempts)).to_be_focused()
+        press(page, f"Deliver again {job[-12:]}")
+        receiver.wait_for(3)
+        expect(page.get_by_role("row").filter(has_text=job[-12:])).to_contain_text("Delivered")
 
 
 @needs_docker
