@@ -1,6 +1,8 @@
 """The API's document: valid, complete, readable by people, and usable to generate a client."""
 
 import importlib
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,9 @@ from openapi_spec_validator import OpenAPIV30SpecValidator
 
 from harness.client import HANDLERS, unique
 from harness.wait import until
+
+ROOT = Path(__file__).resolve().parents[1]
+CONSOLE_TYPES = ROOT / "crates/console/types/api.d.ts"
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +51,17 @@ def test_every_operation_says_what_it_does_and_how_it_is_refused(document):
                 response = document["components"]["responses"][response["$ref"].split("/")[-1]]
                 assert "Error" in str(response["content"]), f"{name} {status}"
             assert "X-Request-ID" in response["headers"], f"{name} {status}"
+
+
+def test_the_types_of_the_console_are_those_of_the_document(document, tmp_path):
+    """With LONGSHORE_RECORD=1 they are written anew."""
+    records, made = tmp_path / "records.json", tmp_path / "api.d.ts"
+    records.write_text(json.dumps({**document, "paths": {}, "components": {"schemas": document["components"]["schemas"]}}))
+    generator = ROOT / "e2e/api_types/node_modules/.bin/openapi-typescript"
+    subprocess.run([generator, records, "--output", made], check=True, capture_output=True, timeout=120)
+    if os.environ.get("LONGSHORE_RECORD"):
+        CONSOLE_TYPES.write_bytes(made.read_bytes())
+    assert CONSOLE_TYPES.read_bytes() == made.read_bytes(), "the document has changed; run this test with LONGSHORE_RECORD=1"
 
 
 def test_every_example_is_of_its_schema(document):

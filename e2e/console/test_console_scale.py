@@ -24,7 +24,7 @@ JOBS = int(os.environ.get("LONGSHORE_LISTED_JOBS", "1200"))
 ENDPOINTS = int(os.environ.get("LONGSHORE_LISTED_ENDPOINTS", "60"))
 WORKERS = int(os.environ.get("LONGSHORE_LISTED_WORKERS", "30"))
 CHUNKS = int(os.environ.get("LONGSHORE_LISTED_CHUNKS", "500"))
-# So many that each page and what it read last is known.
+# After this number of jobs, each page and what it read last is known.
 WARM_JOBS = 200
 SOAK_S = float(os.environ.get("LONGSHORE_SOAK_S", "6"))
 NODES_MAX = 1500

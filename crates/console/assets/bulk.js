@@ -6,7 +6,7 @@ import { now, refresh, useReads } from "./store.js";
 
 /** @typedef {"cancel" | "retry" | "delete"} Verb */
 /** @typedef {{ids: string[]} | {filter: Record<string, any>}} Jobs */
-/** @typedef {{endpoint: any, jobs: Jobs}} Part jobs of one endpoint, for one task */
+/** @typedef {{endpoint: Endpoint, jobs: Jobs}} Part jobs of one endpoint, for one task */
 /** @typedef {{id: string, endpoint: string, do: Verb, state: string, matches: number, done: number, failed: number, counted?: boolean, createdAt: string, endedAt: string | null}} Task */
 
 /** The ids of one task. */
@@ -27,7 +27,7 @@ export const VERBS = /** @type {Record<Verb, {word: string, done: string, going:
 
 /**
  * All jobs that a list finds, for a task: null if the server has no condition for a token; no part if no job can be in a state for it.
- * @param {any[]} endpoints
+ * @param {Endpoint[]} endpoints
  * @param {import("./filter.js").Token[]} tokens
  * @param {string | null} status
  * @param {Verb} verb
@@ -47,7 +47,7 @@ export function partsOfAll(endpoints, tokens, status, verb) {
   return endpoints.map((endpoint) => ({ endpoint, jobs: { filter } }));
 }
 
-/** The rows that are in a state for a task, by endpoint, in tasks of the size that the server takes. @param {{job: any, endpoint: any}[]} rows @param {Verb} verb @returns {Part[]} */
+/** The rows that are in a state for a task, by endpoint, in tasks of the size that the server takes. @param {{job: any, endpoint: Endpoint}[]} rows @param {Verb} verb @returns {Part[]} */
 export function partsOfRows(rows, verb) {
   const parts = /** @type {Map<any, string[]>} */ (new Map());
   for (const { job, endpoint } of rows) {
@@ -76,7 +76,7 @@ export async function endTask(task) {
   refresh(bulkPath(task.endpoint));
 }
 
-/** The tasks of endpoints that run or ended lately, newest first. @param {any[]} endpoints @returns {Task[]} */
+/** The tasks of endpoints that run or ended lately, newest first. @param {Endpoint[]} endpoints @returns {Task[]} */
 export function useTasks(endpoints) {
   const reads = useReads(endpoints.map(({ id }) => bulkPath(id)), WITHOUT_EVENTS_MS);
   const tasks = /** @type {Task[]} */ ([...reads.values()].flatMap(({ data }) => data ?? []));

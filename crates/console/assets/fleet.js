@@ -18,7 +18,7 @@ const PRICED_MS = 15000;
 export const NEWEST = 50;
 
 /**
- * @typedef {{endpoint: any, health: any, error: any, rate: {completed: number, failed: number} | null, times: Times | null, past: Past | undefined}} Row
+ * @typedef {{endpoint: Endpoint, health: Health | undefined, error: any, rate: {completed: number, failed: number} | null, times: Times | null, past: Past | undefined}} Row
  * @typedef {{delayP50: number | null, delayP95: number | null, runP50: number | null, runP95: number | null, failed: number, ended: number, jobs: any[]}} Times
  * @typedef {{completed: (number | null)[], oldestMs: number | null, total: any}} Past
  */

@@ -33,7 +33,7 @@ export function start() {
   }, SAMPLE_MS);
 }
 
-/** @param {string} endpoint @param {any} health */
+/** @param {string} endpoint @param {Health} health */
 function add(endpoint, health) {
   const list = samples.get(endpoint) ?? [];
   samples.set(endpoint, list);

@@ -23,8 +23,8 @@ export class JobFollow {
   /** @param {string} endpoint @param {string} job */
   constructor(endpoint, job) {
     this.path = `/v2/${encodeURIComponent(endpoint)}/stream/${encodeURIComponent(job)}?offset=0`;
-    /** The job's record, as JSON text and parsed. @type {import("./vendor/signals.js").Signal<{text: string, job: any} | null>} */
-    this.record = signal(/** @type {{text: string, job: any} | null} */ (null));
+    /** The job's record, as JSON text and parsed. @type {import("./vendor/signals.js").Signal<{text: string, job: Job} | null>} */
+    this.record = signal(/** @type {{text: string, job: Job} | null} */ (null));
     /** @type {Chunk[]} */
     this.chunks = [];
     /** Changes with new chunks, at most once in RENDER_MS. */

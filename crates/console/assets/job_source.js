@@ -65,7 +65,7 @@ export class JobSource {
 
 /**
  * The sources of a list.
- * @param {any[]} endpoints
+ * @param {Endpoint[]} endpoints
  * @param {URLSearchParams} query
  * @param {boolean} isOneList whether one request lists the jobs of all endpoints; otherwise each endpoint is asked, and SEARCHED_MAX at most
  */

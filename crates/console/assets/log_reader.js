@@ -18,7 +18,7 @@ const [PAGE, OLDER_PAGE] = [500, 2000];
 const LINES_MAX = 200000;
 
 export class LogReader {
-  /** @param {any} endpoint @param {LogFilter} filter @param {boolean} isLow whether other long responses come first */
+  /** @param {Endpoint} endpoint @param {LogFilter} filter @param {boolean} isLow whether other long responses come first */
   constructor(endpoint, filter, isLow = false) {
     this.endpoint = endpoint;
     this.filter = filter;

@@ -12,7 +12,7 @@ import { quotedForShell } from "./ui/copy_as.js";
  * }} Draft `provider` is that of workers of an existing template
  */
 
-/** The first form. @param {any[]} machines @returns {Draft} */
+/** The first form. @param {Machine[]} machines @returns {Draft} */
 export const emptyDraft = (machines) => ({
   source: "command", name: "", slug: "", command: "", workdir: "", image: "", registry: "", template: "", provider: "process", env: "", secrets: [], volumes: [],
   gpuCount: machines.some(({ gpus }) => gpus.length > 0) ? "1" : "0", gpuTypes: [], workersMin: "0", workersMax: "3", idleTimeout: "5",
@@ -39,7 +39,7 @@ export function parseEnv(text) {
 /** Whether a text is a whole number in a range. @param {string} text @param {number} min @param {number} max */
 const isWhole = (text, min, max) => /^\d+$/.test(text.trim()) && Number(text) >= min && Number(text) <= max;
 
-/** What is missing or cannot be, as a sentence; empty if nothing is. @param {Draft} draft @param {any[]} machines */
+/** What is missing or cannot be, as a sentence; empty if nothing is. @param {Draft} draft @param {Machine[]} machines */
 export function faultOf(draft, machines) {
   const of = sourceFault(draft);
   if (of) return of;
@@ -69,7 +69,7 @@ export const hasGpus = (draft) => draft.source !== "external" && !(draft.source 
 /**
  * What the machines have for its workers, as a sentence.
  * @param {Draft} draft
- * @param {any[]} machines
+ * @param {Machine[]} machines
  * @returns {{isImpossible: boolean, isWaiting: boolean, text: string}}
  */
 export function gpuNews({ gpuCount, gpuTypes }, machines) {

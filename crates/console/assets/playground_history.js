@@ -50,5 +50,5 @@ export function keepRun(endpoint, run) {
 /** @param {string} endpoint */
 export const clearRuns = (endpoint) => localStorage.removeItem(nameOf(endpoint));
 
-/** The input that an endpoint is tried with first, as JSON text. @param {any} endpoint */
-export const exampleOf = (endpoint) => JSON.stringify(endpoint.example?.input ?? endpoint.example ?? sampleOf(endpoint.inputSchema) ?? (endpoint.inputSchema ? {} : { prompt: "a harbour at dawn" }), null, 2);
+/** The input that an endpoint is tried with first, as JSON text. @param {Endpoint} endpoint */
+export const exampleOf = (endpoint) => JSON.stringify(/** @type {any} */ (endpoint.example)?.input ?? endpoint.example ?? sampleOf(endpoint.inputSchema) ?? (endpoint.inputSchema ? {} : { prompt: "a harbour at dawn" }), null, 2);

@@ -7,7 +7,7 @@ import { areUnsure, readSeen } from "./request_check.js";
 import { RequestFollow } from "./request_follow.js";
 import { newer, ordered, placeOf } from "./request_news.js";
 
-/** @typedef {{job: any, endpoint: any, isFresh: boolean, at: number, hasLeft?: boolean}} Row `at`: when the job was read or told of, in ms · `hasLeft`: it no longer matches the filter */
+/** @typedef {{job: any, endpoint: Endpoint, isFresh: boolean, at: number, hasLeft?: boolean}} Row `at`: when the job was read or told of, in ms · `hasLeft`: it no longer matches the filter */
 
 /** A load ends when it has found this number of rows. */
 const FIRST = 50;
@@ -22,7 +22,7 @@ const ROWS_MAX = 400000;
 /** What the list shows, and how it grows. */
 export class RequestList {
   /**
-   * @param {any[]} endpoints
+   * @param {Endpoint[]} endpoints
    * @param {import("./filter.js").Token[]} tokens
    * @param {string | null} status
    * @param {boolean} isOfAll whether these are all endpoints
@@ -108,7 +108,7 @@ export class RequestList {
     this.changed();
   }
 
-  /** @param {{job: any, endpoint: any}} found */
+  /** @param {{job: any, endpoint: Endpoint}} found */
   add({ job, endpoint }) {
     if (!endpoint || this.byId.has(job.id) || !matches(job, this.tokens, this.status, Date.now())) return;
     const row = { job, endpoint, isFresh: false, at: Date.now() };

@@ -145,9 +145,9 @@ const HARDWARE = ["computeType", "gpuCount", "gpuTypeIds", "memoryBytes", "vcpus
 
 /**
  * What a change does at this moment, in sentences.
- * @param {any} endpoint as it is
+ * @param {Endpoint} endpoint as it is
  * @param {Record<string, any>} changes
- * @param {any} health
+ * @param {Health | undefined} health
  */
 export function effects(endpoint, changes, health) {
   const sentences = [];
@@ -158,14 +158,14 @@ export function effects(endpoint, changes, health) {
   const workersOf = (/** @type {number} */ number) => `${count(number)} ${number === 1 ? "worker" : "workers"}`;
   if (most === 0 && endpoint.workersMax > 0) sentences.push(`The endpoint is paused: running ${work} finish, others wait.`);
   else if (changes.workersMax !== undefined && workers > most) sentences.push(`${workersOf(workers - most)} more than now allowed: they end after their ${work}.`);
-  if (most > 0 && endpoint.workersMax === 0 && health?.jobs.inQueue > 0) sentences.push(`The endpoint runs again: ${count(health.jobs.inQueue)} ${work} wait for workers.`);
+  if (most > 0 && endpoint.workersMax === 0 && health?.jobs.inQueue) sentences.push(`The endpoint runs again: ${count(health.jobs.inQueue)} ${work} wait for workers.`);
   const isResized = changes.workersMin !== undefined || changes.workersMax !== undefined;
   // External workers are started by others.
   if (isResized && endpoint.provider !== "external" && most > 0 && fewest > workers) sentences.push(`${fewest - workers === 1 ? "1 worker starts" : `${count(fewest - workers)} workers start`} now.`);
   const idle = Math.min(health?.workers.idle ?? 0, Math.max(0, workers - fewest));
   if (most > 0 && changes.workersMin !== undefined && fewest < endpoint.workersMin && idle > 0) sentences.push(`${idle === 1 ? "1 idle worker ends" : `${count(idle)} idle workers end`} once without a job for the idle timeout.`);
   if (changes.idleTimeout < endpoint.idleTimeout && idle > 0) sentences.push(`${idle === 1 ? "1 idle worker ends" : `${count(idle)} idle workers end`} after ${duration(changes.idleTimeout * 1000)} without a job, instead of ${duration(endpoint.idleTimeout * 1000)}.`);
-  if (changes.maxQueueLength && health?.jobs.inQueue >= changes.maxQueueLength) sentences.push(`${count(health.jobs.inQueue)} jobs wait: new ones are refused until fewer than ${count(changes.maxQueueLength)} do.`);
+  if (changes.maxQueueLength && health && health.jobs.inQueue >= changes.maxQueueLength) sentences.push(`${count(health.jobs.inQueue)} jobs wait: new ones are refused until fewer than ${count(changes.maxQueueLength)} do.`);
   if (HARDWARE.some((name) => name in changes) && workers > 0) sentences.push("Workers that run keep what they have; the next ones get the new hardware.");
   if (VERSIONED.some((name) => name in changes) && workers > 0) sentences.push(`Workers of the present version end after their ${work}. Those of the new one start as they go.`);
   if (isResized && fewest > most) sentences.push("The fewest workers are more than the most: the server refuses that.");

@@ -101,7 +101,7 @@ export function applied(path, data, event, told) {
   return data;
 }
 
-/** @param {any} health @param {any} counts */
+/** @param {Health} health @param {any} counts */
 const withCounts = (health, counts) => ({
   ...health,
   jobs: { ...health.jobs, inQueue: counts.queued, inProgress: counts.running, completed: counts.completed, failed: counts.failed, retried: counts.retried },
@@ -122,12 +122,12 @@ const STATS = /** @type {[string, "jobs" | "workers", string][]} */ ([
   ["unhealthy", "workers", "unhealthy"],
 ]);
 
-/** @param {any} health @param {any} stats */
+/** @param {Health} health @param {any} stats */
 function withStats(health, stats) {
   // The reasons are not among the numbers.
-  const hasReason = (/** @type {string} */ name) => stats[name] !== undefined && stats[name] !== health.workers[name];
+  const hasReason = (/** @type {"throttled" | "unhealthy"} */ name) => stats[name] !== undefined && stats[name] !== health.workers[name];
   if (hasReason("throttled") || hasReason("unhealthy")) return AGAIN;
-  const next = { ...health, jobs: { ...health.jobs }, workers: { ...health.workers } };
+  const next = /** @type {any} */ ({ ...health, jobs: { ...health.jobs }, workers: { ...health.workers } });
   let isSame = true;
   for (const [name, group, member] of STATS) {
     if (stats[name] === undefined || next[group][member] === stats[name]) continue;

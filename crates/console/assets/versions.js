@@ -30,7 +30,7 @@ function spansOf(entries) {
 
 /**
  * How the jobs ran that ended while a version was the present one.
- * @param {any} endpoint
+ * @param {Endpoint} endpoint
  * @param {Entry[]} entries
  * @returns {Map<number, Ran>}
  */

@@ -2,23 +2,23 @@
 import * as api from "./api.js";
 import { refresh } from "./store.js";
 
-/** @param {any} endpoint @param {string} what a path below the endpoint */
+/** @param {Endpoint} endpoint @param {string} what a path below the endpoint */
 async function post(endpoint, what) {
   const answer = await api.json("POST", `/v1/endpoints/${encodeURIComponent(endpoint.id)}/${what}`);
   refresh(`/v1/endpoints/${encodeURIComponent(endpoint.id)}/workers`);
   return answer;
 }
 
-/** Ends a worker after its jobs. @param {any} endpoint @param {string} worker */
+/** Ends a worker after its jobs. @param {Endpoint} endpoint @param {string} worker */
 export const drain = (endpoint, worker) => post(endpoint, `workers/${encodeURIComponent(worker)}/drain`);
 
-/** Ends all workers that the server started, each after its jobs; answers those. @param {any} endpoint @returns {Promise<any[]>} */
+/** Ends all workers that the server started, each after its jobs; answers those. @param {Endpoint} endpoint @returns {Promise<any[]>} */
 export const drainAll = (endpoint) => post(endpoint, "workers/drain");
 
-/** Ends a worker now; its jobs are queued again. @param {any} endpoint @param {string} worker */
+/** Ends a worker now; its jobs are queued again. @param {Endpoint} endpoint @param {string} worker */
 export const stop = (endpoint, worker) => post(endpoint, `workers/${encodeURIComponent(worker)}/stop`);
 
-/** Ends the wait after crashes. @param {any} endpoint */
+/** Ends the wait after crashes. @param {Endpoint} endpoint */
 export const tryNow = (endpoint) => post(endpoint, "try-now");
 
 /** What well-known signals mean. */

@@ -56,6 +56,7 @@ impl Tools {
             let compiled = scope.spawn(|| setup.cargo_deny());
             setup.python_packages(&venv, &setup.root.join("e2e/requirements.txt"))?;
             setup.node_packages(&setup.root.join("e2e"))?;
+            setup.node_packages(&setup.root.join("e2e/api_types"))?;
             let cargo_deny = compiled.join().map_err(|_| "the installation of cargo-deny panicked")??;
             Ok(Self { venv: venv.clone(), cargo_deny })
         })

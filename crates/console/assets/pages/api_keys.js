@@ -40,9 +40,9 @@ export default function ApiKeys() {
     ${isMaking && html`<${MakeKey} endpoints=${endpoints} onClose=${close} />`}`;
 }
 
-/** @param {{keys: any[], search: ReturnType<typeof useListSearch>, endpoints: any[]}} props */
+/** @param {{keys: any[], search: ReturnType<typeof useListSearch>, endpoints: Endpoint[]}} props */
 function Keys({ keys, search, endpoints }) {
-  const [asked, ask] = useState(/** @type {{record: any, what: "change" | "revoke"} | null} */ (null));
+  const [asked, ask] = useState(/** @type {{record: ApiKey, what: "change" | "revoke"} | null} */ (null));
   if (keys.length === 0) return html`<${Empty}><p>No key is here: you signed in with the operator's key. A program needs one of its own.</p><//>`;
   const full = keys.filter((key) => isFull(key) && !hasEnded(key));
   const close = () => ask(null);
@@ -67,14 +67,14 @@ const isFull = (key) => key.scopes.some((/** @type {any} */ { scope, endpointIds
 /** @param {any} key */
 const hasEnded = (key) => key.disabled || (key.expiresAt && Date.parse(key.expiresAt) < Date.now());
 
-/** @param {any} key @param {any[]} endpoints */
+/** @param {any} key @param {Endpoint[]} endpoints */
 function onWords(key, endpoints) {
   const ids = [...new Set(key.scopes.flatMap((/** @type {any} */ { endpointIds }) => endpointIds ?? ["*"]))];
   if (ids.includes("*")) return "all endpoints";
   return ids.map((id) => endpoints.find((endpoint) => endpoint.id === id || endpoint.slug === id)?.name ?? id).join(", ");
 }
 
-/** @param {{record: any, endpoints: any[], isLast: boolean, onAsk: (what: "change" | "revoke") => void}} props */
+/** @param {{record: ApiKey, endpoints: Endpoint[], isLast: boolean, onAsk: (what: "change" | "revoke") => void}} props */
 function KeyRow({ record, endpoints, isLast, onAsk }) {
   const words = wordsOf(record);
   const isOwn = me.value?.key.id === record.id;
@@ -91,7 +91,7 @@ function KeyRow({ record, endpoints, isLast, onAsk }) {
   </tr>`;
 }
 
-/** @param {{record: any, isLast: boolean, onAsk: (what: "change" | "revoke") => void}} props */
+/** @param {{record: ApiKey, isLast: boolean, onAsk: (what: "change" | "revoke") => void}} props */
 function KeyActions({ record, isLast, onAsk }) {
   const { id, name, disabled } = record;
   const why = "This is the last key that may do everything: without it, nothing could manage this server.";

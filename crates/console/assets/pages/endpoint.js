@@ -77,7 +77,7 @@ function timesOf(history, name, newest) {
   return { delayP50: delayP50Ms, delayP95: delayP95Ms, runP50: runP50Ms, runP95: runP95Ms, failed: bad, ended: bad === null ? null : bad + (completed ?? 0), of: name ? `in ${name}` : "in this range", starts: history.total.starts, startP50: history.total.startP50Ms };
 }
 
-/** @param {{endpoint: any, health: any, speed: any, figures: Times | null, jobs: any[] | undefined, isReadable: boolean}} props */
+/** @param {{endpoint: Endpoint, health: Health | undefined, speed: any, figures: Times | null, jobs: any[] | undefined, isReadable: boolean}} props */
 function Figures({ endpoint, health, speed, figures, jobs, isReadable }) {
   const failed = figures?.ended ? (figures.failed ?? 0) / figures.ended : null;
   const { inQueue } = health?.jobs ?? {};
@@ -98,7 +98,7 @@ function Figures({ endpoint, health, speed, figures, jobs, isReadable }) {
   <//>`;
 }
 
-/** What its workers cost in an hour, and what they cost today; nothing without prices. @param {{endpoint: any}} props */
+/** What its workers cost in an hour, and what they cost today; nothing without prices. @param {{endpoint: Endpoint}} props */
 function Cost({ endpoint }) {
   const workers = useRead(workersPath(endpoint), COST_MS).data;
   const today = new Date().toISOString().slice(0, 10);
@@ -109,7 +109,7 @@ function Cost({ endpoint }) {
   return html`<${Gauge} name="Cost" value=${money(hourly)} unit="an hour" note=${bill ? `${money(daily)} today` : ""} />`;
 }
 
-/** @param {{endpoint: any, jobs: any[]}} props */
+/** @param {{endpoint: Endpoint, jobs: any[]}} props */
 function Newest({ endpoint, jobs }) {
   if (jobs.length > 0) return html`<${JobTable} endpoint=${endpoint} jobs=${jobs.slice(0, SHOWN)} />`;
   const kept = endpoint.resultRetentionMs ? ` Finished ones are kept ${duration(endpoint.resultRetentionMs)}; \`resultRetentionMs\` changes that.` : "";

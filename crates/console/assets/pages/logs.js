@@ -56,7 +56,7 @@ function moment(text) {
   return Number.isNaN(at) ? null : new Date(at).toISOString();
 }
 
-/** @param {{endpoint: any}} props */
+/** @param {{endpoint: Endpoint}} props */
 function Search({ endpoint }) {
   const { query } = place.value;
   const line = query.get("q") ?? "";

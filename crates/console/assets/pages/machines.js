@@ -22,7 +22,7 @@ export default function Machines() {
   if (error && !data) return html`${head}<${Failed} error=${error} onRetry=${() => refresh(PATH)} />`;
   if (!data) return html`${head}<${Loading} rows=${6} />`;
   const One = data.length > OPEN_MAX ? Folded : Machine;
-  return html`${head}${data.map((/** @type {any} */ machine) => html`<${One} key=${machine.id} machine=${machine} endpoints=${endpoints} />`)}`;
+  return html`${head}${data.map((/** @type {Machine} */ machine) => html`<${One} key=${machine.id} machine=${machine} endpoints=${endpoints} />`)}`;
 }
 
 /** More computers than these are folded, and their names say the most of each. */
@@ -31,7 +31,7 @@ const OPEN_MAX = 3;
 /** @param {any[]} gpus */
 const takenOf = (gpus) => gpus.filter((gpu) => gpu.worker).length;
 
-/** A computer of many: its figures are there when it is opened. @param {{machine: any, endpoints: any[]}} props */
+/** A computer of many: its figures are there when it is opened. @param {{machine: Machine, endpoints: Endpoint[]}} props */
 function Folded({ machine, endpoints }) {
   const [isOpen, setOpen] = useState(false);
   const { name, workers, gpus, waiting } = machine;
@@ -39,11 +39,11 @@ function Folded({ machine, endpoints }) {
   return html`<details class="stack folded" onToggle=${(/** @type {any} */ event) => setOpen(event.target.open)}><summary><b>${name}</b> <span class="dim">${said}</span></summary>${isOpen && html`<${Machine} machine=${machine} endpoints=${endpoints} />`}</details>`;
 }
 
-/** @param {{machine: any, endpoints: any[]}} props */
+/** @param {{machine: Machine, endpoints: Endpoint[]}} props */
 function Machine({ machine, endpoints }) {
   const { gpus, waiting, line } = machine;
   const taken = takenOf(gpus);
-  const used = machine.memoryBytes === null ? null : machine.memoryBytes - machine.memoryFreeBytes;
+  const used = machine.memoryBytes === null || machine.memoryFreeBytes === null ? null : machine.memoryBytes - machine.memoryFreeBytes;
   const named = (/** @type {string} */ id) => endpoints.find((endpoint) => endpoint.id === id) ?? { id, name: id };
   return html`<${Card} title=${machine.name} note=${`runs workers as ${machine.providers.join(" and ")}`} flush>
       <${Gauges}>

@@ -55,7 +55,7 @@ function useTotalBefore(endpoint, isAsked) {
 
 /**
  * What the workers cost in each hour of the range: the server meters by the hour.
- * @param {{endpoint: any, history: import("../timeline.js").History | undefined}} props
+ * @param {{endpoint: Endpoint, history: import("../timeline.js").History | undefined}} props
  */
 function Costs({ endpoint, history }) {
   const hours = hoursOf(currentRange());

@@ -33,7 +33,7 @@ function WithMachines() {
   return data ? html`<${Form} machines=${data} />` : html`<${Loading} rows=${8} />`;
 }
 
-/** @param {{machines: any[]}} props */
+/** @param {{machines: Machine[]}} props */
 function Form({ machines }) {
   const [first] = useState(() => emptyDraft(machines));
   const [draft, setDraft] = useState(first);
@@ -80,7 +80,7 @@ const NamePart = ({ draft, onSet }) => html`<${Card} title="Its names"><div clas
   <${Field} id="new-slug" label="Slug" value=${draft.slug} onInput=${(/** @type {string} */ slug) => onSet({ slug })} placeholder="none" help=${html`A readable name in addresses: <span class="mono">/v2/${draft.slug.trim() || "sdxl-turbo"}/run</span>`} />
 </div><//>`;
 
-/** @param {PartProps & {machines: any[]}} props */
+/** @param {PartProps & {machines: Machine[]}} props */
 function GpuPart({ draft, onSet, machines }) {
   const gpus = machines.flatMap((machine) => machine.gpus);
   const types = [...new Set(gpus.map(({ typeId }) => typeId))];

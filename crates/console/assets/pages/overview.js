@@ -48,7 +48,7 @@ function Totals({ rows, history }) {
   };
   const bill = useBillOfToday();
   const machines = useRead(may.everyRead.value ? "/v1/machines" : null, MACHINES_MS).data;
-  const gpus = machines?.flatMap((/** @type {any} */ machine) => machine.gpus) ?? [];
+  const gpus = machines?.flatMap((/** @type {Machine} */ machine) => machine.gpus) ?? [];
   const total = history.data?.total;
   const failed = total ? total.failed === null ? null : total.failed + total.timedOut : sum(({ times }) => times?.failed);
   const of = total ? `in ${history.range.name || "this range"}` : `of the newest ${count(sum(({ times }) => times?.ended))}`;

@@ -40,7 +40,7 @@ export default function Playground() {
   return html`${head}<${Views} key=${endpoint.id} endpoint=${endpoint} />`;
 }
 
-/** The editor of an input, and for endpoints with models a chat. @param {{endpoint: any}} props */
+/** The editor of an input, and for endpoints with models a chat. @param {{endpoint: Endpoint}} props */
 function Views({ endpoint }) {
   const hasModels = (endpoint.models ?? []).length > 0;
   // An endpoint without `models` can have one, too: a job that came over a route of OpenAI's clients shows it.
@@ -67,7 +67,7 @@ function bodyOf({ input, timeoutS, ttlS, isLow, webhook }) {
   return `{"input":${input.trim()}${others && `,${others}`}}`;
 }
 
-/** What is about to be run, and what is wrong with it. @param {any} endpoint @param {import("../playground_history.js").Run[]} runs */
+/** What is about to be run, and what is wrong with it. @param {Endpoint} endpoint @param {import("../playground_history.js").Run[]} runs */
 function useDraft(endpoint, runs) {
   const { query } = place.value;
   const [from, job] = [query.get("from"), query.get("job")];
@@ -95,7 +95,7 @@ function useDraft(endpoint, runs) {
   return { draft, set, error, setError };
 }
 
-/** @param {{endpoint: any}} props */
+/** @param {{endpoint: Endpoint}} props */
 function Bench({ endpoint }) {
   const { query } = place.value;
   const job = query.get("job");
@@ -152,7 +152,7 @@ function Bench({ endpoint }) {
 }
 
 /**
- * @param {{endpoint: any, draft: Draft, error: string, form: any, onView: ((isJson: boolean) => void) | null, onSet: (change: Partial<Draft>) => void, onRun: (isWaited: boolean) => Promise<void>,
+ * @param {{endpoint: Endpoint, draft: Draft, error: string, form: any, onView: ((isJson: boolean) => void) | null, onSet: (change: Partial<Draft>) => void, onRun: (isWaited: boolean) => Promise<void>,
  *   route: "run" | "runsync", waited: Waited | null, onUnwait: () => void}} props
  *   `form` is the form of the input where it is shown, `onView` changes between it and the JSON, `route` is that of the last run
  */
@@ -183,7 +183,7 @@ function Editor({ endpoint, draft, error, form, onView, onSet, onRun, route, wai
   <//>`;
 }
 
-/** @param {{endpoint: any, id: string, onEnd: (job: any) => void}} props */
+/** @param {{endpoint: Endpoint, id: string, onEnd: (job: Job) => void}} props */
 function Result({ endpoint, id, onEnd }) {
   const { follow, again } = useFollow(endpoint.id, id);
   const record = follow.record.value;
@@ -193,7 +193,7 @@ function Result({ endpoint, id, onEnd }) {
   return html`<${Shown} endpoint=${endpoint} record=${record} follow=${follow} onAgain=${again} onEnd=${onEnd} />`;
 }
 
-/** @param {{endpoint: any, record: {text: string, job: any}, follow: import("../job_follow.js").JobFollow, onAgain: () => void, onEnd: (job: any) => void}} props */
+/** @param {{endpoint: Endpoint, record: {text: string, job: Job}, follow: import("../job_follow.js").JobFollow, onAgain: () => void, onEnd: (job: Job) => void}} props */
 function Shown({ endpoint, record, follow, onAgain, onEnd }) {
   const { job } = useLife(endpoint, record, follow);
   const isLive = !ENDED.includes(job.status);

@@ -17,8 +17,8 @@ const READ_MS = 10000;
 export default function Registries() {
   const { data, error } = useRead(may.everything.value ? PATH : null, READ_MS);
   const templates = useRead(may.everything.value ? "/v1/templates" : null, READ_MS).data ?? [];
-  const usersOf = (/** @type {any} */ auth) => templates.filter((/** @type {any} */ template) => template.containerRegistryAuthId === auth.id);
-  const search = useListSearch(data, "logins", "Name, id or template", (/** @type {any} */ auth) => `${auth.name} ${auth.id} ${usersOf(auth).map((/** @type {any} */ template) => template.name).join(" ")}`);
+  const usersOf = (/** @type {any} */ auth) => templates.filter((/** @type {Template} */ template) => template.containerRegistryAuthId === auth.id);
+  const search = useListSearch(data, "logins", "Name, id or template", (/** @type {any} */ auth) => `${auth.name} ${auth.id} ${usersOf(auth).map((/** @type {Template} */ template) => template.name).join(" ")}`);
   const [isMaking, setMaking] = useState(false);
   if (!may.everything.value) return html`<div class="head"><h1>Registries</h1></div><${Empty}><p>The registries are shown to a key that manages all endpoints.</p><//>`;
   const close = () => {
@@ -36,7 +36,7 @@ export default function Registries() {
       ${data.length === 0 ? html`<${Empty}><p>No login is here. Images of public registries need none.</p><//>` : search.shown.length === 0 ? search.none : html`<div class="table-box"><table class="table">
         <thead><tr><th scope="col">Name</th><th scope="col">Used by templates</th><th scope="col" class="opt">Made</th><th scope="col" class="mono opt2">Id</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
         <tbody><${TableWindow} rows=${search.shown.map((/** @type {any} */ auth) => html`<tr key=${auth.id}>
-          <th scope="row">${auth.name}</th><td>${usersOf(auth).map((/** @type {any} */ template) => template.name).join(", ") || html`<span class="dim">no template</span>`}</td>
+          <th scope="row">${auth.name}</th><td>${usersOf(auth).map((/** @type {Template} */ template) => template.name).join(", ") || html`<span class="dim">no template</span>`}</td>
           <td class="dim opt"><${Age} at=${auth.createdAt} /></td><td class="mono dim opt2">${auth.id}</td>
           <td class="acts">${usersOf(auth).length > 0
             ? html`<${Button} kind="quiet small danger" label=${`Delete ${auth.name}`} disabled why=${`The template ${usersOf(auth)[0].name} uses it.`}>Delete<//>`

@@ -56,14 +56,14 @@ function Followed({ name, id, isBeside }) {
   return html`<${Shown} title=${title} endpoint=${endpoint} isReadable=${isReadable} record=${record} follow=${follow} onAgain=${again} />`;
 }
 
-/** A job that the server no longer has. @param {{name: string, id: string, endpoint: any}} props */
+/** A job that the server no longer has. @param {{name: string, id: string, endpoint: Endpoint}} props */
 function Gone({ name, id, endpoint }) {
   const made = timeOfId(id);
   const kept = endpoint?.resultRetentionMs ? ` Finished jobs of this endpoint are kept ${duration(endpoint.resultRetentionMs)}.` : " Finished jobs are deleted when their retention ends.";
   return html`<${Empty}><h2>This job is not here</h2><p>No job of ${endpoint?.name ?? name} has this id: it was deleted, or never existed.${kept}</p>${made !== null && made <= Date.now() && html`<p>By its id, it was made <${Age} at=${made} />.</p>`}<a class="button" href=${href(`${endpointPath({ id: name })}/requests`)}>Requests of this endpoint</a><//>`;
 }
 
-/** @param {{title: any, endpoint: any, isReadable: boolean, record: {text: string, job: any}, follow: import("../job_follow.js").JobFollow, onAgain: () => void}} props */
+/** @param {{title: any, endpoint: Endpoint, isReadable: boolean, record: {text: string, job: Job}, follow: import("../job_follow.js").JobFollow, onAgain: () => void}} props */
 function Shown({ title, endpoint, isReadable, record, follow, onAgain }) {
   const { life, job } = useLife(endpoint, record, follow);
   return html`<div class="page-job stack">
@@ -79,14 +79,14 @@ function Shown({ title, endpoint, isReadable, record, follow, onAgain }) {
   </div>`;
 }
 
-/** What a job came with that is not its endpoint's, as JSON text of a policy, or "". Its webhook is not known: addresses can hold secrets. @param {any} job */
-function policyOf({ policy }, /** @type {any} */ endpoint) {
+/** What a job came with that is not its endpoint's, as JSON text of a policy, or "". Its webhook is not known: addresses can hold secrets. @param {Job} job */
+function policyOf({ policy }, /** @type {Endpoint} */ endpoint) {
   const { executionTimeout, ttl, lowPriority } = policy ?? {};
   const set = { ...(executionTimeout && executionTimeout !== endpoint.executionTimeoutMs && { executionTimeout }), ...(ttl && ttl !== TTL_MS_DEFAULT && { ttl }), ...(lowPriority && { lowPriority }) };
   return Object.keys(set).length > 0 ? JSON.stringify(set) : "";
 }
 
-/** @param {{title: any, endpoint: any, job: any, onAgain: () => void}} props */
+/** @param {{title: any, endpoint: Endpoint, job: Job, onAgain: () => void}} props */
 function Head({ title, endpoint, job, onAgain }) {
   const mayAct = may.jobs(endpoint.id);
   const isLive = !ENDED.includes(job.status);

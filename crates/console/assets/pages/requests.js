@@ -55,7 +55,7 @@ function OfAll() {
   return html`${head}<${List} endpoints=${data} isOfAll />`;
 }
 
-/** @param {{endpoints: any[], isOfAll?: boolean}} props */
+/** @param {{endpoints: Endpoint[], isOfAll?: boolean}} props */
 function List({ endpoints, isOfAll = false }) {
   const { query } = place.value;
   const line = query.get("q") ?? "";
@@ -93,7 +93,7 @@ function List({ endpoints, isOfAll = false }) {
 }
 
 /**
- * @param {{endpoints: any[], list: RequestList, line: string, status: string | null, wrong: string,
+ * @param {{endpoints: Endpoint[], list: RequestList, line: string, status: string | null, wrong: string,
  *   known: Record<string, number> | null, download: ReturnType<typeof useDownload>}} props `known`: the jobs in each state
  */
 function Filters({ endpoints, list, line, status, wrong, known, download }) {
@@ -117,7 +117,7 @@ function Filters({ endpoints, list, line, status, wrong, known, download }) {
   </div>`;
 }
 
-/** How many jobs are in each state; null while it is not known. @param {any[]} endpoints @returns {Record<string, number> | null} */
+/** How many jobs are in each state; null while it is not known. @param {Endpoint[]} endpoints @returns {Record<string, number> | null} */
 function useCounts(endpoints) {
   const paths = endpoints.length <= COUNTED_MAX ? endpoints.map(({ id }) => `/v2/${encodeURIComponent(id)}/requests?limit=1&counts=true`) : [];
   const reads = useReads(paths, COUNTS_MS);
@@ -126,7 +126,7 @@ function useCounts(endpoints) {
   return Object.fromEntries(Object.keys(JOB_STATES).map((state) => [state, all.reduce((total, counts) => total + counts[state], 0)]));
 }
 
-/** @param {{endpoints: any[], isFiltered: boolean, total: number | null}} props `total`: the jobs without the filter; null while it is not known */
+/** @param {{endpoints: Endpoint[], isFiltered: boolean, total: number | null}} props `total`: the jobs without the filter; null while it is not known */
 function Nothing({ endpoints, isFiltered, total }) {
   if (isFiltered && total !== 0) return html`<${Empty}><p>No job matches.${total !== null && ` ${count(total)} ${total === 1 ? "is" : "are"} here without the filter.`}</p><button type="button" class="button" onClick=${() => setQuery({ q: null, state: null })}>Show all</button><//>`;
   const kept = endpoints.length === 1 ? endpoints[0].resultRetentionMs : null;

@@ -43,7 +43,7 @@ export default function SettingsPage() {
  * @typedef {{record: any, tag: string | null}} Tagged the settings as they were read, with their `ETag`
  */
 
-/** @param {{id: string, health: any}} props */
+/** @param {{id: string, health: Health | undefined}} props */
 function Settings({ id, health }) {
   const path = `/v1/endpoints/${encodeURIComponent(id)}`;
   const [base, setBase] = useState(/** @type {Tagged | null} */ (null));
@@ -110,7 +110,7 @@ function Bar({ number, isWrong, onUndo, onReview }) {
 
 /**
  * What is saved: each setting as it is and as it will be, and what that does.
- * @param {{path: string, settings: import("../settings_fields.js").Setting[], base: Tagged, changes: Record<string, any>, health: any, onClose: () => void, onDone: () => void, onReread: (base: Tagged) => void}} props
+ * @param {{path: string, settings: import("../settings_fields.js").Setting[], base: Tagged, changes: Record<string, any>, health: Health | undefined, onClose: () => void, onDone: () => void, onReread: (base: Tagged) => void}} props
  */
 function Review({ path, settings, base, changes, health, onClose, onDone, onReread }) {
   const [error, setError] = useState("");
@@ -142,7 +142,7 @@ function Review({ path, settings, base, changes, health, onClose, onDone, onRere
   <//>`;
 }
 
-/** @param {{endpoint: any, health: any}} props */
+/** @param {{endpoint: Endpoint, health: Health | undefined}} props */
 function End({ endpoint, health }) {
   const [isAsking, setAsking] = useState(false);
   const workers = useRead(workersPath(endpoint), WORKERS_MS).data;
@@ -153,7 +153,7 @@ function End({ endpoint, health }) {
     ${isAsking && html`<${Delete} endpoint=${endpoint} health=${health} onClose=${() => setAsking(false)} />`}<//>`;
 }
 
-/** @param {{endpoint: any, health: any, onClose: () => void}} props */
+/** @param {{endpoint: Endpoint, health: Health | undefined, onClose: () => void}} props */
 function Delete({ endpoint, health, onClose }) {
   const remove = async () => {
     await api.json("DELETE", `/v1/endpoints/${encodeURIComponent(endpoint.id)}`);

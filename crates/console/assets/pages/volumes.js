@@ -26,8 +26,8 @@ export default function Volumes() {
   const { data, error } = useRead(may.everything.value ? PATH : null, READ_MS);
   const endpoints = useEndpointList(READ_MS).data ?? [];
   useMeasurements(data);
-  const usersOf = (/** @type {any} */ volume) => endpoints.filter((/** @type {any} */ endpoint) => [endpoint.networkVolumeId, ...(endpoint.networkVolumeIds ?? [])].includes(volume.id));
-  const search = useListSearch(data, "volumes", "Name, id, data center or endpoint", (/** @type {any} */ volume) => `${volume.name} ${volume.id} ${volume.dataCenterId ?? ""} ${usersOf(volume).map((/** @type {any} */ { name }) => name).join(" ")}`);
+  const usersOf = (/** @type {Volume} */ volume) => endpoints.filter((/** @type {Endpoint} */ endpoint) => [endpoint.networkVolumeId, ...(endpoint.networkVolumeIds ?? [])].includes(volume.id));
+  const search = useListSearch(data, "volumes", "Name, id, data center or endpoint", (/** @type {Volume} */ volume) => `${volume.name} ${volume.id} ${volume.dataCenterId ?? ""} ${usersOf(volume).map((/** @type {any} */ { name }) => name).join(" ")}`);
   const [isMaking, setMaking] = useState(false);
   const [changed, setChanged] = useState(/** @type {any} */ (null));
   const [deleted, setDeleted] = useState(/** @type {any} */ (null));
@@ -44,7 +44,7 @@ export default function Volumes() {
       ${search.field}
       ${data.length === 0 ? html`<${Empty}><p>No volume is here. Workers of an endpoint with one find its folder in <span class="mono">LONGSHORE_VOLUME_PATH</span>.</p><//>` : search.shown.length === 0 ? search.none : html`<div class="table-box"><table class="table">
         <thead><tr><th scope="col">Name</th><th scope="col" class="num" title="Of the server's disk, measured at most 5 min ago; beside it the size that was named">On disk</th><th scope="col" class="opt">Data center</th><th scope="col" class="opt2">Used by</th><th scope="col" class="opt">Made</th><th scope="col" class="mono opt2">Id</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
-        <tbody><${TableWindow} rows=${search.shown.map((/** @type {any} */ volume) => html`<tr key=${volume.id}>
+        <tbody><${TableWindow} rows=${search.shown.map((/** @type {Volume} */ volume) => html`<tr key=${volume.id}>
           <th scope="row">${volume.name}</th><td class="num"><${OnDisk} volume=${volume} /></td><td class="dim opt">${volume.dataCenterId || "–"}</td>
           <td class="opt2"><${UsedBy} endpoints=${usersOf(volume)} /></td><td class="dim opt"><${Age} at=${volume.createdAt} /></td><td class="mono dim opt2">${volume.id}</td>
           <td class="acts wraps"><${Button} kind="quiet small" label=${`Change ${volume.name}`} onClick=${() => setChanged(volume)}>Change<//>
@@ -76,9 +76,9 @@ function useMeasurements(volumes) {
 
 const GB = 1e9;
 
-/** What a volume takes, of the size that was named. @param {{volume: any}} props */
+/** What a volume takes, of the size that was named. @param {{volume: Volume}} props */
 function OnDisk({ volume: { diskBytes, size: named } }) {
-  const isOver = diskBytes > named * GB;
+  const isOver = (diskBytes ?? 0) > named * GB;
   return html`<span class=${isOver ? "tone-queued" : ""} title=${isOver ? "More than the size that was named: nothing stops that." : undefined}>${diskBytes === null ? "being measured" : size(diskBytes)}</span> <span class="dim">of ${count(named)} GB</span>`;
 }
 
@@ -100,7 +100,7 @@ function VolumeForm({ volume, onClose }) {
   <//>`;
 }
 
-/** @param {{volume: any, onClose: () => void}} props */
+/** @param {{volume: Volume, onClose: () => void}} props */
 function Delete({ volume, onClose }) {
   const remove = async () => {
     await api.json("DELETE", `${PATH}/${encodeURIComponent(volume.id)}`);

@@ -48,7 +48,7 @@ function OfAll() {
   return html`${head}<${Calls} path="/v1/webhooks" endpointOf=${endpointOf} again=${mayRedeliver() ? "all endpoints" : ""} isOfAll />`;
 }
 
-/** @param {{path: string, endpointOf: (call: any) => any, again: string, isOfAll?: boolean}} props `again` is whose failed calls the key may deliver again, or "" */
+/** @param {{path: string, endpointOf: (call: WebhookCall) => any, again: string, isOfAll?: boolean}} props `again` is whose failed calls the key may deliver again, or "" */
 function Calls({ path, endpointOf, again, isOfAll = false }) {
   const state = place.value.query.get("state");
   const limit = Math.min(CALLS_MAX, Math.max(PAGE, Number(place.value.query.get("limit")) || 0));
@@ -88,7 +88,7 @@ function Paused({ receivers }) {
   <//>`;
 }
 
-/** @param {{calls: any[], endpointOf: (call: any) => any, isOfAll: boolean, hasState: boolean, onOpen: (call: any) => void}} props */
+/** @param {{calls: WebhookCall[], endpointOf: (call: WebhookCall) => any, isOfAll: boolean, hasState: boolean, onOpen: (call: WebhookCall) => void}} props */
 function Table({ calls, endpointOf, isOfAll, hasState, onOpen }) {
   if (calls.length === 0) return html`<${Empty}><p>${hasState ? "No call is in this state." : html`No job has named a webhook. Send <span class="mono">"webhook": "https://…"</span> beside <span class="mono">input</span>, or set one for all jobs in the endpoint's settings.`}</p><//>`;
   return html`<div class="table-box"><table class="table">
@@ -97,7 +97,7 @@ function Table({ calls, endpointOf, isOfAll, hasState, onOpen }) {
   </table></div>`;
 }
 
-/** @param {{call: any, endpoint: any, isOfAll: boolean, onOpen: (call: any) => void}} props */
+/** @param {{call: WebhookCall, endpoint: Endpoint, isOfAll: boolean, onOpen: (call: WebhookCall) => void}} props */
 function Row({ call, endpoint, isOfAll, onOpen }) {
   const last = call.attempts.at(-1);
   return html`<tr>
@@ -111,14 +111,14 @@ function Row({ call, endpoint, isOfAll, onOpen }) {
   </tr>`;
 }
 
-/** @param {any} call @param {any} endpoint */
+/** @param {any} call @param {Endpoint} endpoint */
 const deliver = (call, endpoint) => attempt(async () => {
   await api.json("POST", `/v2/${encodeURIComponent(endpoint.id)}/webhooks/${encodeURIComponent(call.id)}/redeliver`);
   refresh("/v1/webhooks");
   refresh(`/v2/${encodeURIComponent(endpoint.id)}/webhooks`);
 }, "The webhook is called again.");
 
-/** @param {{call: any, endpoint: any, onClose: () => void}} props */
+/** @param {{call: WebhookCall, endpoint: Endpoint, onClose: () => void}} props */
 function Attempts({ call, endpoint, onClose }) {
   return html`<${Dialog} title=${`Attempts for job ${shortId(call.job)}`} onClose=${onClose} actions=${html`<${Button} kind="primary" onClick=${onClose}>Close<//>`}>
     <p class="dim">${endpoint.name}, <span class="mono">${call.event}</span>, to <span class="mono">${visible(call.receiver)}</span></p>

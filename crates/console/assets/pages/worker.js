@@ -37,13 +37,13 @@ export default function WorkerPage() {
     <${LogLines} endpoint=${endpoint} filter=${{ worker: worker.id }} since=${worker.startedAt} title="Log" />`;
 }
 
-/** @param {{worker: any}} props */
+/** @param {{worker: WorkerRecord}} props */
 function Exit({ worker }) {
   const exit = exitOf(worker.exit);
   return html`<span class=${`state tone-${exit.isBad ? "failed" : "cancelled"}`}><${Icon} name=${exit.isBad ? "failed" : "out"} />${exit.word}</span><span class="dim">${exit.text}</span>`;
 }
 
-/** How the GPUs of a worker are, as far as their driver says it. @param {{worker: any}} props */
+/** How the GPUs of a worker are, as far as their driver says it. @param {{worker: WorkerRecord}} props */
 function Gpus({ worker }) {
   return (worker.gpus ?? []).map((/** @type {any} */ gpu) => html`<div key=${gpu.id} class="dim">${said(gpu).join(", ")}</div>`);
 }
@@ -55,7 +55,7 @@ function said({ useRatio, memoryUsedBytes, memoryBytes, temperatureC, fault }) {
   return parts.filter((part) => typeof part === "string");
 }
 
-/** @param {{endpoint: any, worker: any}} props */
+/** @param {{endpoint: Endpoint, worker: WorkerRecord}} props */
 function Details({ endpoint, worker }) {
   const machineOf = useMachineNames();
   const isOld = worker.version !== undefined && worker.version !== endpoint.version;

@@ -40,7 +40,7 @@ function OfOne({ name }) {
     ${endpoint.provider === "external" && may.change(endpoint.id) && html`<${WorkerToken} endpoint=${endpoint} />`}`;
 }
 
-/** That workers crash, with the button that tries again. @param {{endpoint: any, health: any}} props */
+/** That workers crash, with the button that tries again. @param {{endpoint: Endpoint, health: Health | undefined}} props */
 function Crashes({ endpoint, health }) {
   const reason = health?.reasons?.unhealthy;
   if (!reason) return null;
@@ -73,14 +73,14 @@ function Pages({ first, all }) {
     <${Button} kind="small" disabled=${first + ENDPOINTS_MAX >= all} why="These are the last endpoints." onClick=${() => go(first + ENDPOINTS_MAX)}>Next endpoints<//></span>`;
 }
 
-/** @param {{endpoints: any[], isOfAll?: boolean, none: any, drain?: (workers: any[]) => any}} props `none` is in place of an empty list; `drain` is the button for all workers of one endpoint */
+/** @param {{endpoints: Endpoint[], isOfAll?: boolean, none: any, drain?: (workers: any[]) => any}} props `none` is in place of an empty list; `drain` is the button for all workers of one endpoint */
 function Tables({ endpoints, isOfAll = false, none, drain }) {
   const reads = useReads(endpoints.map((endpoint) => workersPath(endpoint, true)), Math.max(READ_MS, endpoints.length * 200));
   const answers = endpoints.map((endpoint) => ({ endpoint, read: reads.get(workersPath(endpoint, true)) }));
   // An endpoint that was deleted a moment ago has no workers.
   const failed = answers.filter(({ read }) => read?.error && !read.data && !(isOfAll && read.error.status === 404));
   if (answers.some(({ read }) => !read?.data && !read?.error)) return html`<${Loading} rows=${4} />`;
-  const rows = answers.flatMap(({ endpoint, read }) => (read?.data ?? []).map((/** @type {any} */ worker) => ({ endpoint, worker })));
+  const rows = answers.flatMap(({ endpoint, read }) => (read?.data ?? []).map((/** @type {WorkerRecord} */ worker) => ({ endpoint, worker })));
   const running = rows.filter(({ worker }) => worker.status !== "EXITED");
   const ended = rows.filter(({ worker }) => worker.status === "EXITED");
   ended.sort((a, b) => ((a.worker.endedAt ?? "") < (b.worker.endedAt ?? "") ? 1 : -1));

@@ -21,7 +21,7 @@ const numberOf = ({ number, isCounted }) => `${isCounted ? "" : "at least "}${co
 /** @param {number} number */
 const jobs = (number) => (number === 1 ? "job" : "jobs");
 
-/** Why the list can not be changed as a whole, or "". @param {RequestList} list @param {any[]} endpoints those whose jobs the key may change */
+/** Why the list can not be changed as a whole, or "". @param {RequestList} list @param {Endpoint[]} endpoints those whose jobs the key may change */
 function whyNotAll(list, endpoints) {
   if (endpoints.length > SEARCHED_MAX) return `A task for all that match is for ${SEARCHED_MAX} endpoints at most. Open one endpoint's requests.`;
   return partsOfAll([], list.tokens, list.status, "delete") ? "" : "The server has no condition for `error:` and numbers of tries: choose loaded rows.";
@@ -108,12 +108,12 @@ function Sure({ verb, parts, onClose, onDone }) {
   <//>`;
 }
 
-/** The tasks of endpoints that run or ended lately. @param {{endpoints: any[]}} props */
+/** The tasks of endpoints that run or ended lately. @param {{endpoints: Endpoint[]}} props */
 export function BulkTasks({ endpoints }) {
   return useTasks(endpoints).map((task) => html`<${Row} key=${task.id} task=${task} endpoint=${endpoints.find(({ id }) => id === task.endpoint)} isOfMany=${endpoints.length > 1} />`);
 }
 
-/** @param {{task: import("../bulk.js").Task, endpoint: any, isOfMany: boolean}} props */
+/** @param {{task: import("../bulk.js").Task, endpoint: Endpoint, isOfMany: boolean}} props */
 function Row({ task, endpoint, isOfMany }) {
   const { going, done } = VERBS[task.do];
   const isRunning = task.state === "running";

@@ -9,7 +9,7 @@ import { Endless, ENDS, endIn } from "./make_key.js";
 /** The key keeps its end. */
 const AS_IT_IS = -1;
 
-/** @param {{record: any, onDone: () => void, onClose: () => void}} props */
+/** @param {{record: ApiKey, onDone: () => void, onClose: () => void}} props */
 export function ChangeKey({ record, onDone, onClose }) {
   const path = `/v1/apikeys/${encodeURIComponent(record.id)}`;
   const [name, setName] = useState(record.name);

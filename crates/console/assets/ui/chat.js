@@ -15,7 +15,7 @@ const EXPLAIN_MS = 2000;
 /** A reader at most this many pixels above the end follows the newest text. */
 const END_PX = 40;
 
-/** @param {{endpoint: any}} props */
+/** @param {{endpoint: Endpoint}} props */
 export function ChatBench({ endpoint }) {
   const chat = useMemo(() => new Chat(endpoint.id), [endpoint.id]);
   useEffect(() => () => chat.stop(), [chat]);
@@ -55,7 +55,7 @@ export function ChatBench({ endpoint }) {
   </div>`;
 }
 
-/** @param {{endpoint: any, settings: ChatSettings, fault: string, onSet: (settings: ChatSettings) => void, call: import("./copy_as.js").Call}} props */
+/** @param {{endpoint: Endpoint, settings: ChatSettings, fault: string, onSet: (settings: ChatSettings) => void, call: import("./copy_as.js").Call}} props */
 function SettingsCard({ endpoint, settings, fault, onSet, call }) {
   const models = /** @type {string[]} */ (endpoint.models ?? []);
   const set = (/** @type {keyof ChatSettings} */ name) => (/** @type {string} */ value) => onSet({ ...settings, [name]: value });
@@ -109,7 +109,7 @@ function figuresOf({ firstMs, tokens, isCounted, perSecond }) {
   return `First token after ${duration(firstMs)}, ${number}${perSecond === null ? "" : `, ${rate(perSecond)} a second`}.`;
 }
 
-/** Why no token has come yet. @param {{endpoint: any, message: import("../chat.js").Message | undefined}} props */
+/** Why no token has come yet. @param {{endpoint: Endpoint, message: import("../chat.js").Message | undefined}} props */
 function WhileWaiting({ endpoint, message }) {
   const isWaiting = message !== undefined && message.text === "" && message.thought === "";
   const cause = useRead(isWaiting ? `/v2/${encodeURIComponent(endpoint.id)}/explain` : null, EXPLAIN_MS).data?.cause;

@@ -28,7 +28,7 @@ const NOTE = "Only the time of the first chunk is the server's: the others are t
 /**
  * When a chunk came, in ms, or null. The server knows it of the first one; of the others, this browser does if it saw them come.
  * @param {Chunk} chunk
- * @param {any} job
+ * @param {Job} job
  * @param {boolean} [isFirst] whether it is the first of the attempt
  */
 const cameAt = (chunk, job, isFirst = false) => (isFirst ? moment(job.firstChunkAt) : null) ?? (chunk.isSeen ? chunk.at : null);
@@ -39,7 +39,7 @@ function textOf(chunk) {
   return output ? write(output) : chunk.text;
 }
 
-/** @param {{follow: import("../job_follow.js").JobFollow, job: any, count: number}} props `count` changes with the chunks */
+/** @param {{follow: import("../job_follow.js").JobFollow, job: Job, count: number}} props `count` changes with the chunks */
 export function Chunks({ follow, job, count: total }) {
   const { chunks } = follow;
   const isPhone = useMedia(PHONE);

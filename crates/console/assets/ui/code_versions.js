@@ -15,10 +15,10 @@ const HASH_CHARS = 12;
 /** The variable in which `longshore deploy` names the code, for the program that runs it. */
 const NAMED_IN = "LONGSHORE_CODE_VERSION";
 
-/** Whether a template runs code that was sent. @param {any} template */
+/** Whether a template runs code that was sent. @param {Template} template */
 export const isOfCode = (template) => Boolean(template.workdir?.startsWith("code:"));
 
-/** @param {{template: any, users: any[], onClose: () => void}} props `users`: the endpoints that run the template, one at least */
+/** @param {{template: Template, users: Endpoint[], onClose: () => void}} props `users`: the endpoints that run the template, one at least */
 export function CodeVersions({ template, users, onClose }) {
   const [id, setId] = useState(users[0].id);
   const endpoint = users.find((user) => user.id === id) ?? users[0];
@@ -43,7 +43,7 @@ export function CodeVersions({ template, users, onClose }) {
   <//>`;
 }
 
-/** What a deploy sends of the program: the code, and the variables as they are. @param {any} template @param {any} version */
+/** What a deploy sends of the program: the code, and the variables as they are. @param {Template} template @param {any} version */
 function programOf(template, version) {
   const env = template.env ?? {};
   return { workdir: version.workdir, ...(env[NAMED_IN] && { env: { ...env, [NAMED_IN]: version.hash } }) };

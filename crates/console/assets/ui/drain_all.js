@@ -15,7 +15,7 @@ const of = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}
 
 /**
  * What a drain of these workers does, in sentences.
- * @param {any} endpoint
+ * @param {Endpoint} endpoint
  * @param {any[]} workers those that drain
  * @param {number} waiting how many jobs wait
  */
@@ -28,7 +28,7 @@ function effects(endpoint, workers, waiting) {
   return `${first} ${next ? `Others start in their place: ${next}.` : "Others start when jobs come."} Pause the endpoint to prevent that.`;
 }
 
-/** The button that asks for it; without workers to drain, it says why it is off. @param {{endpoint: any, workers: any[] | undefined, health: any, kind?: string}} props */
+/** The button that asks for it; without workers to drain, it says why it is off. @param {{endpoint: Endpoint, workers: any[] | undefined, health: Health | undefined, kind?: string}} props */
 export function DrainAll({ endpoint, workers, health, kind = "quiet small" }) {
   const [isAsking, setAsking] = useState(false);
   if (!may.change(endpoint.id)) return null;
@@ -37,7 +37,7 @@ export function DrainAll({ endpoint, workers, health, kind = "quiet small" }) {
     ${isAsking && html`<${Sure} endpoint=${endpoint} workers=${those} waiting=${health?.jobs.inQueue ?? 0} onClose=${() => setAsking(false)} />`}`;
 }
 
-/** @param {{endpoint: any, workers: any[], waiting: number, onClose: () => void}} props */
+/** @param {{endpoint: Endpoint, workers: any[], waiting: number, onClose: () => void}} props */
 function Sure({ endpoint, workers, waiting, onClose }) {
   const act = () => attempt(async () => {
     const ending = await drainAll(endpoint);

@@ -46,7 +46,7 @@ function byState(rows) {
   return words.sort((a, b) => rank(a) - rank(b)).map((word) => [word, rows.filter((row) => wordOf(row) === word)]);
 }
 
-/** @param {any[]} rows @param {any[]} machines @returns {[string, any[]][]} an endpoint is in the group of each machine that runs workers of it */
+/** @param {any[]} rows @param {Machine[]} machines @returns {[string, any[]][]} an endpoint is in the group of each machine that runs workers of it */
 function byMachine(rows, machines) {
   const groups = /** @type {[string, any[]][]} */ (machines.map(({ name, endpoints }) => [name, rows.filter(({ props }) => endpoints.includes(props.row.endpoint.id))]));
   const placed = new Set(groups.flatMap(([, members]) => members));
@@ -58,7 +58,7 @@ function byMachine(rows, machines) {
 
 /** @param {{name: string, rows: Row[], isFolded: boolean, onPress: () => void}} props */
 function Head({ name, rows, isFolded, onPress }) {
-  const sum = (/** @type {(health: any) => number} */ of) => count(rows.reduce((total, { health }) => total + (health ? of(health) : 0), 0));
+  const sum = (/** @type {(health: Health) => number} */ of) => count(rows.reduce((total, { health }) => total + (health ? of(health) : 0), 0));
   return html`<tr class="group"><th colspan="99" scope="rowgroup"><button type="button" class="sort" aria-expanded=${!isFolded} onClick=${onPress}><${Icon} name=${isFolded ? "chevron" : "down"} />${name} <b>${count(rows.length)}</b></button>
     <span class="dim">${sum(({ jobs }) => jobs.inQueue)} wait, ${sum(({ jobs }) => jobs.inProgress)} run</span></th></tr>`;
 }

@@ -14,7 +14,7 @@ import { RunDialog } from "./run_dialog.js";
 import { EndpointStateTag, endpointState } from "./state.js";
 import { attempt } from "./toast.js";
 
-/** @param {{endpoint: any, health: any, isReadable: boolean}} props */
+/** @param {{endpoint: Endpoint, health: Health | undefined, isReadable: boolean}} props */
 export function EndpointHead({ endpoint, health, isReadable }) {
   const [isRunning, setRunning] = useState(false);
   const path = endpointPath(endpoint);
@@ -51,7 +51,7 @@ export function EndpointHead({ endpoint, health, isReadable }) {
   ]);
   const isPaused = endpoint.workersMax === 0;
   const state = endpointState(endpoint, health);
-  const isTroubled = isPaused || health?.jobs.inQueue > 0 || ["failed", "timedout"].includes(state?.tone ?? "");
+  const isTroubled = isPaused || Boolean(health?.jobs.inQueue) || ["failed", "timedout"].includes(state?.tone ?? "");
   const name = endpoint.slug ?? endpoint.id;
   return html`<div class="page-head">
     <div class="head">
@@ -70,7 +70,7 @@ export function EndpointHead({ endpoint, health, isReadable }) {
   </div>`;
 }
 
-/** How its calls are written; for an endpoint with models also a question to the first one. @param {any} endpoint */
+/** How its calls are written; for an endpoint with models also a question to the first one. @param {Endpoint} endpoint */
 function formsOf(endpoint) {
   const [model] = endpoint.models ?? [];
   const python = CHAT_FORMS.find(({ name }) => name === "Python");

@@ -88,7 +88,7 @@ function sharedFolder(paths) {
   return folder === "/" ? "" : folder;
 }
 
-/** @param {{job: any}} props */
+/** @param {{job: Job}} props */
 export function FailureCard({ job }) {
   const failed = failureOf(job.error ?? "", job.status);
   return html`<${Alert} tone="bad" icon=${job.status === "TIMED_OUT" ? "timedout" : "failed"} title=${failed.title}>

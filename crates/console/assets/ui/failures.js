@@ -29,7 +29,7 @@ function bars(perHour) {
   return Array.from({ length: Math.ceil(perHour.length / each) }, (_, at) => perHour.slice(at * each, (at + 1) * each).reduce((sum, number) => sum + number, 0));
 }
 
-/** @param {{endpoint: any, hasFailures: boolean}} props */
+/** @param {{endpoint: Endpoint, hasFailures: boolean}} props */
 export function Failures({ endpoint, hasFailures }) {
   const path = `/v1/endpoints/${encodeURIComponent(endpoint.id)}/failures`;
   const { data, error } = useRead(hasFailures ? path : null, READ_MS);
@@ -45,7 +45,7 @@ export function Failures({ endpoint, hasFailures }) {
   <//>`;
 }
 
-/** @param {{endpoint: any, group: Group}} props */
+/** @param {{endpoint: Endpoint, group: Group}} props */
 function Row({ endpoint, group }) {
   const { kind, type, message, place, sinceVersion, job } = group;
   const title = kind === "handler" && type ? `The handler raised ${type}` : KINDS[kind];

@@ -40,7 +40,7 @@ export function FirstStart({ name }) {
 
 /**
  * How far the start of the first worker is.
- * @param {any} endpoint
+ * @param {Endpoint} endpoint
  * @param {any[]} workers newest last
  * @param {boolean} hasJob
  */
@@ -62,7 +62,7 @@ function startOf(endpoint, workers, hasJob) {
   return { tone: "cancelled", icon: "clock", word: "None yet", text: "None is needed without a job: the first job starts one." };
 }
 
-/** @param {{endpoint: any}} props */
+/** @param {{endpoint: Endpoint}} props */
 function Example({ endpoint }) {
   const [text, setText] = useState(() => exampleOf(endpoint));
   const [error, setError] = useState("");
@@ -87,7 +87,7 @@ function Example({ endpoint }) {
   </div><//>`;
 }
 
-/** @param {{endpoint: any, id: string}} props */
+/** @param {{endpoint: Endpoint, id: string}} props */
 function FirstJob({ endpoint, id }) {
   const { follow, again } = useFollow(endpoint.id, id);
   const record = follow.record.value;
@@ -96,7 +96,7 @@ function FirstJob({ endpoint, id }) {
   return html`<${Job} endpoint=${endpoint} record=${record} follow=${follow} onAgain=${again} />`;
 }
 
-/** @param {{endpoint: any, record: {text: string, job: any}, follow: import("../job_follow.js").JobFollow, onAgain: () => void}} props */
+/** @param {{endpoint: Endpoint, record: {text: string, job: Job}, follow: import("../job_follow.js").JobFollow, onAgain: () => void}} props */
 function Job({ endpoint, record, follow, onAgain }) {
   const { job } = useLife(endpoint, record, follow);
   return html`<section class="play-head" aria-label="First job"><${JobState} status=${job.status} /><a class="mono" href=${href(`${endpointPath(endpoint)}/requests/${job.id}`)}>${job.id}</a><span class="grow"></span><${Button} kind="quiet small" onClick=${() => setQuery({ job: null })}>Run another<//></section>

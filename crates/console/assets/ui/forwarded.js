@@ -11,7 +11,7 @@ import { half, KINDS } from "./history_charts.js";
 
 const READ_MS = 2000;
 const ANSWERS = ["1xx", "2xx", "3xx", "4xx", "5xx", "refused"];
-const HEALTHS = ["healthy", "starting", "initializing", "unhealthy", "draining"];
+const HEALTHS = /** @type {const} */ (["healthy", "starting", "initializing", "unhealthy", "draining"]);
 
 /** The series that its charts need. */
 export const SERIES_FORWARDED = [
@@ -49,14 +49,14 @@ export const CHARTS_FORWARDED = [
   KINDS.starts,
 ];
 
-/** Whether requests of an endpoint are forwarded. @param {any} endpoint @param {any} health */
+/** Whether requests of an endpoint are forwarded. @param {Endpoint} endpoint @param {Health | undefined} health */
 export const isForwarded = (endpoint, health) => endpoint?.type === "LB" || Boolean(health?.lb);
 
-/** @param {{endpoint: any, health: any, speed: any, isReadable: boolean}} props */
+/** @param {{endpoint: Endpoint, health: Health | undefined, speed: any, isReadable: boolean}} props */
 export function Forwarded({ endpoint, health, speed, isReadable }) {
   const lb = health?.lb;
   const workers = lb && HEALTHS.filter((name) => name !== "healthy" && lb.workers[name] > 0).map((name) => `${count(lb.workers[name])} ${name}`);
-  const note = isReadable && lb ? (workers.length > 0 ? workers.join(", ") : `of at most ${count(endpoint.workersMax)}`) : "";
+  const note = isReadable && lb ? (workers && workers.length > 0 ? workers.join(", ") : `of at most ${count(endpoint.workersMax)}`) : "";
   return html`${may.requests(endpoint.id) && html`<${WhyRequestsWait} endpoint=${endpoint} />`}
     <${Gauges}>
       <${Gauge} name="Requests" value=${rate(speed?.completed)} unit="a second" note=${`${count(lb && answered(lb.requests))} answered`} />
@@ -79,7 +79,7 @@ const Answers = ({ requests, retries }) => html`<dl class="kv">
   <dt>Sent again</dt><dd>${count(retries)}</dd>
 </dl>`;
 
-/** Why requests wait, while some do or something blocks them. @param {{endpoint: any}} props */
+/** Why requests wait, while some do or something blocks them. @param {{endpoint: Endpoint}} props */
 function WhyRequestsWait({ endpoint }) {
   const { data } = useRead(`/v2/${encodeURIComponent(endpoint.id)}/explain`, READ_MS);
   const cause = data?.cause?.code === "not_waiting" ? data.also[0] : data?.cause;

@@ -17,7 +17,7 @@ export function GpuLine({ waiting, line, named }) {
   return html`<${Card} title="Waiting for GPUs" note=${count(waiting.length)}><ol class="plain gpu-line">${waiting.map((id, at) => html`<${Waiting} key=${id} at=${at} endpoint=${named(id)} one=${found.get(id)} named=${named} />`)}</ol><//>`;
 }
 
-/** @param {{at: number, endpoint: any, one: InLine | undefined, named: (id: string) => any}} props */
+/** @param {{at: number, endpoint: Endpoint, one: InLine | undefined, named: (id: string) => any}} props */
 function Waiting({ at, endpoint, one, named }) {
   const head = html`${at + 1}. <a href=${href(endpointPath(endpoint))}>${endpoint.name}</a>`;
   if (!one) return html`<li>${head} <span class="dim">waits for GPUs that this computer does not have now.</span></li>`;

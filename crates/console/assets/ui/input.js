@@ -9,7 +9,7 @@ import { Viewer } from "./viewer.js";
 /** Larger inputs are read when asked. */
 const READ_BYTES_MAX = 5000000;
 
-/** @param {{endpoint: any, job: any}} props */
+/** @param {{endpoint: Endpoint, job: Job}} props */
 export function Input({ endpoint, job }) {
   const [text, setText] = useState(/** @type {string | null} */ (null));
   const [error, setError] = useState(/** @type {api.ApiError | null} */ (null));

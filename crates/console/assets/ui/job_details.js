@@ -8,7 +8,7 @@ import { milestones } from "./life.js";
 import { Moment } from "./time.js";
 import { WorkerLink } from "./worker_link.js";
 
-/** @param {{endpoint: any, job: any}} props */
+/** @param {{endpoint: Endpoint, job: Job}} props */
 export function Details({ endpoint, job }) {
   const { created, started, ended } = milestones(job);
   const tries = (job.retries ?? 0) + 1;
@@ -36,7 +36,7 @@ export function Details({ endpoint, job }) {
   return html`<${Card} title="Details"><dl class="kv">${facts.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl><//>`;
 }
 
-/** The trace of a job, with a link to the tool that shows it. @param {any} job */
+/** The trace of a job, with a link to the tool that shows it. @param {Job} job */
 function trace(job) {
   if (!job.traceparent) return null;
   const id = job.traceparent.split("-")[1];

@@ -2,5 +2,5 @@
 import { html } from "../dom.js";
 import { LogLines } from "./log_lines.js";
 
-/** @param {{endpoint: any, job: any}} props */
+/** @param {{endpoint: Endpoint, job: Job}} props */
 export const JobLog = ({ endpoint, job }) => html`<${LogLines} endpoint=${endpoint} filter=${{ job: job.id }} title="Log" since=${job.createdAt} marked=${job.id} isOfAll />`;

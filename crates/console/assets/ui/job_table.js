@@ -6,7 +6,7 @@ import { JobBar, timesOf } from "./job_bar.js";
 import { JobState } from "./state.js";
 import { Age } from "./time.js";
 
-/** @param {{endpoint: any, jobs: any[]}} props */
+/** @param {{endpoint: Endpoint, jobs: any[]}} props */
 export function JobTable({ endpoint, jobs }) {
   const path = `${endpointPath(endpoint)}/requests`;
   return html`<div class="table-box"><table class="table jobs">

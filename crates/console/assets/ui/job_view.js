@@ -35,8 +35,8 @@ export function useFollow(endpoint, job) {
 
 /**
  * A job with all that is known of it, while it is followed.
- * @param {any} endpoint
- * @param {{text: string, job: any}} record
+ * @param {Endpoint} endpoint
+ * @param {{text: string, job: Job}} record
  * @param {JobFollow} follow
  */
 export function useLife(endpoint, record, follow) {
@@ -47,7 +47,7 @@ export function useLife(endpoint, record, follow) {
   return { life, job: follow.isPaused.value ? { ...record.job, ...life } : { ...life, ...record.job } };
 }
 
-/** @param {{endpoint: any, job: any, text: string, follow: JobFollow, onAgain: () => void}} props `text` is the job's record */
+/** @param {{endpoint: Endpoint, job: Job, text: string, follow: JobFollow, onAgain: () => void}} props `text` is the job's record */
 export function JobView({ endpoint, job, text, follow, onAgain }) {
   const isLive = !ENDED.includes(job.status);
   const output = useMemo(() => outputOf(text), [text]);

@@ -12,7 +12,7 @@ import { answerOf, CallState, LATE } from "./webhook_call.js";
 
 const READ_MS = 5000;
 
-/** @param {{endpoint: any, job: any}} props */
+/** @param {{endpoint: Endpoint, job: Job}} props */
 export function Webhooks({ endpoint, job }) {
   const path = `/v2/${encodeURIComponent(endpoint.id)}/webhooks`;
   const { data, error } = useRead(`${path}?job=${encodeURIComponent(job.id)}`, READ_MS);
@@ -27,7 +27,7 @@ export function Webhooks({ endpoint, job }) {
     : calls.map((/** @type {any} */ call) => html`<${Call} key=${call.id} call=${call} onAgain=${may.jobs(endpoint.id) && call.state !== "PENDING" ? () => again(call.id) : null} />`)}<//>`;
 }
 
-/** @param {{call: any, onAgain: (() => void) | null}} props */
+/** @param {{call: WebhookCall, onAgain: (() => void) | null}} props */
 function Call({ call, onAgain }) {
   return html`<dl class="kv">
     <dt>Receiver</dt><dd>${visible(call.receiver)}</dd>

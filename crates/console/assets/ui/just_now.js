@@ -66,7 +66,7 @@ function useFailures(rows) {
   failures.sort((a, b) => (a.job.completedAt < b.job.completedAt ? 1 : -1));
   const shown = failures.slice(0, NEWS_MAX);
   // Events tell that a job failed, and not why.
-  const statusOf = (/** @type {{endpoint: any, job: any}} */ { endpoint, job }) => `/v2/${encodeURIComponent(endpoint.id)}/status/${job.id}`;
+  const statusOf = (/** @type {{endpoint: Endpoint, job: any}} */ { endpoint, job }) => `/v2/${encodeURIComponent(endpoint.id)}/status/${job.id}`;
   const errors = useReads(shown.filter(({ job }) => job.error === undefined).map(statusOf), Infinity);
   return shown.map(({ endpoint, job }) => ({
     id: job.id,

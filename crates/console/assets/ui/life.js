@@ -19,17 +19,17 @@ const BEYOND = 0.12;
 const ENDS = /** @type {Record<string, string>} */ ({ completed: "completed", failed: "failed", timedOut: "timedout", cancelled: "cancelled", workerLost: "failed", drained: "cancelled", undelivered: "cancelled" });
 const END_WORDS = /** @type {Record<string, string>} */ ({ workerLost: "worker lost", drained: "drained", undelivered: "not delivered", timedOut: "timed out" });
 
-/** When the job was made, taken and ended, in ms; later ones are null before they are. @param {any} job */
+/** When the job was made, taken and ended, in ms; later ones are null before they are. @param {Job} job */
 export function milestones(job) {
   const created = moment(job.createdAt) ?? timeOfId(job.id) ?? now.value;
   const hasStarted = job.delayTime !== undefined && job.status !== "IN_QUEUE";
-  const started = hasStarted ? (moment(job.startedAt) ?? created + job.delayTime) : null;
+  const started = hasStarted ? (moment(job.startedAt) ?? created + (job.delayTime ?? 0)) : null;
   const isEnded = ENDED.includes(job.status);
   const ended = isEnded ? (moment(job.completedAt) ?? (started ?? created) + (job.executionTime ?? 0)) : null;
   return { created, started, ended };
 }
 
-/** @param {any} job @param {{count: number, firstAt: number | null}} stream @returns {Bar[]} */
+/** @param {Job} job @param {{count: number, firstAt: number | null}} stream @returns {Bar[]} */
 function bars(job, stream) {
   const { created, started, ended } = milestones(job);
   const end = ended ?? now.value;
@@ -43,8 +43,8 @@ function bars(job, stream) {
     if (queuedAt !== null) list.push({ name: "Waited", tone: "queued", from: queuedAt, to: takenAt });
     queuedAt = moment(attempt.endedAt);
     const name = attempts.length > 1 || attempt.n > 1 ? `Try ${attempt.n}` : "Ran";
-    const word = END_WORDS[attempt.end];
-    list.push({ name, worker: attempt.worker, tone: ENDS[attempt.end] ?? "running", from: takenAt, to: queuedAt ?? end, note: [[word, attempt.reason?.split(LAST_LINES)[0]].filter(Boolean).join(": "), attempt.gpu].filter(Boolean).join(" · ") });
+    const word = END_WORDS[attempt.end ?? ""];
+    list.push({ name, worker: attempt.worker ?? undefined, tone: ENDS[attempt.end ?? ""] ?? "running", from: takenAt, to: queuedAt ?? end, note: [[word, attempt.reason?.split(LAST_LINES)[0]].filter(Boolean).join(": "), attempt.gpu].filter(Boolean).join(" · ") });
   }
   if (attempts.length === 0 || (queuedAt !== null && queuedAt < end)) list.push({ name: "Waited", tone: "queued", from: queuedAt ?? created, to: started ?? end });
   if (job.coldStart) list.splice(1, 0, { name: "Worker started", tone: "accent", from: moment(job.coldStart.requestedAt) ?? created, to: moment(job.coldStart.readyAt) ?? end });
@@ -55,7 +55,7 @@ function bars(job, stream) {
   const first = moment(job.firstChunkAt) ?? stream.firstAt;
   if (stream.count > 0 && first !== null && started !== null) list.push({ name: `Streamed ${count(stream.count)} ${stream.count === 1 ? "chunk" : "chunks"}`, tone: "accent", from: Math.max(first, started), to: end });
   const marks = (job.progressAt ?? []).map(moment).filter((/** @type {number | null} */ at) => at !== null);
-  if (marks.length > 0) list.push({ name: "Progress", tone: "accent", from: marks[0], to: marks.at(-1), marks, note: `${count(marks.length)} ${marks.length === 1 ? "value" : "values"}, the last after ${duration(marks.at(-1) - (started ?? created))}` });
+  if (marks.length > 0) list.push({ name: "Progress", tone: "accent", from: marks[0], to: marks[marks.length - 1], marks, note: `${count(marks.length)} ${marks.length === 1 ? "value" : "values"}, the last after ${duration(marks[marks.length - 1] - (started ?? created))}` });
   for (const call of job.webhooks ?? []) {
     for (const { attempt, at, latencyMs, status } of call.attempts ?? []) {
       const from = moment(at) ?? end;
@@ -67,7 +67,7 @@ function bars(job, stream) {
   return list;
 }
 
-/** @param {{endpoint: any, job: any, stream: {count: number, firstAt: number | null}}} props */
+/** @param {{endpoint: Endpoint, job: Job, stream: {count: number, firstAt: number | null}}} props */
 export function Life({ endpoint, job, stream }) {
   const list = bars(job, stream);
   const from = Math.min(...list.map((bar) => bar.from));

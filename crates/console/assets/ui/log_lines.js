@@ -17,7 +17,7 @@ import { Moment } from "./time.js";
 /**
  * `since`: when the first line could have been printed; that of a whole endpoint if it is not given.
  * `marked`: lines with this text are marked. Such a log stands beside another long response, which comes first.
- * @param {{endpoint: any, filter: import("../log_reader.js").LogFilter, title: string, since?: string, marked?: string, isOfAll?: boolean, isTall?: boolean}} props
+ * @param {{endpoint: Endpoint, filter: import("../log_reader.js").LogFilter, title: string, since?: string, marked?: string, isOfAll?: boolean, isTall?: boolean}} props
  */
 export function LogLines({ endpoint, filter, title, since = endpoint.createdAt, marked = "", isOfAll = false, isTall = false }) {
   const [isWrapped, setWrapped] = useState(true);
@@ -37,7 +37,7 @@ export function LogLines({ endpoint, filter, title, since = endpoint.createdAt, 
   <//>`;
 }
 
-/** @param {{reader: LogReader, endpoint: any, filter: import("../log_reader.js").LogFilter, since?: string}} props */
+/** @param {{reader: LogReader, endpoint: Endpoint, filter: import("../log_reader.js").LogFilter, since?: string}} props */
 function NoLines({ reader, endpoint, filter, since }) {
   const { worker, after, ...words } = filter;
   const whose = worker ? ` by worker ${worker}` : "";
@@ -47,7 +47,7 @@ function NoLines({ reader, endpoint, filter, since }) {
   return html`<div class="log-note dim">${isSearched ? "No line matches, of those printed" : "Nothing printed"}${whose} since <${Moment} at=${after ?? since} none="the start" />.</div>`;
 }
 
-/** @param {{reader: LogReader, endpoint: any, marked: string, isOfAll: boolean, isWrapped: boolean, withTimes: boolean, isTall: boolean}} props */
+/** @param {{reader: LogReader, endpoint: Endpoint, marked: string, isOfAll: boolean, isWrapped: boolean, withTimes: boolean, isTall: boolean}} props */
 function Lines({ reader, endpoint, marked, isOfAll, isWrapped, withTimes, isTall }) {
   const { lines } = reader;
   const path = endpointPath(endpoint);

@@ -41,13 +41,13 @@ export const endIn = (days) => (days > 0 ? new Date(Date.now() + days * DAY_MS).
 /** A key that never ends is warned about. */
 export const Endless = () => html`<p class="tone-queued">A key without an end works until it is revoked, also when it leaks.</p>`;
 
-/** @param {{endpoints: any[], onClose: () => void}} props */
+/** @param {{endpoints: Endpoint[], onClose: () => void}} props */
 export function MakeKey({ endpoints, onClose }) {
   const [made, setMade] = useState(/** @type {any} */ (null));
   return made ? html`<${Made} made=${made} onClose=${onClose} />` : html`<${Form} endpoints=${endpoints} onMade=${setMade} onClose=${onClose} />`;
 }
 
-/** @param {{endpoints: any[], onMade: (made: any) => void, onClose: () => void}} props */
+/** @param {{endpoints: Endpoint[], onMade: (made: any) => void, onClose: () => void}} props */
 function Form({ endpoints, onMade, onClose }) {
   const [name, setName] = useState("");
   const [choice, choose] = useState(CHOICES[0]);

@@ -17,7 +17,7 @@ const SPANS = /** @type {[string, string][]} */ ([["h1", "Burn, 1 h"], ["h6", "6
 /** A share with two places, because 99.95 and 100 differ. @param {number | null} ratio */
 const exact = (ratio) => (ratio === null ? UNKNOWN : `${Number((ratio * 100).toFixed(2))} %`);
 
-/** @param {{endpoint: any}} props */
+/** @param {{endpoint: Endpoint}} props */
 export function Objectives({ endpoint }) {
   const { slo } = endpoint;
   const path = `/v1/endpoints/${encodeURIComponent(endpoint.id)}/objectives`;
@@ -49,10 +49,10 @@ function Line({ name, objective }) {
   </tr>`;
 }
 
-/** @param {{endpoint: any, minute: Minute}} props */
+/** @param {{endpoint: Endpoint, minute: Minute}} props */
 function Costly({ endpoint, minute }) {
   const { from, until, objective, bad, total } = minute;
-  const what = objective === "delay" ? `waited:>${endpoint.slo.delayMs}ms` : "state:failed,timed_out";
+  const what = objective === "delay" ? `waited:>${endpoint.slo?.delayMs}ms` : "state:failed,timed_out";
   const query = new URLSearchParams({ q: `after:${from} before:${until} ${what}` });
   const text = objective === "delay" ? "started late" : "did not complete";
   return html`<li><a href=${href(`${endpointPath(endpoint)}/requests?${query}`)}>${dateTime(Date.parse(from), { utc: utc.value }).slice(0, -3)}</a><span>${count(bad)} of ${count(total)} ${text}</span></li>`;

@@ -33,7 +33,7 @@ function fixed() {
   ];
 }
 
-/** What one can do with the endpoint of the page. @param {any[]} endpoints @returns {Choice[]} */
+/** What one can do with the endpoint of the page. @param {Endpoint[]} endpoints @returns {Choice[]} */
 function here(endpoints) {
   const named = place.value.params.endpoint;
   const endpoint = endpoints.find(({ id, slug }) => id === named || (slug && slug === named));
@@ -59,7 +59,7 @@ async function searched(text, signal) {
   return [
     ...jobs.map((/** @type {any} */ job) => ({ name: `Job ${job.id}`, hint: `${job.name}, ${JOB_STATES[job.status].word.toLowerCase()}`, icon: "requests", act: () => go(`${endpointPath({ id: job.endpoint })}/requests/${job.id}`) })),
     ...workers.map((/** @type {any} */ worker) => ({ name: `Worker ${worker.id}`, hint: worker.name, icon: "workers", act: () => go(`${endpointPath({ id: worker.endpoint, slug: worker.slug })}/workers/${encodeURIComponent(worker.id)}`) })),
-    ...endpoints.map((/** @type {any} */ endpoint) => ({ name: endpoint.name, hint: `Endpoint ${endpoint.slug ?? endpoint.id}`, icon: "endpoints", act: () => go(endpointPath(endpoint)) })),
+    ...endpoints.map((/** @type {Endpoint} */ endpoint) => ({ name: endpoint.name, hint: `Endpoint ${endpoint.slug ?? endpoint.id}`, icon: "endpoints", act: () => go(endpointPath(endpoint)) })),
     ...keys.map((/** @type {any} */ key) => ({ name: key.name, hint: `API key ${key.id}`, icon: "key", act: () => go("/api-keys") })),
   ];
 }
@@ -81,7 +81,7 @@ export default function Palette() {
   const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const endpoints = useEndpointList(Infinity).data ?? [];
   const choices = useMemo(() => {
-    const all = endpoints.map((/** @type {any} */ endpoint) => ({ name: endpoint.name, hint: `Endpoint ${endpoint.slug ?? endpoint.id}`, icon: "endpoints", act: () => go(endpointPath(endpoint)) }));
+    const all = endpoints.map((/** @type {Endpoint} */ endpoint) => ({ name: endpoint.name, hint: `Endpoint ${endpoint.slug ?? endpoint.id}`, icon: "endpoints", act: () => go(endpointPath(endpoint)) }));
     const known = found([...here(endpoints), ...all, ...fixed()], text);
     const isNew = (/** @type {Choice} */ hit) => known.every(({ name, hint }) => name !== hit.name || hint !== hit.hint);
     return [...hits.filter(isNew), ...known].slice(0, CHOICES_MAX);

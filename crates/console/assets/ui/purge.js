@@ -6,7 +6,7 @@ import { Button } from "./button.js";
 import { Dialog } from "./dialog.js";
 import { attempt, toast } from "./toast.js";
 
-/** @param {{endpoint: any, waiting: number, running: number, onClose: () => void}} props */
+/** @param {{endpoint: Endpoint, waiting: number, running: number, onClose: () => void}} props */
 export function Purge({ endpoint, waiting, running, onClose }) {
   const purge = () => attempt(async () => {
     const { removed } = await api.json("POST", `/v2/${encodeURIComponent(endpoint.id)}/purge-queue`);

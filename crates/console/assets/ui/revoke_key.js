@@ -10,7 +10,7 @@ import { Age } from "./time.js";
 
 const SESSIONS_MS = 10000;
 
-/** @param {{record: any, onDone: () => void, onClose: () => void}} props */
+/** @param {{record: ApiKey, onDone: () => void, onClose: () => void}} props */
 export function RevokeKey({ record, onDone, onClose }) {
   const [error, setError] = useState("");
   const all = /** @type {any[]} */ (useRead("/v1/sessions", SESSIONS_MS).data ?? []);

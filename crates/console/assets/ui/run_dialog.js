@@ -8,7 +8,7 @@ import { Button } from "./button.js";
 import { Dialog } from "./dialog.js";
 import { toast } from "./toast.js";
 
-/** @param {{endpoint: any, onClose: () => void}} props */
+/** @param {{endpoint: Endpoint, onClose: () => void}} props */
 export function RunDialog({ endpoint, onClose }) {
   const [text, setText] = useState(() => exampleOf(endpoint));
   const [error, setError] = useState("");

@@ -12,8 +12,8 @@ export function JobState({ status }) {
 
 /**
  * The worst true state of an endpoint, from its record and its health.
- * @param {any} endpoint
- * @param {any} health undefined before it was read
+ * @param {Endpoint} endpoint
+ * @param {Health | undefined} health undefined before it was read
  * @returns {EndpointState | null}
  */
 export function endpointState(endpoint, health) {

@@ -25,7 +25,7 @@ function tokensEach(chunks) {
   return sum / sample.length;
 }
 
-/** How many chunks came, when the first one did, and how fast they came. @param {import("../job_follow.js").JobFollow} follow @param {any} job @param {boolean} isLive */
+/** How many chunks came, when the first one did, and how fast they came. @param {import("../job_follow.js").JobFollow} follow @param {Job} job @param {boolean} isLive */
 function figures(follow, job, isLive) {
   const { chunks } = follow;
   const { started, ended } = milestones(job);
@@ -41,7 +41,7 @@ function figures(follow, job, isLive) {
   ].filter(Boolean).join(", ");
 }
 
-/** @param {{follow: import("../job_follow.js").JobFollow, job: any, isLive: boolean}} props */
+/** @param {{follow: import("../job_follow.js").JobFollow, job: Job, isLive: boolean}} props */
 export function Stream({ follow, job, isLive }) {
   void follow.version.value;
   const { chunks } = follow;

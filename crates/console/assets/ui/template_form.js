@@ -21,7 +21,7 @@ const linesOf = (env) => Object.entries(env).filter(([, value]) => typeof value 
 /** The variables whose values are secrets. @param {Record<string, any>} env */
 const secretsOf = (env) => Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value !== "string"));
 
-/** @param {{template?: any, users: any[], onClose: () => void}} props without `template` one is made; `users` are the endpoints that get a new version */
+/** @param {{template?: any, users: Endpoint[], onClose: () => void}} props without `template` one is made; `users` are the endpoints that get a new version */
 export function TemplateForm({ template, users, onClose }) {
   const [name, setName] = useState(template?.name ?? "");
   const [image, setImage] = useState(template?.imageName ?? "");

@@ -16,7 +16,7 @@ import { attempt } from "./toast.js";
 const READ_MS = 10000;
 const HASH_CHARS = 12;
 
-/** @param {{endpoint: any}} props */
+/** @param {{endpoint: Endpoint}} props */
 export function Versions({ endpoint }) {
   const path = `/v1/endpoints/${encodeURIComponent(endpoint.id)}/versions`;
   const { data, error } = useRead(path, READ_MS);
@@ -26,7 +26,7 @@ export function Versions({ endpoint }) {
   <//>`;
 }
 
-/** @param {{endpoint: any, entries: Entry[], path: string}} props */
+/** @param {{endpoint: Endpoint, entries: Entry[], path: string}} props */
 function Entries({ endpoint, entries, path }) {
   const [compared, setCompared] = useState(0);
   const ran = useRan(endpoint, entries);

@@ -12,7 +12,7 @@ const STATES = /** @type {Record<string, {icon: string, word: string, tone: stri
 /** A call that is due waits for its receiver: for a place among its calls, or for the end of a pause. */
 export const LATE = "when its receiver is free";
 
-/** @param {{call: any}} props */
+/** @param {{call: WebhookCall}} props */
 export function CallState({ call: { state } }) {
   const { icon, word, tone } = STATES[state] ?? { icon: "warn", word: state, tone: "cancelled" };
   return html`<span class=${`state tone-${tone}`}><${Icon} name=${icon} />${word}</span>`;

@@ -11,7 +11,7 @@ import { attempt } from "./toast.js";
 
 const READ_MS = 30000;
 
-/** @param {{endpoint: any}} props */
+/** @param {{endpoint: Endpoint}} props */
 export function WebhookSecrets({ endpoint }) {
   const path = `/v1/endpoints/${encodeURIComponent(endpoint.id)}/webhook-secret`;
   const secrets = useRead(path, READ_MS).data?.secrets ?? [];

@@ -7,7 +7,7 @@ import { Empty } from "./card.js";
 
 const READ_MS = 3000;
 
-/** @param {{endpoint: any, health: any}} props */
+/** @param {{endpoint: Endpoint, health: Health | undefined}} props */
 export function NoWorker({ endpoint, health }) {
   const isAsked = may.requests(endpoint.id);
   const { data, error } = useRead(isAsked ? `/v2/${encodeURIComponent(endpoint.id)}/explain` : null, READ_MS);
@@ -16,7 +16,7 @@ export function NoWorker({ endpoint, health }) {
   return html`<${Empty}><p>No worker runs. ${cause ? because(cause) : (!isAsked || data || error) && unexplained(endpoint, health)}</p><//>`;
 }
 
-/** As far as events tell it: a page that reads nothing for it. @param {{endpoint: any, health: any}} props */
+/** As far as events tell it: a page that reads nothing for it. @param {{endpoint: Endpoint, health: Health | undefined}} props */
 export function NoWorkerBriefly({ endpoint, health }) {
   const problem = useAttention(endpoint.id).find(isOfWorkers);
   return html`<${Empty}><p>No worker runs. ${problem ? because(problem) : unexplained(endpoint, health)}</p><//>`;
@@ -28,11 +28,11 @@ const isOfWorkers = ({ code }) => !/_burn$|^queue_full$/.test(code);
 /** @param {{code: string, title: string, text: string}} cause */
 const because = ({ code, title, text }) => (code === "no_external_worker" ? text : `${title}: ${text}`);
 
-/** @param {any} endpoint @param {any} health */
+/** @param {Endpoint} endpoint @param {Health | undefined} health */
 function unexplained(endpoint, health) {
   if (endpoint.workersMax === 0) return "The endpoint is paused.";
   if (endpoint.provider === "external") return "They are started elsewhere, with the variables of a worker token.";
-  return health?.jobs.inQueue > 0 ? "The scaler starts one for the jobs that wait." : "None is needed.";
+  return health?.jobs.inQueue ? "The scaler starts one for the jobs that wait." : "None is needed.";
 }
 
 /**

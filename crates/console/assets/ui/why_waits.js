@@ -14,7 +14,7 @@ const READ_MS = 2000;
 /** The pages of an endpoint where one does what an explanation offers. @type {Record<string, string>} */
 const LEADS = { openLog: "logs", changeGpus: "settings", showCommand: "settings" };
 
-/** @param {{endpoint: any, job: any}} props */
+/** @param {{endpoint: Endpoint, job: Job}} props */
 export function WhyWaits({ endpoint, job }) {
   const path = `/v2/${encodeURIComponent(endpoint.id)}/explain/${encodeURIComponent(job.id)}`;
   const { data } = useRead(path, READ_MS);

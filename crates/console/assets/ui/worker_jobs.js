@@ -31,7 +31,7 @@ function barsOf(jobs, at) {
   });
 }
 
-/** @param {{endpoint: any, worker: any}} props */
+/** @param {{endpoint: Endpoint, worker: WorkerRecord}} props */
 export function WorkerJobs({ endpoint, worker }) {
   const path = `/v2/${encodeURIComponent(endpoint.id)}/requests?worker=${encodeURIComponent(worker.id)}&limit=${JOBS_MAX}`;
   const { data, error } = useRead(path, worker.status === "EXITED" ? Infinity : READ_MS);

@@ -4,11 +4,11 @@ import { endpointPath, href } from "../router.js";
 import { shortId } from "../format.js";
 import { may } from "../session.js";
 
-/** @param {{endpoint: any, id: string}} props */
+/** @param {{endpoint: Endpoint, id: string}} props */
 export function WorkerLink({ endpoint, id }) {
   if (!may.read(endpoint.id)) return html`<span class="mono" title=${id}>${shortId(id)}</span>`;
   return html`<a class="mono" href=${workerHref(endpoint, id)} title=${id}>${shortId(id)}</a>`;
 }
 
-/** @param {any} endpoint @param {string} id */
+/** @param {Endpoint} endpoint @param {string} id */
 const workerHref = (endpoint, id) => href(`${endpointPath(endpoint)}/workers/${encodeURIComponent(id)}`);

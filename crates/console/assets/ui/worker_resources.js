@@ -7,7 +7,7 @@ const SAMPLES_MAX = 600;
 
 /** @typedef {{at: number, memory: number | null, processors: number | null, gpu: number | null, gpuMemory: number | null}} Sample `at` in seconds */
 
-/** @param {{worker: any, at: number}} props `at`: when the worker was read, in ms */
+/** @param {{worker: WorkerRecord, at: number}} props `at`: when the worker was read, in ms */
 export function WorkerResources({ worker, at }) {
   const [samples, setSamples] = useState(/** @type {Sample[]} */ ([]));
   useEffect(() => {
@@ -28,7 +28,7 @@ export function WorkerResources({ worker, at }) {
   </div>`;
 }
 
-/** What the driver says of the GPUs of a worker. @param {any} worker @param {string} name @returns {number[]} */
+/** What the driver says of the GPUs of a worker. @param {WorkerRecord} worker @param {string} name @returns {number[]} */
 const known = (worker, name) => (worker.gpus ?? []).map((/** @type {any} */ gpu) => gpu[name]).filter((/** @type {unknown} */ value) => typeof value === "number");
 
 /** @param {number[]} values */

@@ -25,23 +25,23 @@ const STATES = /** @type {Record<string, {word: string, tone: string, icon: stri
   THROTTLED: { word: "Waits", tone: "timedout", icon: "clock" },
 });
 
-/** @typedef {{endpoint: any, worker: any}} Row */
+/** @typedef {{endpoint: Endpoint, worker: WorkerRecord}} Row */
 
-/** @param {any} endpoint @param {boolean} [withEnded] */
+/** @param {{id: string}} endpoint @param {boolean} [withEnded] */
 export const workersPath = (endpoint, withEnded = false) => `/v1/endpoints/${encodeURIComponent(endpoint.id)}/workers${withEnded ? "?ended=true" : ""}`;
 
-/** The running workers of one endpoint, for its first page. @param {{endpoint: any, health: any}} props */
+/** The running workers of one endpoint, for its first page. @param {{endpoint: Endpoint, health: Health | undefined}} props */
 export function WorkerTable({ endpoint, health }) {
   const { data, error } = useRead(workersPath(endpoint), READ_MS);
   if (error && !data) return html`<${Failed} error=${error} />`;
   if (!data) return html`<${Loading} rows=${2} />`;
   if (data.length === 0) return html`<${NoWorkerBriefly} endpoint=${endpoint} health=${health} />`;
-  return html`<${Workers} rows=${data.map((/** @type {any} */ worker) => ({ endpoint, worker }))} />`;
+  return html`<${Workers} rows=${data.map((/** @type {WorkerRecord} */ worker) => ({ endpoint, worker }))} />`;
 }
 
 /**
  * The name of a worker's computer; null for a key that may not know the computers.
- * @returns {((worker: any) => string) | null}
+ * @returns {((worker: WorkerRecord) => string) | null}
  */
 export function useMachineNames() {
   const machines = useRead(may.everyRead.value ? "/v1/machines" : null, MACHINES_MS).data;
@@ -53,9 +53,9 @@ export function useMachineNames() {
 const said = ({ useRatio, memoryUsedBytes, memoryBytes, fault }) =>
   [fault && "sick", typeof useRatio === "number" && `${percent(useRatio)} %`, typeof memoryUsedBytes === "number" && `${size(memoryUsedBytes)} of ${size(memoryBytes)}`].filter(Boolean).join(", ");
 
-/** The GPUs of a worker, and what it costs where a price is set. @param {{worker: any, isOfAll: boolean}} props */
+/** The GPUs of a worker, and what it costs where a price is set. @param {{worker: WorkerRecord, isOfAll: boolean}} props */
 function Gpus({ worker, isOfAll }) {
-  const cost = worker.costPerHr > 0 && `${money(worker.costPerHr)} an hour`;
+  const cost = worker.costPerHr !== undefined && worker.costPerHr > 0 && `${money(worker.costPerHr)} an hour`;
   if (!worker.gpu?.count) return html`<span class="dim">none${cost && html`<br /><small>${cost}</small>`}</span>`;
   const lines = [...(worker.gpus ?? []).map(said), cost].filter(Boolean);
   return html`${worker.gpu.count} × ${worker.gpu.id}${lines.length > 0 && html`<small class=${isOfAll ? "below dim opt" : "below dim"}>${lines.join(" · ")}</small>`}`;
@@ -64,7 +64,7 @@ function Gpus({ worker, isOfAll }) {
 /** On a phone, a row of a worker of any endpoint has two lines: its endpoint is below its id. */
 const tableClass = (/** @type {boolean} */ isOfAll) => (isOfAll ? "table of-all" : "table");
 
-/** @param {{endpoint: any}} props */
+/** @param {{endpoint: Endpoint}} props */
 const OnPhone = ({ endpoint }) => html`<a class="on-phone one-line dim" href=${href(endpointPath(endpoint))}>${endpoint.name}</a>`;
 
 /** @param {{rows: Row[], isOfAll?: boolean}} props */
@@ -76,10 +76,10 @@ export function Workers({ rows, isOfAll = false }) {
   </table></div>`;
 }
 
-/** @param {{worker: any}} props */
+/** @param {{worker: WorkerRecord}} props */
 export function WorkerState({ worker }) {
   const { word, tone, icon } = STATES[worker.status] ?? { word: worker.status, tone: "cancelled", icon: "warn" };
-  const since = worker.status === "IDLE" && worker.idleMs >= 1000 ? html`<span class="dim">${coarse(worker.idleMs)}</span>` : null;
+  const since = worker.status === "IDLE" && worker.idleMs !== undefined && worker.idleMs >= 1000 ? html`<span class="dim">${coarse(worker.idleMs)}</span>` : null;
   const isIll = worker.health === "unhealthy";
   if (isIll) return html`<span class="state-line"><span class="state tone-failed"><${Icon} name="warn" />Unhealthy</span><span class="dim">${worker.lastCheck}</span></span>`;
   return html`<span class="state-line"><span class=${`state tone-${tone}`}><${Icon} name=${icon} />${word}</span>${since}${worker.reason && html`<span class="dim">${worker.reason}</span>`}</span>`;
@@ -106,11 +106,11 @@ function WorkerRow({ row, isOfAll, machine }) {
 
 const JOBS_SHOWN = 3;
 
-/** How many jobs a worker runs, of those that one is expected to run, and the jobs as links. @param {{endpoint: any, worker: any}} props */
+/** How many jobs a worker runs, of those that one is expected to run, and the jobs as links. @param {{endpoint: Endpoint, worker: WorkerRecord}} props */
 export function Jobs({ endpoint, worker }) {
   const jobs = worker.jobs ?? [];
   // Requests to a worker of a load-balancing endpoint have no ids.
-  if (worker.health !== undefined && worker.jobsInProgress > 0) return html`${count(worker.jobsInProgress)}`;
+  if (worker.health !== undefined && worker.jobsInProgress) return html`${count(worker.jobsInProgress)}`;
   if (jobs.length === 0) return html`<span class="dim">none</span>`;
   const path = `${endpointPath(endpoint)}/requests`;
   const more = (worker.jobsInProgress ?? jobs.length) - JOBS_SHOWN;
@@ -153,7 +153,7 @@ function EndedRow({ row, isOfAll }) {
   </tr>`;
 }
 
-/** @param {any} worker */
+/** @param {WorkerRecord} worker */
 export function lived(worker) {
   const [from, to] = [moment(worker.startedAt), moment(worker.endedAt)];
   return from === null || to === null ? null : to - from;

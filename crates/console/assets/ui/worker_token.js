@@ -6,7 +6,7 @@ import { Card } from "./card.js";
 import { CodeLine } from "./copy.js";
 import { quotedForShell, serverUrl } from "./copy_as.js";
 
-/** @param {{endpoint: any}} props */
+/** @param {{endpoint: Endpoint}} props */
 export function WorkerToken({ endpoint }) {
   const [env, setEnv] = useState(/** @type {Record<string, string> | null} */ (null));
   const [error, setError] = useState("");

@@ -12,7 +12,7 @@ use super::openapi::{job_id, states};
 use super::webhooks;
 use crate::HttpState;
 use crate::gate::call::Call;
-use crate::openapi::schema::{array_of, count, object, text, time};
+use crate::openapi::schema::{array_of, count, object, reference, text, time};
 use crate::wire::api_error::ApiError;
 use crate::wire::rfc3339::rfc3339;
 
@@ -265,7 +265,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
             array_of(&object(&attempt, &["n", "worker", "gpu", "takenAt", "endedAt", "end", "reason"])),
         ),
         ("webhookReceiver", nullable(text())),
-        ("webhooks", array_of(&json!({ "type": "object" }))),
+        ("webhooks", array_of(&reference("Webhook"))),
     ];
     let required: Vec<_> =
         life.iter().map(|(name, _)| *name).filter(|name| !OPTIONAL.contains(name)).collect();
