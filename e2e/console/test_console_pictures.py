@@ -195,7 +195,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_lists_look_as_they_did_in_each_state_of_a_server(console, browser, server, record, tmp_path, state):
+def test_pages_look_as_they_did_in_each_state_of_a_server(console, browser, server, record, tmp_path, state):
     tool = browser.chromium.new_page()
     found = []
     shown, number = STATES[state], list(STATES).index(state)
