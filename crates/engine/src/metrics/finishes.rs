@@ -14,11 +14,16 @@ const MINUTE_SLOTS: usize = 6;
 /// The number of stored slots, more than [`SLOTS`] and the present one.
 const STORED: usize = 32;
 const HOUR_MS: u64 = 3_600_000;
+/// The bits of a slot's count. Further ends in the 10 s of a slot are not counted.
+const COUNT_BITS: u32 = 18;
+const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
+/// A rate over less time than this would be that of a burst, in ms.
+const ELAPSED_MIN_MS: u64 = 1_000;
 
 /// The ends of jobs in slots of 10 s. Written by the endpoint's actor alone, read by any task. Volatile.
 #[derive(Debug, Default)]
 pub(crate) struct Finishes {
-    /// The slot's number in the upper half, its count in the lower half.
+    /// The slot's number in the upper half; in the lower half how many ms after its begin the first job ended, and its count.
     slots: [AtomicU64; STORED],
 }
 
@@ -29,16 +34,23 @@ impl Finishes {
         let slot = &self.slots[number as usize % STORED];
         let before = slot.load(Ordering::Relaxed);
         // The number of the slot fits into 32 bits until the year 3331.
-        let present = if before >> 32 == number { before } else { number << 32 };
-        slot.store(present + 1, Ordering::Relaxed);
+        let present =
+            if before >> 32 == number { before } else { number << 32 | (now.0 % SLOT_MS) << COUNT_BITS };
+        slot.store(present + u64::from(present & COUNT_MAX < COUNT_MAX), Ordering::Relaxed);
+    }
+
+    /// How many jobs ended in a slot, and when the first of them did, in ms.
+    fn slot(&self, number: u64) -> (u64, u64) {
+        let slot = self.slots[number as usize % STORED].load(Ordering::Relaxed);
+        let offset_ms = (slot & u64::from(u32::MAX)) >> COUNT_BITS;
+        if slot >> 32 == number { (slot & COUNT_MAX, number * SLOT_MS + offset_ms) } else { (0, 0) }
     }
 
     fn count(&self, number: u64) -> u64 {
-        let slot = self.slots[number as usize % STORED].load(Ordering::Relaxed);
-        if slot >> 32 == number { slot & u64::from(u32::MAX) } else { 0 }
+        self.slot(number).0
     }
 
-    /// The rate of the last 5 min, or of the time since the first job in them ended.
+    /// The rate of the last 5 min, or of the time since the first job in them ended. That job is the begin, and is not counted.
     pub(crate) fn rate(&self, now: Millis) -> FinishRate {
         let present = now.0 / SLOT_MS;
         let numbers = present.saturating_sub(SLOTS)..=present;
@@ -46,8 +58,8 @@ impl Finishes {
             return FinishRate::default();
         };
         let count: u64 = numbers.map(|number| self.count(number)).sum();
-        let elapsed_ms = now.0.saturating_sub(first * SLOT_MS).max(SLOT_MS);
-        let per_hour = count * HOUR_MS / elapsed_ms;
+        let elapsed_ms = now.0.saturating_sub(self.slot(first).1).max(ELAPSED_MIN_MS);
+        let per_hour = (count - 1) * HOUR_MS / elapsed_ms;
         // The mean of few jobs is uncertain by about one part in the root of their number.
         let uncertain = (per_hour as f64 / (count as f64).sqrt()) as u64;
         let full: Vec<u64> = (first..present).map(|number| self.count(number)).collect();
@@ -81,7 +93,7 @@ mod tests {
         // Two a second for ten minutes: the older half no longer counts.
         (0..1_200).for_each(|n| finishes.note(Millis(BEGIN + n * 500)));
         let rate = finishes.rate(Millis(BEGIN + 600_000));
-        assert_eq!((rate.count, rate.per_hour), (600, 7_200));
+        assert_eq!((rate.count, rate.per_hour), (600, 7_188));
         assert!(rate.slow_per_hour > 6_800 && rate.fast_per_hour < 7_600, "{rate:?}");
         assert_eq!(finishes.rate(Millis(BEGIN + 1_000_000)), FinishRate::default());
     }
@@ -101,9 +113,24 @@ mod tests {
     fn a_rate_of_few_jobs_is_uncertain() {
         let finishes = Finishes::default();
         (0..4).for_each(|n| finishes.note(Millis(BEGIN + n * 5_000)));
-        let rate = finishes.rate(Millis(BEGIN + 20_000));
+        let rate = finishes.rate(Millis(BEGIN + 15_000));
         let expected = FinishRate { count: 4, per_hour: 720, slow_per_hour: 360, fast_per_hour: 1_080 };
         assert_eq!(rate, expected);
+    }
+
+    #[test]
+    fn a_rate_begins_with_the_first_end_also_within_a_slot() {
+        let finishes = Finishes::default();
+        (0..11).for_each(|n| finishes.note(Millis(BEGIN + 7_000 + n * 200)));
+        assert_eq!(finishes.rate(Millis(BEGIN + 9_000)).per_hour, 18_000);
+        assert_eq!(finishes.rate(Millis(BEGIN + 27_000)).per_hour, 1_800);
+    }
+
+    #[test]
+    fn a_slot_counts_no_further_than_its_bits() {
+        let finishes = Finishes::default();
+        (0..COUNT_MAX + 3).for_each(|_| finishes.note(Millis(BEGIN + 9_999)));
+        assert_eq!(finishes.slot(BEGIN / SLOT_MS), (COUNT_MAX, BEGIN + 9_999));
     }
 
     /// A queue with these workers over half an hour: more and fewer jobs come than the workers can run. Returns the waits
