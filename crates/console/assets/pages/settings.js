@@ -9,11 +9,12 @@ import { defaultOf, effects, isSame, parsed, patchOf, readRecord, shown } from "
 import { fitted, groupsOf } from "../settings_fields.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
-import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
+import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { DrainAll } from "../ui/drain_all.js";
 import { DeleteByName } from "../ui/delete_by_name.js";
 import { Dialog } from "../ui/dialog.js";
 import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { Differences, OvertakenAlert } from "../ui/overtaken.js";
 import { SettingField } from "../ui/setting_field.js";
 import { toast } from "../ui/toast.js";
 import { useUnsaved } from "../ui/unsaved.js";
@@ -134,9 +135,8 @@ function Review({ path, settings, base, changes, health, onClose, onDone, onRere
   const rows = settings.filter(({ name }) => name in changes);
   const sentences = effects(base.record, changes, health);
   return html`<${Dialog} title="Save these changes?" wide onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Go back<//><${Button} kind="primary" disabled=${rows.length === 0} why="The fields are as they are stored." onClick=${save}>Save<//>`}>
-    ${isOvertaken && html`<${Alert} tone="warn" title="This endpoint was changed meanwhile" level=${3}><p>“Now” is what it is at present. Saving changes it to what you entered.</p><//>`}
-    <div class="table-box" tabindex="0"><table class="table"><thead><tr><th scope="col">Setting</th><th scope="col">Now</th><th scope="col">Then</th></tr></thead>
-      <tbody>${rows.map((setting) => html`<tr key=${setting.name}><th scope="row">${setting.title} <span class="mono dim">${setting.name}</span></th><td class=${setting.kind === "json" ? "tone-failed mono settings-value" : "tone-failed"}>${shown(setting, base.record[setting.name])}</td><td class=${setting.kind === "json" ? "tone-completed mono settings-value" : "tone-completed"}>${shown(setting, changes[setting.name])}</td></tr>`)}</tbody></table></div>
+    ${isOvertaken && html`<${OvertakenAlert} what="endpoint" />`}
+    <${Differences} rows=${rows.map((setting) => ({ name: setting.name, title: setting.title, now: shown(setting, base.record[setting.name]), then: shown(setting, changes[setting.name]), isJson: setting.kind === "json" }))} />
     ${sentences.length > 0 && html`<ul class="plain">${sentences.map((sentence) => html`<li key=${sentence}>${sentence}</li>`)}</ul>`}
     ${error && html`<p class="field-error" role="alert">${error}</p>`}
   <//>`;

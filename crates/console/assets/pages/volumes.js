@@ -11,6 +11,7 @@ import { DeleteByName } from "../ui/delete_by_name.js";
 import { useListSearch } from "../ui/list_search.js";
 import { TableWindow } from "../ui/table_window.js";
 import { Field, FormDialog } from "../ui/form_dialog.js";
+import { OvertakenChange, useTagged } from "../ui/overtaken.js";
 import { Age } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
 import { UsedBy, whyInUse } from "../ui/used_by.js";
@@ -87,9 +88,10 @@ function VolumeForm({ volume, onClose }) {
   const [name, setName] = useState(volume?.name ?? "");
   const first = String(volume?.size ?? 100);
   const [named, setNamed] = useState(first);
+  const { change, overtaken } = useTagged(volume ? `${PATH}/${encodeURIComponent(volume.id)}` : null);
   const send = async () => {
     const body = { name: name.trim(), size: Number(named) };
-    if (volume) await api.json("PATCH", `${PATH}/${encodeURIComponent(volume.id)}`, { body });
+    if (volume) await change(body);
     else await api.json("POST", PATH, { body });
     toast(volume ? `${body.name} is changed.` : `${body.name} is made. Name it in an endpoint to use it.`);
     onClose();
@@ -97,6 +99,7 @@ function VolumeForm({ volume, onClose }) {
   return html`<${FormDialog} title=${volume ? `Change ${volume.name}` : "Make a volume"} action=${volume ? "Save" : "Make the volume"} onSend=${send} onClose=${onClose} isUnsaved=${name !== (volume?.name ?? "") || named !== first}>
     <${Field} id="volume-name" label="Name" value=${name} onInput=${setName} autofocus placeholder="weights" />
     <${Field} id="volume-size" label="Size in GB" type="number" min="1" inputmode="numeric" value=${named} onInput=${setNamed} help="For people and other tools: the server does not stop a worker from writing more." />
+    <${OvertakenChange} what="volume" overtaken=${overtaken} fields=${[{ name: "name", title: "Name" }, { name: "size", title: "Size", text: (/** @type {number} */ gb) => `${count(gb)} GB` }]} />
   <//>`;
 }
 

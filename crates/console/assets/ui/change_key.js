@@ -1,10 +1,10 @@
 // Changing a key: its name, its end and its rate. What it may do stays as it was made.
-import { html, useEffect, useState } from "../dom.js";
-import * as api from "../api.js";
+import { html, useState } from "../dom.js";
 import { dateTime } from "../format.js";
 import { utc } from "../prefs.js";
 import { Field, FormDialog } from "./form_dialog.js";
 import { Endless, ENDS, endIn } from "./make_key.js";
+import { OvertakenChange, useTagged } from "./overtaken.js";
 
 /** The key keeps its end. */
 const AS_IT_IS = -1;
@@ -15,9 +15,7 @@ export function ChangeKey({ record, onDone, onClose }) {
   const [name, setName] = useState(record.name);
   const [days, setDays] = useState(AS_IT_IS);
   const [limit, setLimit] = useState(String(record.rateLimit ?? ""));
-  const [tag, setTag] = useState(/** @type {string | null} */ (null));
-  // A change by another session meanwhile is not overwritten.
-  useEffect(() => void api.tagged("GET", path).then((answer) => setTag(answer.tag), () => {}), [path]);
+  const { change, overtaken } = useTagged(path);
   const send = async () => {
     if (!name.trim()) throw new Error("Give it a name by which you will know it later.");
     const rateLimit = limit ? Number(limit) : null;
@@ -26,10 +24,11 @@ export function ChangeKey({ record, onDone, onClose }) {
       ...(days !== AS_IT_IS && { expiresAt: endIn(days) }),
       ...(rateLimit !== (record.rateLimit ?? null) && { rateLimit }),
     };
-    if (Object.keys(body).length > 0) await api.json("PATCH", path, { body, headers: tag ? { "If-Match": tag } : {} });
+    if (Object.keys(body).length > 0) await change(body);
     onDone();
   };
-  const kept = record.expiresAt ? `as it is: ${dateTime(Date.parse(record.expiresAt), { utc: utc.value }).slice(0, 16)}` : "as it is: never";
+  const day = (/** @type {string} */ at) => dateTime(Date.parse(at), { utc: utc.value }).slice(0, 16);
+  const kept = `as it is: ${record.expiresAt ? day(record.expiresAt) : "never"}`;
   return html`<${FormDialog} title=${`Change ${record.name}`} action="Save" onSend=${send} onClose=${onClose}>
     <${Field} id="key-name" label="Name" value=${name} onInput=${setName} autofocus />
     <div class="field"><label for="key-ends">It ends</label><select id="key-ends" value=${days} onChange=${(/** @type {any} */ event) => setDays(Number(event.target.value))}>
@@ -37,5 +36,6 @@ export function ChangeKey({ record, onDone, onClose }) {
       ${days === 0 && html`<${Endless} />`}</div>
     <${Field} id="key-rate" label="Most requests in 10 s" value=${limit} onInput=${setLimit} type="number" min="1" inputmode="numeric" placeholder="no limit of its own" />
     <p class="dim">What it may do, and on which endpoints, stays as it was made: make a new key for that.</p>
+    <${OvertakenChange} what="key" overtaken=${overtaken} fields=${[{ name: "name", title: "Name" }, { name: "expiresAt", title: "Ends", text: day }, { name: "rateLimit", title: "Most requests in 10 s" }]} />
   <//>`;
 }

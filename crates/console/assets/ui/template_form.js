@@ -1,11 +1,12 @@
 // Making and changing a template: what starts a worker, where, and with which variables.
-import { html, useEffect, useState } from "../dom.js";
+import { html, useState } from "../dom.js";
 import * as api from "../api.js";
 import { parseEnv } from "../new_endpoint.js";
 import { parseWords } from "../shell_words.js";
 import { useRead } from "../store.js";
 import { quotedForShell } from "./copy_as.js";
 import { Field, FormDialog } from "./form_dialog.js";
+import { OvertakenChange, useTagged } from "./overtaken.js";
 import { toast } from "./toast.js";
 
 const PATH = "/v1/templates";
@@ -21,6 +22,18 @@ const linesOf = (env) => Object.entries(env).filter(([, value]) => typeof value 
 /** The variables whose values are secrets. @param {Record<string, any>} env */
 const secretsOf = (env) => Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value !== "string"));
 
+/** The variables as they are compared: those from secrets by their names. @param {Record<string, any>} env */
+const shownEnv = (env) => [linesOf(env), ...Object.keys(secretsOf(env)).map((name) => `${name} from a secret`)].filter(Boolean).join(" · ");
+
+/** What is shown of a change that another one overtook. */
+const SHOWN = [
+  { name: "name", title: "Name" },
+  { name: "imageName", title: "Image" },
+  { name: "dockerStartCmd", title: "Command", text: lineOf },
+  { name: "workdir", title: "Folder" },
+  { name: "env", title: "Variables", text: shownEnv },
+];
+
 /** @param {{template?: any, users: Endpoint[], onClose: () => void}} props without `template` one is made; `users` are the endpoints that get a new version */
 export function TemplateForm({ template, users, onClose }) {
   const [name, setName] = useState(template?.name ?? "");
@@ -31,9 +44,7 @@ export function TemplateForm({ template, users, onClose }) {
   const [registry, setRegistry] = useState(template?.containerRegistryAuthId ?? "");
   const registries = useRead(REGISTRIES, READ_MS).data ?? [];
   const path = `${PATH}/${encodeURIComponent(template?.id ?? "")}`;
-  // What another person changed meanwhile is not lost: the server refuses a change of an older template.
-  const [tag, setTag] = useState(/** @type {string | null} */ (null));
-  useEffect(() => void (template && api.tagged("GET", path).then((answer) => setTag(answer.tag), () => {})), [path]);
+  const { change, overtaken } = useTagged(template ? path : null);
   const secrets = secretsOf(template?.env ?? {});
   const send = async () => {
     const words = parseWords(command);
@@ -41,7 +52,7 @@ export function TemplateForm({ template, users, onClose }) {
     const parsed = parseEnv(env);
     if (parsed.fault) throw new Error(parsed.fault);
     const body = { name: name.trim(), imageName: image.trim(), dockerStartCmd: words, workdir: workdir.trim() || null, env: { ...parsed.env, ...secrets }, containerRegistryAuthId: registry || null };
-    if (template) await api.json("PATCH", path, { body, headers: tag ? { "If-Match": tag } : {} });
+    if (template) await change(body);
     else await api.json("POST", PATH, { body: { ...body, isServerless: true } });
     toast(template ? `${body.name} is changed.` : `${body.name} is made. Choose it in an endpoint.`);
     onClose();
@@ -49,6 +60,7 @@ export function TemplateForm({ template, users, onClose }) {
   const names = Object.keys(secrets);
   const typed = JSON.stringify([name, image, command, workdir, env, registry]);
   const [first] = useState(typed);
+  const registryName = (/** @type {string} */ id) => registries.find((/** @type {any} */ one) => one.id === id)?.name ?? id;
   return html`<${FormDialog} title=${template ? `Change ${template.name}` : "Make a template"} action=${template ? "Save" : "Make the template"} onSend=${send} onClose=${onClose} isUnsaved=${typed !== first}>
     <${Field} id="template-name" label="Name" value=${name} onInput=${setName} autofocus />
     <${Field} id="template-image" label="Image" value=${image} onInput=${setImage} help="For workers in containers; for others it is a label." />
@@ -58,5 +70,6 @@ export function TemplateForm({ template, users, onClose }) {
     <div class="field"><label for="template-env">Variables</label><textarea id="template-env" class="mono" rows="4" spellcheck=${false} placeholder="NAME=value" value=${env} onInput=${(/** @type {any} */ event) => setEnv(event.target.value)} aria-describedby="template-env-help"></textarea>
       <p class="dim" id="template-env-help">One a line. *** keeps the value that is stored.${names.length > 0 && ` From secrets, and kept: ${names.join(", ")}.`}</p></div>
     ${users.length > 0 && html`<p>${users.length === 1 ? `${users[0].name} gets a new version` : `${users.length} endpoints get a new version`}: workers end after their jobs, and others start.</p>`}
+    <${OvertakenChange} what="template" overtaken=${overtaken} fields=${[...SHOWN, { name: "containerRegistryAuthId", title: "Login of the registry", text: registryName }]} />
   <//>`;
 }
