@@ -86,6 +86,26 @@ def test_stop_cancels_the_job(console, parrot):
     expect(page.get_by_label("Message", exact=True)).to_be_focused()
 
 
+def test_the_draft_and_the_chat_stay_while_the_other_one_is_shown(console, parrot):
+    page = console().sign_in(path=f"/endpoints/{parrot.id}/playground").page
+    draft = page.get_by_label("Input, a JSON object")
+    draft.fill('{"kept": 1}')
+    page.get_by_role("button", name="Chat").click()
+    expect(draft).to_be_hidden()
+    say(page, "word " * 500)
+    messages = page.get_by_role("log", name="Messages")
+    expect(messages).to_contain_text("You said: word word", timeout=60_000)
+    page.get_by_label("Message", exact=True).fill("next")
+    job = jobs(parrot)[0]["id"]
+    page.get_by_role("button", name="Job", exact=True).click()
+    expect(draft).to_have_value('{"kept": 1}')
+    assert parrot.wait_for(job, timeout_s=60)["status"] == "COMPLETED"
+    page.get_by_role("button", name="Chat").click()
+    expect(messages).to_contain_text("First token after")
+    expect(messages.get_by_role("article")).to_have_count(2)
+    expect(page.get_by_label("Message", exact=True)).to_have_value("next")
+
+
 def test_a_conversation_is_led_and_stopped_with_the_keyboard_alone(console, parrot):
     page = console().sign_in(path=f"/endpoints/{parrot.id}/playground").page
     expect(page.get_by_role("button", name="Chat")).to_be_visible()

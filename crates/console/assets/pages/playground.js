@@ -1,5 +1,5 @@
 // The playground of an endpoint: an input, run as a job, and what comes of it beside it.
-import { html, useEffect, useMemo, useState } from "../dom.js";
+import { html, useEffect, useMemo, useRef, useState } from "../dom.js";
 import * as api from "../api.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
 import { useEndpoint } from "../fleet.js";
@@ -47,9 +47,12 @@ function Views({ endpoint }) {
   const asked = useRead(hasModels ? null : `/v2/${encodeURIComponent(endpoint.id)}/requests?limit=1&q=openai_route`, Infinity).data;
   const isChat = place.value.query.get("tab") === "chat";
   const hasChat = hasModels || isChat || asked?.requests.length > 0;
-  if (!hasChat) return html`<${Bench} endpoint=${endpoint} />`;
-  return html`<div class="play-views"><span class="switch" role="group" aria-label="Playground"><button type="button" aria-pressed=${!isChat} onClick=${() => setQuery({ tab: null })}>Job</button><button type="button" aria-pressed=${isChat} onClick=${() => setQuery({ tab: "chat" })}>Chat</button></span></div>
-    ${isChat ? html`<${ChatBench} endpoint=${endpoint} />` : html`<${Bench} endpoint=${endpoint} />`}`;
+  // What was typed stays, and a chat that runs goes on, while the other one is shown. Neither begins before it was shown.
+  const seen = useRef({ chat: false, job: false });
+  seen.current[isChat ? "chat" : "job"] = true;
+  return html`${hasChat && html`<div class="play-views"><span class="switch" role="group" aria-label="Playground"><button type="button" aria-pressed=${!isChat} onClick=${() => setQuery({ tab: null })}>Job</button><button type="button" aria-pressed=${isChat} onClick=${() => setQuery({ tab: "chat" })}>Chat</button></span></div>`}
+    <div hidden=${isChat}>${seen.current.job && html`<${Bench} endpoint=${endpoint} />`}</div>
+    <div hidden=${!isChat}>${seen.current.chat && html`<${ChatBench} endpoint=${endpoint} />`}</div>`;
 }
 
 /**
