@@ -73,7 +73,11 @@ def test_a_login_is_kept_and_its_password_never_shown_again(console, api):
     image = {"name": "private image", "imageName": "registry.local/private", "containerRegistryAuthId": kept["id"]}
     template = api.ok("POST", "/v1/templates", json=image)
     expect(row(page, "company")).to_contain_text("private image")
+    expect(row(page, "company")).to_contain_text("no endpoint")
+    endpoint = api.external(name="Puller", templateId=template["id"])
+    expect(row(page, "company").get_by_role("link", name="Puller")).to_be_visible()
     expect(page.get_by_role("button", name="Delete company")).to_have_attribute("aria-disabled", "true")
+    assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204
     assert api.call("DELETE", f"/v1/templates/{template['id']}").status_code == 204
     used = row(page, "company")
     used.get_by_role("button", name="Delete").click()

@@ -1,6 +1,7 @@
 // Credentials for registries of private container images.
 import { html, useState } from "../dom.js";
 import * as api from "../api.js";
+import { useEndpointList } from "../fleet.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Button, SureButton } from "../ui/button.js";
@@ -10,6 +11,7 @@ import { useListSearch } from "../ui/list_search.js";
 import { TableWindow } from "../ui/table_window.js";
 import { Age } from "../ui/time.js";
 import { attempt, toast } from "../ui/toast.js";
+import { UsedBy } from "../ui/used_by.js";
 
 const PATH = "/v1/containerregistryauth";
 const READ_MS = 10000;
@@ -17,7 +19,12 @@ const READ_MS = 10000;
 export default function Registries() {
   const { data, error } = useRead(may.everything.value ? PATH : null, READ_MS);
   const templates = useRead(may.everything.value ? "/v1/templates" : null, READ_MS).data ?? [];
+  const endpoints = useEndpointList(READ_MS).data ?? [];
   const usersOf = (/** @type {any} */ auth) => templates.filter((/** @type {Template} */ template) => template.containerRegistryAuthId === auth.id);
+  const endpointsOf = (/** @type {any} */ auth) => {
+    const ids = new Set(usersOf(auth).map((/** @type {Template} */ template) => template.id));
+    return endpoints.filter((/** @type {Endpoint} */ endpoint) => ids.has(endpoint.templateId));
+  };
   const search = useListSearch(data, "logins", "Name, id or template", (/** @type {any} */ auth) => `${auth.name} ${auth.id} ${usersOf(auth).map((/** @type {Template} */ template) => template.name).join(" ")}`);
   const [isMaking, setMaking] = useState(false);
   if (!may.everything.value) return html`<div class="head"><h1>Registries</h1></div><${Empty}><p>The registries are shown to a key that manages all endpoints.</p><//>`;
@@ -34,9 +41,9 @@ export default function Registries() {
     ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(PATH)} />` : !data ? html`<${Loading} rows=${3} />` : html`<${Card} title="Logins" note=${search.note} flush>
       ${search.field}
       ${data.length === 0 ? html`<${Empty}><p>No login is here. Images of public registries need none.</p><//>` : search.shown.length === 0 ? search.none : html`<div class="table-box"><table class="table">
-        <thead><tr><th scope="col">Name</th><th scope="col">Used by templates</th><th scope="col" class="opt">Made</th><th scope="col" class="mono opt2">Id</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
+        <thead><tr><th scope="col">Name</th><th scope="col">Used by templates</th><th scope="col" class="opt2">Used by endpoints</th><th scope="col" class="opt">Made</th><th scope="col" class="mono opt2">Id</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
         <tbody><${TableWindow} rows=${search.shown.map((/** @type {any} */ auth) => html`<tr key=${auth.id}>
-          <th scope="row">${auth.name}</th><td>${usersOf(auth).map((/** @type {Template} */ template) => template.name).join(", ") || html`<span class="dim">no template</span>`}</td>
+          <th scope="row">${auth.name}</th><td>${usersOf(auth).map((/** @type {Template} */ template) => template.name).join(", ") || html`<span class="dim">no template</span>`}</td><td class="opt2"><${UsedBy} endpoints=${endpointsOf(auth)} /></td>
           <td class="dim opt"><${Age} at=${auth.createdAt} /></td><td class="mono dim opt2">${auth.id}</td>
           <td class="acts">${usersOf(auth).length > 0
             ? html`<${Button} kind="quiet small danger" label=${`Delete ${auth.name}`} disabled why=${`The template ${usersOf(auth)[0].name} uses it.`}>Delete<//>`
