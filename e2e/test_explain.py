@@ -237,7 +237,8 @@ def test_no_external_worker_a_silent_one_and_a_busy_one(api):
     job = endpoint.run()
     answer = explain(endpoint, job)
     assert answer["cause"]["code"] == "no_external_worker" and actions(answer) == ["showCommand"]
-    assert "none has asked for a job since the server started" in answer["cause"]["text"]
+    assert "none has asked for a job since it was made" in answer["cause"]["text"]
+    assert answer["cause"]["since"] == endpoint.record["createdAt"], answer
     worker = FakeWorker(endpoint)
     assert worker.take()["id"] == job
     second = endpoint.run()

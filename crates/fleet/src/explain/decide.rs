@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use longshore_model::{JobState, Millis, ScalerType, StartStage, WorkerPhase};
 
-use super::sentences::{self, NextTry, Sentence};
+use super::sentences::{self, NextTry, Sentence, SilentSince};
 use super::{
     CauseCode, CauseDetail, CrashFacts, CrashKind, GpuShortage, ServerHealth, WaitAction, WaitCause,
     WaitEstimate, WaitFacts,
@@ -253,15 +253,16 @@ fn no_external_worker(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let queue = facts.queue.as_ref().filter(|_| facts.is_external())?;
     let is_there = queue.workers.iter().any(|worker| worker.phase != WorkerPhase::Draining);
     (!is_there).then(|| {
-        let silent_ms = queue.last_take_at.map(|at| facts.now.since(at));
-        let up_ms = facts.now.since(facts.server_started_at);
-        cause(
-            CauseCode::NoExternalWorker,
-            queue.last_take_at,
-            sentences::no_external_worker(silent_ms, up_ms),
-        )
-        .with("lastAskedAt", queue.last_take_at)
-        .offers(&[WaitAction::ShowCommand])
+        let (started, created) = (facts.server_started_at, facts.endpoint.created_at);
+        let (since, event) = match queue.last_take_at {
+            Some(at) => (at, SilentSince::Request),
+            None if created > started => (created, SilentSince::Creation),
+            None => (started, SilentSince::ServerStart),
+        };
+        let sentence = sentences::no_external_worker(event, facts.now.since(since));
+        cause(CauseCode::NoExternalWorker, Some(since), sentence)
+            .with("lastAskedAt", queue.last_take_at)
+            .offers(&[WaitAction::ShowCommand])
     })
 }
 

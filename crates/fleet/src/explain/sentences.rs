@@ -184,10 +184,23 @@ fn next_try(next: NextTry, work: Work) -> String {
     }
 }
 
-pub(super) fn no_external_worker(silent_ms: Option<u64>, up_ms: u64) -> Sentence {
-    let how_long = match silent_ms {
-        Some(ms) => format!("none has asked for a job for {}", span(ms)),
-        None => format!("none has asked for a job since the server started {} ago", span(up_ms)),
+/// The last event before the time in which no external worker asked for a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SilentSince {
+    /// The last request for a job.
+    Request,
+    /// The creation of the endpoint.
+    Creation,
+    /// The start of the server, which knows no earlier requests.
+    ServerStart,
+}
+
+pub(super) fn no_external_worker(since: SilentSince, silent_ms: u64) -> Sentence {
+    let silent = span(silent_ms);
+    let how_long = match since {
+        SilentSince::Request => format!("none has asked for a job for {silent}"),
+        SilentSince::Creation => format!("none has asked for a job since it was made {silent} ago"),
+        SilentSince::ServerStart => format!("none has asked for a job since the server started {silent} ago"),
     };
     sentence(
         "No worker is there",

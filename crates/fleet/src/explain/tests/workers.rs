@@ -138,6 +138,13 @@ fn external_workers_are_missing_busy_or_silent() {
             no_external_worker! (1) No worker is there: Workers of this endpoint are external: you start them, and none has asked for a job since the server started 60 min ago.
         "#]],
     );
+    let young = Endpoint { created_at: NOW - 60_000, ..endpoint.clone() };
+    check(
+        &facts(&young, a_queue()),
+        &expect![[r#"
+            no_external_worker! (1) No worker is there: Workers of this endpoint are external: you start them, and none has asked for a job since it was made 60 s ago.
+        "#]],
+    );
     let gone = WaitingQueue {
         workers: workers(WorkerPhase::Draining, 1),
         last_take_at: Some(NOW - 90_000),
