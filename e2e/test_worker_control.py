@@ -54,7 +54,8 @@ def test_each_stop_of_a_worker_has_its_reason_also_after_a_restart(fresh_server,
     server = fresh_server()
     cli = Cli(tmp_path / "config", server.url)
     idle = Api(server).endpoint("echo.py", workersMax=1, idleTimeout=1)
-    idle.runsync({"n": 1})
+    life = idle.ok("GET", f"/jobs/{idle.runsync({'n': 1})['id']}")
+    assert life["coldStart"]["requestedAt"] <= life["coldStart"]["readyAt"] <= life["startedAt"], life
     outdated = Api(server).endpoint("echo.py", workersMin=1, workersMax=1)
     outdated.wait_health("workers", "idle", 1)
     template = f"/v1/templates/{outdated.record['templateId']}"

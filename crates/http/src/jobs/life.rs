@@ -72,7 +72,10 @@ fn cold_start(row: &JobRow, worker: &JobWorker) -> Value {
     let waited = row.ran() && !row.never_taken && row.was_waiting_at(requested_at);
     match worker.ready_at.filter(|_| waited) {
         Some(ready_at) => json!({
-            "worker": row.worker, "requestedAt": rfc3339(requested_at), "readyAt": rfc3339(ready_at),
+            "worker": row.worker,
+            "requestedAt": rfc3339(requested_at),
+            // The fleet learns of the first take after it: a worker that started the job was ready.
+            "readyAt": rfc3339(ready_at.min(row.started_at)),
         }),
         None => Value::Null,
     }
