@@ -87,6 +87,7 @@ def test_a_paused_endpoint(api):
     assert answer["cause"]["code"] == "paused" and "`workersMax` is 0" in answer["cause"]["text"]
     assert (answer["state"], answer["position"], answer["ahead"], answer["queued"]) == ("IN_QUEUE", 3, 2, 3)
     assert actions(answer) == ["resume"]
+    assert answer["cause"]["since"] and answer["cause"]["details"]["by"] == "the operator's key", "it was made paused"
     assert also(answer, "in_line")["text"].startswith("2 jobs are ahead; none has finished")
     assert explain(endpoint)["cause"]["code"] == "paused"
     endpoint.patch(workersMax=1)
@@ -207,10 +208,11 @@ def build_wheel(directory, *_):
 """
 
 
-def test_a_worker_that_installs_packages_says_so(api, tmp_path):
+def installing(api, folder: Path):
+    """An endpoint whose first worker installs a package until the file that is returned exists, and its job."""
     from test_code import archive, keep
 
-    package, begun, go_on = tmp_path / "slow", tmp_path / "begun", tmp_path / "go_on"
+    package, begun, go_on = folder / "slow", folder / "begun", folder / "go_on"
     package.mkdir()
     (package / "pyproject.toml").write_text(
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
@@ -223,6 +225,11 @@ def test_a_worker_that_installs_packages_says_so(api, tmp_path):
     endpoint = api.endpoint(templateId=template["id"], workersMax=1)
     job = endpoint.run()
     until(begun.exists, "the package is being installed", 60)
+    return endpoint, job, go_on
+
+
+def test_a_worker_that_installs_packages_says_so(api, tmp_path):
+    endpoint, job, go_on = installing(api, tmp_path)
     answer = wait_cause(endpoint, job, "worker_starting", rf"^1 worker has been starting for {SPAN}: it installs packages")
     assert answer["cause"]["details"]["stage"] == "packages", answer
     cli = Cli(tmp_path / "config", api.server.url)

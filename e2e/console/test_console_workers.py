@@ -11,6 +11,7 @@ from harness.browser import PHONE
 from harness.fake_worker import FakeWorker
 from harness.reverse_proxy import Answer, ReverseProxy
 from harness.wait import until
+from test_explain import installing
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +109,14 @@ def test_lines_come_as_they_are_printed(api):
         assert searched[:3] == [last, *reversed(news)]
     refused = api.call("GET", f"{path}?cursor=1.1.w", headers=events_only)
     assert refused.status_code == 400 and "cursor" in refused.json()["error"]
+
+
+def test_a_worker_that_starts_says_what_it_does(console, api, tmp_path):
+    endpoint, _, go_on = installing(api, tmp_path)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/workers").page
+    expect(page.get_by_role("row").filter(has_text="Starting")).to_contain_text("its packages are installed")
+    go_on.touch()
+    endpoint.patch(workersMax=0)
 
 
 def test_the_page_of_logs_shows_and_finds_lines(console, printed):

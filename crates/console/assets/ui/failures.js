@@ -1,8 +1,7 @@
 // Why jobs of an endpoint failed in the last 7 days, in the groups that the server makes.
 import { html } from "../dom.js";
 import { endpointPath, href } from "../router.js";
-import { count, dateTime, shortId, visible } from "../format.js";
-import { utc } from "../prefs.js";
+import { count, shortId, visible } from "../format.js";
 import { refresh, useRead } from "../store.js";
 import { Card, Empty, Failed, Loading } from "./card.js";
 import { Sparkline } from "./chart.js";
@@ -50,10 +49,10 @@ function Row({ endpoint, group }) {
   const { kind, type, message, place, sinceVersion, job } = group;
   const title = kind === "handler" && type ? `The handler raised ${type}` : KINDS[kind];
   const isNew = sinceVersion > 1 && sinceVersion === endpoint.version;
-  const first = `First at ${dateTime(Date.parse(group.firstAt), { utc: utc.value })}, in version ${sinceVersion}`;
+  const since = isNew ? html`<span class="tone-failed">new in version ${sinceVersion}</span>` : endpoint.version > 1 && html`<span class="dim">in version ${sinceVersion}</span>`;
   return html`<li>
     <b class="failure-count">${count(group.count)}</b>
-    <span class="failure-what"><span class="failure-title" title=${first}>${visible(title)}${place && html` <span class="mono dim">${visible(place)}</span>`}${isNew && html` <span class="tone-failed">new in version ${sinceVersion}</span>`}</span><span class="failure-message">${message ? visible(message) : "without a message"}</span></span>
+    <span class="failure-what"><span class="failure-title">${visible(title)}${place && html` <span class="mono dim">${visible(place)}</span>`} <span class="dim">first <${Age} at=${group.firstAt} /></span> ${since}</span><span class="failure-message">${message ? visible(message) : "without a message"}</span></span>
     <span class="failure-spark"><${Sparkline} values=${bars(group.perHour)} label=${`${group.count} failures over time`} /></span>
     <span class="dim failure-age"><${Age} at=${group.lastAt} /></span>
     <a class="mono" href=${href(`${endpointPath(endpoint)}/requests/${job}`)} title=${`The newest: ${job}`}>${shortId(job)}</a>

@@ -76,13 +76,17 @@ export function Workers({ rows, isOfAll = false }) {
   </table></div>`;
 }
 
+/** What happens to a worker that starts, by the first word of its `stage`. @type {Record<string, string>} */
+const STAGES = { creating: "its container is made", pulling: "its image is pulled", starting: "its container starts", environment: "its Python environment is made", packages: "its packages are installed", loading: "its handler loads" };
+
 /** @param {{worker: WorkerRecord}} props */
 export function WorkerState({ worker }) {
   const { word, tone, icon } = STATES[worker.status] ?? { word: worker.status, tone: "cancelled", icon: "warn" };
   const since = worker.status === "IDLE" && worker.idleMs !== undefined && worker.idleMs >= 1000 ? html`<span class="dim">${coarse(worker.idleMs)}</span>` : null;
+  const doing = worker.reason ?? (worker.status === "INITIALIZING" && worker.stage ? (STAGES[worker.stage] ?? worker.stage) : null);
   const isIll = worker.health === "unhealthy";
   if (isIll) return html`<span class="state-line"><span class="state tone-failed"><${Icon} name="warn" />Unhealthy</span><span class="dim">${worker.lastCheck}</span></span>`;
-  return html`<span class="state-line"><span class=${`state tone-${tone}`}><${Icon} name=${icon} />${word}</span>${since}${worker.reason && html`<span class="dim">${worker.reason}</span>`}</span>`;
+  return html`<span class="state-line"><span class=${`state tone-${tone}`}><${Icon} name=${icon} />${word}</span>${since}${doing && html`<span class="dim">${doing}</span>`}</span>`;
 }
 
 /** @param {{row: Row, isOfAll: boolean, machine?: string}} props `machine`: absent for a key that may not know it */

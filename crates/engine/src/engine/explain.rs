@@ -1,11 +1,11 @@
 //! Why a job waits: collects the facts that other parts published last. [`longshore_fleet::explain`] decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use longshore_fleet::{
-    Explanation, FleetFacts, GpuHolder, GpuShortage, PauseFacts, Requeue, Shortage, StoreFault, WaitFacts,
-    WaitingQueue, explain,
+    Explanation, FleetFacts, GpuHolder, GpuShortage, ManagedWorker, PauseFacts, Requeue, Shortage,
+    StoreFault, WaitFacts, WaitingQueue, explain,
 };
 use longshore_model::{
     Endpoint, EndpointId, JobId, JobRow, JobState, Millis, Provider, StartStage, WorkerId,
@@ -16,7 +16,7 @@ use super::Engine;
 use crate::actor::query::{Query, Waiting};
 use crate::gpu_pool::PoolShortage;
 use crate::supervisor::environment::limits;
-use crate::{EndpointError, EndpointHandle, FieldChange, FleetStatus, Refusal};
+use crate::{EndpointError, EndpointHandle, FieldChange, FleetStatus, Refusal, WorkerStatus};
 
 /// How long the queue may take to answer. It answers within a millisecond, unless its disk is slow.
 const QUEUE_WAIT: Duration = Duration::from_secs(2);
@@ -120,8 +120,8 @@ impl Engine {
         Some(StoreFault { error, since: self.now() - failing_for.as_millis() as u64 })
     }
 
-    /// The change that set `workersMax` to 0, as the endpoint's versions have it. The key of the change is told only if
-    /// `may_read` the endpoint.
+    /// The change that set `workersMax` to 0, or the creation with it, as the endpoint's versions have it. The key of the change is
+    /// told only if `may_read` the endpoint.
     fn pause(&self, record: &Endpoint, may_read: bool) -> Option<PauseFacts> {
         if record.workers_max > 0 {
             return None;
@@ -129,7 +129,10 @@ impl Engine {
         let versions = self.catalog().versions(record);
         let mut entries = versions.iter().flat_map(|version| version.entries.iter().rev());
         let is_pause = |field: &FieldChange| field.name == "workersMax" && field.to == 0;
-        let entry = entries.find(|entry| entry.fields.iter().any(is_pause))?;
+        // Without a change, it was made with this value.
+        let made =
+            || versions.last().filter(|first| first.version == 1).and_then(|first| first.entries.first());
+        let entry = entries.find(|entry| entry.fields.iter().any(is_pause)).or_else(made)?;
         let by = Some(&entry.by).filter(|by| may_read && !by.is_empty());
         Some(PauseFacts { at: entry.at, by: by.map(|by| self.keys().name_or_id(by)) })
     }
@@ -137,14 +140,31 @@ impl Engine {
     /// What happens to the worker that has been starting for the longest time; `None` if none starts or its launcher cannot
     /// say.
     async fn stage(&self, endpoint: &EndpointHandle, status: &FleetStatus) -> Option<StartStage> {
-        let facts = status.workers.iter().zip(&status.facts.workers);
-        let starting = facts.filter(|(_, worker)| !worker.is_ready && !worker.is_leaving);
-        let (oldest, _) = starting.min_by_key(|(_, worker)| worker.started_at)?;
-        if oldest.stage.is_some() {
-            return oldest.stage;
+        let (oldest, _) = starting(status).min_by_key(|(_, worker)| worker.started_at)?;
+        self.stage_of(endpoint, oldest).await
+    }
+
+    /// What happens to each worker of an endpoint that is starting, as far as its launcher can say.
+    pub async fn start_stages(
+        &self,
+        endpoint: &EndpointHandle,
+        status: &FleetStatus,
+    ) -> HashMap<WorkerId, StartStage> {
+        let mut stages = HashMap::new();
+        for (worker, _) in starting(status) {
+            if let Some(stage) = self.stage_of(endpoint, worker).await {
+                stages.insert(worker.id.clone(), stage);
+            }
+        }
+        stages
+    }
+
+    async fn stage_of(&self, endpoint: &EndpointHandle, worker: &WorkerStatus) -> Option<StartStage> {
+        if worker.stage.is_some() {
+            return worker.stage;
         }
         let launcher = self.inner.launchers.get(&endpoint.record().provider)?;
-        launcher.start_stage(&oldest.id).await.ok().flatten()
+        launcher.start_stage(&worker.id).await.ok().flatten()
     }
 
     /// Why a worker of the endpoint gets no GPUs. Only a worker that the supervisor wants to start is held back; GPUs that no
@@ -208,6 +228,12 @@ impl Engine {
         }
         holders.into_values().collect()
     }
+}
+
+/// The workers that have not sent their first take and are to stay.
+fn starting(status: &FleetStatus) -> impl Iterator<Item = (&WorkerStatus, &ManagedWorker)> {
+    let workers = status.workers.iter().zip(&status.facts.workers);
+    workers.filter(|(_, facts)| !facts.is_ready && !facts.is_leaving)
 }
 
 /// When and why a job was put back into the queue; `None` if it was not, or its attempts cannot be read now.

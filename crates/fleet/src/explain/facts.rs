@@ -18,7 +18,7 @@ pub struct WaitFacts<'a> {
     pub server_started_at: Millis,
     /// The present settings of the endpoint.
     pub endpoint: &'a Endpoint,
-    /// The change that set `workersMax` to 0; `None` if it is not 0 or the change is not kept.
+    /// The change that set `workersMax` to 0, or the creation with it; `None` if it is not 0 or the change is not kept.
     pub pause: Option<PauseFacts>,
     /// Why the store cannot write; `None` if its last commit succeeded.
     pub store_fault: Option<StoreFault>,

@@ -251,7 +251,8 @@ pub(super) async fn of_endpoint(state: &HttpState, endpoint: &EndpointHandle) ->
     let template = state.engine().catalog().template(&record.template_id);
     let usage = state.engine().worker_usage(&record).await;
     let gpus = WorkerGpus::of(state, &status);
-    let of = Common { state, record: &record, template: template.as_ref(), usage, gpus };
+    let stages = state.engine().start_stages(endpoint, &status).await;
+    let of = Common { state, record: &record, template: template.as_ref(), usage, stages, gpus };
     let managed = |worker: &WorkerView| status.workers.iter().find(|managed| managed.id == worker.id);
     let registered = view.workers.iter().map(|worker| of.registered(worker, managed(worker)));
     let starting =
@@ -279,7 +280,14 @@ pub(super) fn ended_of_endpoint(
     ended: &[EndedWorker],
 ) -> Vec<Value> {
     let (record, gpus) = (endpoint.record(), WorkerGpus::none());
-    let of = Common { state, record: &record, template: None, usage: HashMap::new(), gpus };
+    let of = Common {
+        state,
+        record: &record,
+        template: None,
+        usage: HashMap::new(),
+        stages: HashMap::new(),
+        gpus,
+    };
     ended.iter().map(|ended| Value::Object(of.ended(ended))).collect()
 }
 
@@ -290,6 +298,8 @@ struct Common<'a> {
     template: Option<&'a Arc<Template>>,
     /// What the running workers use of their computer, as far as their launcher knows.
     usage: HashMap<WorkerId, WorkerUsage>,
+    /// What happens to those that are starting.
+    stages: HashMap<WorkerId, StartStage>,
     gpus: WorkerGpus,
 }
 
@@ -378,8 +388,8 @@ impl Common<'_> {
         if let Some(text) = &managed.placement.unenforced_limits {
             pod.insert("unenforcedLimits".to_owned(), json!(text));
         }
-        if let Some(stage) = managed.stage {
-            pod.insert("stage".to_owned(), json!(stage_text(stage)));
+        if let Some(stage) = self.stages.get(&managed.id) {
+            pod.insert("stage".to_owned(), json!(stage_text(*stage)));
         }
         set_placement(pod, &managed.placement);
         set_readiness(pod, &managed.placement, managed.ready_at);
