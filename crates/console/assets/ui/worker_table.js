@@ -76,7 +76,7 @@ export function Workers({ rows, isOfAll = false }) {
   </table></div>`;
 }
 
-/** What happens to a worker that starts, by the first word of its `stage`. @type {Record<string, string>} */
+/** What happens to a worker that starts, by its `stage`. @type {Record<string, string>} */
 const STAGES = { creating: "its container is made", pulling: "its image is pulled", starting: "its container starts", environment: "its Python environment is made", packages: "its packages are installed", loading: "its handler loads" };
 
 /** @param {{worker: WorkerRecord}} props */
