@@ -1,5 +1,5 @@
 // The webhook calls of one endpoint, or of all: what became of them, their attempts, and delivering them again.
-import { html, useRef, useState } from "../dom.js";
+import { html, useEffect, useRef, useState } from "../dom.js";
 import * as api from "../api.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
 import { count, duration, shortId, visible } from "../format.js";
@@ -58,7 +58,10 @@ function Calls({ path, endpointOf, again, isOfAll = false }) {
   const listed = useRef({ state, data: answered });
   if (answered || listed.current.state !== state) listed.current = { state, data: answered };
   const { data } = listed.current;
-  const [opened, setOpened] = useState(/** @type {any} */ (null));
+  const [opened, setOpened] = useState(/** @type {WebhookCall | null} */ (null));
+  // The dialog shows what comes; when the call leaves the list, what came last.
+  const present = opened && (data?.webhooks.find((/** @type {WebhookCall} */ call) => call.id === opened.id) ?? opened);
+  useEffect(() => setOpened(present), [present]);
   const chips = html`<div class="chips" role="group" aria-label="State">${STATES.map(([word, value]) => html`<button type="button" key=${word} class="chip" aria-pressed=${state === value} onClick=${() => setQuery({ state: value })}>${word}</button>`)}</div>`;
   const hasFailed = data?.webhooks.some((/** @type {any} */ call) => call.state === "FAILED");
   const actions = html`${chips}${again && hasFailed && html`<${RedeliverMenu} path=${path} name=${again} />`}`;
@@ -67,7 +70,7 @@ function Calls({ path, endpointOf, again, isOfAll = false }) {
       ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(path)} />` : !data ? html`<${Loading} rows=${6} />` : html`<${Table} calls=${data.webhooks} endpointOf=${endpointOf} isOfAll=${isOfAll} hasState=${state !== null} onOpen=${setOpened} />`}
       ${data && isPart(data) && html`<div class="grid-foot"><span>${count(data.webhooks.length)} calls${limit < CALLS_MAX ? " so far" : ": older ones are not listed"}</span>${limit < CALLS_MAX && html`<${Button} kind="small" onClick=${() => setQuery({ limit: String(limit + PAGE) })}>Older calls<//>`}</div>`}
     <//>
-    ${opened && html`<${Attempts} call=${opened} endpoint=${endpointOf(opened)} onClose=${() => setOpened(null)} />`}`;
+    ${present && html`<${Attempts} call=${present} endpoint=${endpointOf(present)} onClose=${() => setOpened(null)} />`}`;
 }
 
 /** Whether there are more calls than are listed. @param {any} data */

@@ -1,5 +1,5 @@
 // The question before changes are lost that are not saved: when the page is left, or the dialog that they were made in.
-import { html, useEffect, useRef, useState } from "../dom.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../dom.js";
 import { askFirst, place } from "../router.js";
 import { Button } from "./button.js";
 
@@ -10,7 +10,8 @@ import { Button } from "./button.js";
  */
 export function useUnsaved(isUnsaved) {
   const [asked, setAsked] = useState(/** @type {{leave: () => void} | null} */ (null));
-  useEffect(() => {
+  // With the layout: what is pressed next may leave.
+  useLayoutEffect(() => {
     if (!isUnsaved) return undefined;
     const warn = (/** @type {Event} */ event) => event.preventDefault();
     window.addEventListener("beforeunload", warn);
