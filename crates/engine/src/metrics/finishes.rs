@@ -23,7 +23,7 @@ const ELAPSED_MIN_MS: u64 = 1_000;
 /// The ends of jobs in slots of 10 s. Written by the endpoint's actor alone, read by any task. Volatile.
 #[derive(Debug, Default)]
 pub(crate) struct Finishes {
-    /// The slot's number in the upper half; in the lower half how many ms after its begin the first job ended, and its count.
+    /// The slot's number in the upper half; in the lower half how many ms after its start the first job ended, and its count.
     slots: [AtomicU64; STORED],
 }
 
@@ -50,7 +50,8 @@ impl Finishes {
         self.slot(number).0
     }
 
-    /// The rate of the last 5 min, or of the time since the first job in them ended. That job is the begin, and is not counted.
+    /// The rate of the last 5 min, or of the time since the first job in them ended. The end of that job begins the time: it is
+    /// not counted, unless it is the only one.
     pub(crate) fn rate(&self, now: Millis) -> FinishRate {
         let present = now.0 / SLOT_MS;
         let numbers = present.saturating_sub(SLOTS)..=present;
@@ -58,8 +59,9 @@ impl Finishes {
             return FinishRate::default();
         };
         let count: u64 = numbers.map(|number| self.count(number)).sum();
-        let elapsed_ms = now.0.saturating_sub(self.slot(first).1).max(ELAPSED_MIN_MS);
-        let per_hour = (count - 1) * HOUR_MS / elapsed_ms;
+        let (ends, elapsed_min_ms) = if count == 1 { (1, SLOT_MS) } else { (count - 1, ELAPSED_MIN_MS) };
+        let elapsed_ms = now.0.saturating_sub(self.slot(first).1).max(elapsed_min_ms);
+        let per_hour = ends * HOUR_MS / elapsed_ms;
         // The mean of few jobs is uncertain by about one part in the root of their number.
         let uncertain = (per_hour as f64 / (count as f64).sqrt()) as u64;
         let full: Vec<u64> = (first..present).map(|number| self.count(number)).collect();
@@ -124,6 +126,15 @@ mod tests {
         (0..11).for_each(|n| finishes.note(Millis(BEGIN + 7_000 + n * 200)));
         assert_eq!(finishes.rate(Millis(BEGIN + 9_000)).per_hour, 18_000);
         assert_eq!(finishes.rate(Millis(BEGIN + 27_000)).per_hour, 1_800);
+    }
+
+    #[test]
+    fn one_end_is_a_rate_too() {
+        let finishes = Finishes::default();
+        finishes.note(Millis(BEGIN + 7_000));
+        for (after_ms, per_hour) in [(0, 360), (20_000, 180), (300_000, 12)] {
+            assert_eq!(finishes.rate(Millis(BEGIN + 7_000 + after_ms)).per_hour, per_hour);
+        }
     }
 
     #[test]
