@@ -75,7 +75,8 @@ def test_pages_are_reached_by_keys_alone(console, api):
     expect(page.get_by_role("button", name="Cancel job")).to_be_visible()
     page.keyboard.press("c")
     page.keyboard.press("c")
-    expect(page.get_by_role("main").get_by_text("Cancelled", exact=True)).to_be_visible()
+    shown = page.get_by_role("region", name=f"Request {job[-12:]}")
+    expect(shown.get_by_text("Cancelled", exact=True)).to_be_visible()
     theme = page.evaluate("getComputedStyle(document.documentElement).colorScheme")
     page.keyboard.press("t")
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") != theme
