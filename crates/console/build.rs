@@ -5,7 +5,10 @@
 mod comments;
 #[path = "src/first_visit.rs"]
 mod first_visit;
+#[path = "src/imports.rs"]
+mod imports;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::hash::Hasher as _;
@@ -40,31 +43,42 @@ fn main() -> io::Result<()> {
     let folder = Path::new("assets");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?);
     println!("cargo:rerun-if-changed=assets");
-    let mut paths = Vec::new();
-    list(folder, &mut paths)?;
-    // In the order of text, in which the table is searched; that of paths differs.
-    paths.sort_by_cached_key(|path| path.to_string_lossy().into_owned());
+    let mut names = Vec::new();
+    list(folder, folder, &mut names)?;
+    names.sort();
     let mut tree = XxHash3_64::new();
-    let first = files_of_first_visit(|path| fs::read_to_string(folder.join(path)).unwrap_or_default());
-    let mut table = String::from("[\n");
-    let mut count = 0;
-    let mut texts = Vec::new();
-    for (number, path) in paths.iter().enumerate() {
-        let name = path.strip_prefix(folder).map_err(io::Error::other)?.to_string_lossy().into_owned();
-        let bytes = fs::read(path)?;
+    let mut files = Vec::new();
+    for name in &names {
+        let bytes = fs::read(folder.join(name))?;
         tree.write(name.as_bytes());
         tree.write_u64(bytes.len() as u64);
         tree.write(&bytes);
-        if name == SHELL {
-            continue;
+        if name != SHELL {
+            files.push((name.clone(), served(folder, name, bytes)?));
         }
-        let bytes = served(folder, &name, bytes)?;
-        let is_text = gzip(&bytes)?.len() < bytes.len() - bytes.len() / 20;
+    }
+    let read = |path: &str| fs::read_to_string(folder.join(path)).unwrap_or_default();
+    files.push((imports::TABLE.to_owned(), imports::table(&names, read).into_bytes()));
+    // In the order in which the table is searched.
+    files.sort();
+    let (table, texts) = embed(&files, &files_of_first_visit(read), &out)?;
+    fs::write(out.join("files.rs"), table)?;
+    fs::write(out.join("file_count.rs"), format!("{}", files.len()))?;
+    fs::write(out.join(TEXTS), gzip(&texts)?)?;
+    fs::write(out.join("tree_hash.txt"), format!("{:016x}", tree.finish()))
+}
+
+/// Writes the files that are embedded one by one. Answers the table of all files, and the texts one after the other.
+fn embed(files: &[(String, Vec<u8>)], first: &BTreeSet<String>, out: &Path) -> io::Result<(String, Vec<u8>)> {
+    let mut table = String::from("[\n");
+    let mut texts = Vec::new();
+    for (number, (name, bytes)) in files.iter().enumerate() {
+        let is_text = gzip(bytes)?.len() < bytes.len() - bytes.len() / 20;
         let mut plain = format!("Plain::Text({}..{})", texts.len(), texts.len() + bytes.len());
         let mut brotli = "None".to_owned();
-        if is_text && first.contains(&name) {
+        if is_text && first.contains(name) {
             let file = out.join(format!("{number}.br")).to_string_lossy().into_owned();
-            fs::write(&file, with_brotli(&bytes)?)?;
+            fs::write(&file, with_brotli(bytes)?)?;
             brotli = format!("Some(include_bytes!({file:?}))");
         }
         if is_text {
@@ -75,7 +89,6 @@ fn main() -> io::Result<()> {
             fs::write(&file, bytes)?;
             plain = format!("Plain::Bytes(include_bytes!({file:?}))");
         }
-        count += 1;
         writeln!(
             table,
             "EmbeddedFile {{ path: {name:?}, plain: {plain}, gzip: OnceLock::new(), brotli: {brotli} }},"
@@ -83,10 +96,7 @@ fn main() -> io::Result<()> {
         .map_err(io::Error::other)?;
     }
     table.push(']');
-    fs::write(out.join("files.rs"), table)?;
-    fs::write(out.join("file_count.rs"), format!("{count}"))?;
-    fs::write(out.join(TEXTS), gzip(&texts)?)?;
-    fs::write(out.join("tree_hash.txt"), format!("{:016x}", tree.finish()))
+    Ok((table, texts))
 }
 
 /// The bytes that browsers get of a file.
@@ -107,17 +117,18 @@ fn served(folder: &Path, name: &str, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
     Ok(served.into_bytes())
 }
 
-/// Adds the served files of a folder and of the folders in it.
-fn list(folder: &Path, paths: &mut Vec<PathBuf>) -> io::Result<()> {
+/// Adds the names of the served files of a folder and of the folders in it, relative to `root`.
+fn list(root: &Path, folder: &Path, names: &mut Vec<String>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
         let is_unserved =
             path.extension().is_some_and(|extension| UNSERVED.iter().any(|of| extension == *of));
         if path.is_dir() {
-            list(&path, paths)?;
+            list(root, &path, names)?;
         } else if !is_hidden && !is_unserved {
-            paths.push(path);
+            let name = path.strip_prefix(root).map_err(io::Error::other)?;
+            names.push(name.to_string_lossy().into_owned());
         }
     }
     Ok(())

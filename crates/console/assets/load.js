@@ -2,6 +2,9 @@
 
 const AGAIN_MS = 2000;
 
+/** Which modules each module needs that is loaded later, by its path: made from the files when they are served. @type {Promise<Record<string, string[]>> | null} */
+let imports = null;
+
 /**
  * A module. While the server does not answer, it is loaded again every 2 s.
  * @param {string} address relative to this file
@@ -9,6 +12,7 @@ const AGAIN_MS = 2000;
  * @returns {Promise<any>}
  */
 export async function load(address, onFailure) {
+  void preload(address.slice(2));
   for (let failures = 0; ; failures += 1) {
     try {
       // Browsers may remember that an address could not be loaded.
@@ -17,6 +21,25 @@ export async function load(address, onFailure) {
       onFailure?.();
       await again();
     }
+  }
+}
+
+/** Reads the table of imports, for what is loaded from now on. */
+export function readImports() {
+  const address = "./imports.js";
+  imports ??= import(address).then((module) => module.default, () => ((imports = null), {}));
+}
+
+/** Has the imports of a module loaded beside it: otherwise each is found when the module that imports it is there. @param {string} path */
+async function preload(path) {
+  for (const needed of (await imports)?.[path] ?? []) {
+    const link = document.createElement("link");
+    // Not `modulepreload`: browsers remember for ever that a module could not be loaded.
+    link.rel = "preload";
+    link.as = "script";
+    link.crossOrigin = "anonymous";
+    link.href = new URL(needed, import.meta.url).href;
+    document.head.append(link);
   }
 }
 

@@ -4,14 +4,14 @@ import { place, start as startRouter } from "./router.js";
 import { begin, me } from "./session.js";
 import * as history from "./history.js";
 import * as live from "./live.js";
-import { load, loadStyle } from "./load.js";
+import { load, loadStyle, readImports } from "./load.js";
 import * as store from "./store.js";
 import { Frame } from "./ui/frame.js";
 
 /** The pages that were visited, by the names of their modules. @type {Map<string, any>} */
 const loaded = new Map();
 
-/** The pages that need no more than the first style sheet. */
+/** The pages that need no more than the first style sheet and the modules that are named in the first page. */
 const FIRST = ["overview", "sign_in", "not_found"];
 
 /** The other style sheet, once a page has needed it. @type {Promise<void> | undefined} */
@@ -22,7 +22,10 @@ const isReady = signal(false);
 
 /** @param {string} page @param {() => void} [onFailure] */
 async function loadPage(page, onFailure) {
-  if (!FIRST.includes(page)) style ??= loadStyle("./pages.css");
+  if (!FIRST.includes(page)) {
+    style ??= loadStyle("./pages.css");
+    readImports();
+  }
   const [module] = await Promise.all([load(`./pages/${page}.js`, onFailure), style]);
   loaded.set(page, module.default);
 }

@@ -45,9 +45,9 @@
     return answer;
   }
 
-  /** Lets the modules of the overview be loaded before a module names them. */
-  function preload() {
-    for (const name of OVERVIEW) {
+  /** Lets modules be loaded before a module names them. @param {string[]} names */
+  function preload(names) {
+    for (const name of names) {
       const link = document.createElement("link");
       link.rel = "modulepreload";
       link.fetchPriority = "low";
@@ -63,7 +63,9 @@
   // The modules show a failure.
   session?.catch(() => {});
   if (hasCode) root.dataset.frame = "";
-  if (location.pathname.slice(base.length).replace(/\/$/, "") === "/console") setTimeout(preload);
+  const isOverview = location.pathname.slice(base.length).replace(/\/$/, "") === "/console";
+  // The other pages are in the table of imports.
+  setTimeout(() => preload(isOverview ? OVERVIEW : ["imports"]));
 
   /** `session`: the answer of `/console/session` · `joined`: the token with which the events have begun. @type {any} */
   const begun = { session, joined: "", hasNoWorker: false, eventsWorker };

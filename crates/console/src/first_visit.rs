@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::imports::closure;
+
 /// Where the page has the address of a file.
 const ADDRESS: &str = "/console/a/{hash}/";
 
@@ -16,7 +18,7 @@ const LOADED_BY_SCRIPTS: [&str; 4] =
 /// The paths of these files. `read` returns the text of a file, or nothing if it is no text.
 pub(crate) fn files_of_first_visit(read: impl Fn(&str) -> String) -> BTreeSet<String> {
     let page = read("index.html");
-    with_imports(named_in(&page).chain(LOADED_BY_SCRIPTS), read)
+    closure(named_in(&page).chain(LOADED_BY_SCRIPTS), &read)
 }
 
 /// The paths that the page names.
@@ -24,66 +26,23 @@ fn named_in(page: &str) -> impl Iterator<Item = &str> {
     page.split(ADDRESS).skip(1).filter_map(|rest| rest.split('"').next())
 }
 
-/// These paths, and those that the modules among them import.
-fn with_imports<'a>(paths: impl Iterator<Item = &'a str>, read: impl Fn(&str) -> String) -> BTreeSet<String> {
-    let mut unread: Vec<String> = paths.map(str::to_owned).collect();
-    let mut found = BTreeSet::new();
-    while let Some(path) = unread.pop() {
-        let is_module = path.rsplit('.').next() == Some("js");
-        if is_module && !found.contains(&path) {
-            unread.extend(imports(&read(&path)).map(|import| beside(&path, import)));
-        }
-        found.insert(path);
-    }
-    found
-}
-
-/// The relative addresses that a module imports or exports from. Those of types are in comments, and are called as functions.
-fn imports(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| {
-        let is_import =
-            line.starts_with("import ") || line.starts_with("export ") || line.starts_with("} from ");
-        let address = line.split_once("from \"").or_else(|| line.split_once("import \""));
-        let (_, rest) = address.filter(|_| is_import)?;
-        rest.split('"').next().filter(|address| address.starts_with('.'))
-    })
-}
-
-/// The path of a file that another one names relative to itself.
-fn beside(path: &str, address: &str) -> String {
-    let mut parts: Vec<&str> = path.split('/').collect();
-    parts.pop();
-    for part in address.split('/') {
-        match part {
-            "." => {}
-            ".." => drop(parts.pop()),
-            name => parts.push(name),
-        }
-    }
-    parts.join("/")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn imports_are_followed_from_the_page_on() {
+    fn the_page_and_the_scripts_name_the_first_files() {
         let found = files_of_first_visit(|path| {
             let text = match path {
                 "index.html" => {
                     "<link href=\"{base}/console/a/{hash}/icon.svg\"><script src=\"{base}/console/a/{hash}/main.js\">"
                 }
-                "main.js" => {
-                    "import { a } from \"./ui/a.js\";\n/** @type {import(\"./types.js\").A} */\nimport \"./b.js\";\n"
-                }
-                "ui/a.js" => "export {\n  c,\n} from \"../c.js\";\nimport { a } from \"./a.js\";\n",
+                "main.js" => "import { a } from \"./a.js\";\n",
                 _ => "",
             };
             text.to_owned()
         });
-        let expected =
-            ["b.js", "c.js", "icon.svg", "main.js", "ui/a.js"].into_iter().chain(LOADED_BY_SCRIPTS);
+        let expected = ["a.js", "icon.svg", "main.js"].into_iter().chain(LOADED_BY_SCRIPTS);
         assert_eq!(found, expected.map(str::to_owned).collect());
     }
 
@@ -111,7 +70,7 @@ mod tests {
         let (_, list) = start.split_once("const OVERVIEW = [").unwrap();
         let list = list.split(']').next().unwrap().split('"').skip(1).step_by(2);
         let of_overview: BTreeSet<String> = list.map(|name| format!("{name}.js")).collect();
-        let needed = with_imports(["main.js", "pages/overview.js"].into_iter(), read);
+        let needed = closure(["main.js", "pages/overview.js"].into_iter(), &read);
         let is_named = |path: &&String| named_in(&page).any(|named| named == **path);
         let late: Vec<_> = needed.difference(&of_overview).filter(|path| !is_named(path)).collect();
         assert!(late.is_empty(), "name them in index.html, or in start.js: {late:?}");
