@@ -22,7 +22,7 @@ ROUTES = re.compile(r'\["(/[^"]*)", "(\w+)"\]')
 @pytest.fixture(scope="module")
 def server():
     """A server in which every page has something to show."""
-    server = Server(settings=GPUS, flags=("--allow-private-webhooks",)).start()
+    server = Server(config=GPUS, flags=("--allow-private-webhooks", "--rate-limits", "off")).start()
     yield server
     server.close()
 
@@ -30,7 +30,7 @@ def server():
 def assets(server: Server) -> str:
     """The address of the assets."""
     page = requests.get(f"{server.url}/console/", timeout=10).text
-    return f"{server.url}{re.search(r'[^"]*/console/a/[^/]+/', page)[0]}"
+    return server.url + re.search('[^"]*/console/a/[^/]+/', page)[0]
 
 
 def table(server: Server) -> dict[str, list[str]]:
@@ -54,13 +54,13 @@ class Loads:
 
     def hold(self, path: str) -> None:
         held = self._held.setdefault(path, [])
-        self._page.route(f"**/{path}", held.append)
+        self._page.route(f"**/{path}", lambda route: held.append(route))
 
     def wait_for(self, paths: set[str]) -> None:
         """Waits until these modules were asked for."""
 
         def all_asked() -> bool:
-            # Playwright hears of requests while it waits for an answer.
+            # Playwright receives its events while it waits for an answer.
             self._page.evaluate("1")
             missing = {path for path in paths if path not in self.asked or self._held.get(path) == []}
             assert not missing, f"not asked for: {sorted(missing)}"
