@@ -79,3 +79,34 @@ def test_a_template_and_a_new_endpoint_are_asked_about(console, api):
     expect(page.get_by_text("Your changes are not saved.")).to_be_visible()
     page.get_by_role("button", name="Leave without saving").click()
     expect(page.get_by_role("heading", name="Audit log", level=1)).to_be_visible()
+
+
+def test_signing_out_is_asked_about(console, api):
+    endpoint = api.external(workersMax=3)
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/settings")
+    page = tab.page
+    page.get_by_label("Most workers workersMax").fill("9")
+    tab.sign_out()
+    expect(page.get_by_text("Your changes are not saved.")).to_be_visible()
+    page.get_by_role("button", name="Stay").click()
+    expect(page.get_by_label("Most workers workersMax")).to_have_value("9")
+    tab.sign_out()
+    page.get_by_role("button", name="Leave without saving").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_keys_and_logins_that_are_typed_are_asked_about(console, api):
+    tab = console().sign_in(path="/api-keys")
+    page = tab.page
+    for path, button, label in (("/api-keys", "Make a key", "Name"), ("/registries", "Add a login", "Password or token")):
+        tab.go(path)
+        page.get_by_role("button", name=button).first.click()
+        dialog = page.get_by_role("dialog", name=button)
+        dialog.get_by_label(label, exact=True).fill("half done")
+        page.keyboard.press("Escape")
+        expect(dialog.get_by_text("Your changes are not saved.")).to_be_visible()
+        dialog.get_by_role("button", name="Stay").click()
+        expect(dialog.get_by_label(label, exact=True)).to_have_value("half done")
+        page.keyboard.press("Escape")
+        dialog.get_by_role("button", name="Leave without saving").click()
+        expect(dialog).to_have_count(0)

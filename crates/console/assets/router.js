@@ -93,6 +93,9 @@ let asks = null;
 /** Lets a page ask before it is left; null ends that. @param {typeof asks} ask */
 export const askFirst = (ask) => void (asks = ask);
 
+/** Leaves the page in another way than by going to one, such as by signing out. @param {() => void} leave */
+export const leaveBy = (leave) => void (asks?.("", leave) || leave());
+
 /**
  * Goes to a page. Pages start at their top; going back returns to where one was.
  * @param {string} path below the console

@@ -62,7 +62,7 @@ function Make({ onClose }) {
     toast(`${name.trim()} is kept. Choose it in a template.`);
     onClose();
   };
-  return html`<${FormDialog} title="Add a login" action="Keep the login" onSend=${send} onClose=${onClose}>
+  return html`<${FormDialog} title="Add a login" action="Keep the login" onSend=${send} onClose=${onClose} isUnsaved=${`${name}${username}${password}` !== ""}>
     <${Field} id="registry-name" label="Name" value=${name} onInput=${setName} autofocus placeholder="company registry" />
     <${Field} id="registry-user" label="User name" value=${username} onInput=${setUsername} />
     <${Field} id="registry-password" label="Password or token" type="password" value=${password} onInput=${setPassword} help="Kept sealed, if the server has a key for it, and never shown again." />

@@ -16,20 +16,21 @@ export function ChangeKey({ record, onDone, onClose }) {
   const [days, setDays] = useState(AS_IT_IS);
   const [limit, setLimit] = useState(String(record.rateLimit ?? ""));
   const { change, overtaken } = useTagged(path);
+  const rateLimit = limit ? Number(limit) : null;
+  const body = {
+    ...(name.trim() !== record.name && { name: name.trim() }),
+    ...(days !== AS_IT_IS && { expiresAt: endIn(days) }),
+    ...(rateLimit !== (record.rateLimit ?? null) && { rateLimit }),
+  };
+  const isChanged = Object.keys(body).length > 0;
   const send = async () => {
     if (!name.trim()) throw new Error("Give it a name by which you will know it later.");
-    const rateLimit = limit ? Number(limit) : null;
-    const body = {
-      ...(name.trim() !== record.name && { name: name.trim() }),
-      ...(days !== AS_IT_IS && { expiresAt: endIn(days) }),
-      ...(rateLimit !== (record.rateLimit ?? null) && { rateLimit }),
-    };
-    if (Object.keys(body).length > 0) await change(body);
+    if (isChanged) await change(body);
     onDone();
   };
   const day = (/** @type {string} */ at) => dateTime(Date.parse(at), { utc: utc.value }).slice(0, 16);
   const kept = `as it is: ${record.expiresAt ? day(record.expiresAt) : "never"}`;
-  return html`<${FormDialog} title=${`Change ${record.name}`} action="Save" onSend=${send} onClose=${onClose}>
+  return html`<${FormDialog} title=${`Change ${record.name}`} action="Save" onSend=${send} onClose=${onClose} isUnsaved=${isChanged}>
     <${Field} id="key-name" label="Name" value=${name} onInput=${setName} autofocus />
     <div class="field"><label for="key-ends">It ends</label><select id="key-ends" value=${days} onChange=${(/** @type {any} */ event) => setDays(Number(event.target.value))}>
       <option value=${AS_IT_IS}>${kept}</option>${ENDS.map((end) => html`<option key=${end.days} value=${end.days}>${end.name}</option>`)}</select>

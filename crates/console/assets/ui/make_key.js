@@ -6,6 +6,7 @@ import { Button } from "./button.js";
 import { CodeLine } from "./copy.js";
 import { serverUrl } from "./copy_as.js";
 import { Dialog } from "./dialog.js";
+import { Field, FormDialog } from "./form_dialog.js";
 
 /** What the scopes of keys allow, in words. `manage` alone is of settings: it neither reads nor runs jobs. */
 const MAY_WORDS = /** @type {Record<string, string>} */ ({ manage: "Manage, without jobs", read: "Look", jobs: "Run jobs" });
@@ -54,37 +55,25 @@ function Form({ endpoints, onMade, onClose }) {
   const [ids, setIds] = useState(/** @type {string[]} */ ([]));
   const [days, setDays] = useState(90);
   const [limit, setLimit] = useState("");
-  const [error, setError] = useState("");
   const make = async () => {
-    if (!name.trim()) return setError("Give it a name by which you will know it later.");
+    if (!name.trim()) throw new Error("Give it a name by which you will know it later.");
     const body = {
       name: name.trim(),
       scopes: choice.scopes.map((scope) => (ids.length > 0 ? { scope, endpointIds: ids } : { scope })),
       ...(days > 0 && { expiresAt: endIn(days) }),
       ...(limit && { rateLimit: Number(limit) }),
     };
-    try {
-      onMade(await api.json("POST", "/v1/apikeys", { body }));
-    } catch (failed) {
-      setError(/** @type {Error} */ (failed).message);
-    }
-    return undefined;
+    onMade(await api.json("POST", "/v1/apikeys", { body }));
   };
   const toggle = (/** @type {string} */ id) => setIds(ids.includes(id) ? ids.filter((other) => other !== id) : [...ids, id]);
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    void make();
-  };
-  return html`<${Dialog} title="Make a key" onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Close<//><${Button} kind="primary" onClick=${make}>Make the key<//>`}>
-    <form class="form" onSubmit=${submit}>
-      <div class="field"><label for="key-name">Name</label><input id="key-name" autofocus autocomplete="off" placeholder="website" value=${name} onInput=${(/** @type {any} */ event) => setName(event.target.value)} /></div>
-      <fieldset><legend>It may</legend>${CHOICES.map((one) => html`<label class="choice" key=${one.name}><input type="radio" name="scope" checked=${one === choice} onChange=${() => choose(one)} /><span><b>${one.name}</b>${one.text}</span></label>`)}</fieldset>
-      ${endpoints.length > 0 && html`<fieldset><legend>On ${ids.length === 0 ? "all endpoints, also later ones" : `${ids.length} of ${endpoints.length} endpoints`}</legend><div class="checks">${endpoints.map((endpoint) => html`<label key=${endpoint.id}><input type="checkbox" checked=${ids.includes(endpoint.id)} onChange=${() => toggle(endpoint.id)} />${endpoint.name}</label>`)}</div></fieldset>`}
-      <div class="field"><label for="key-ends">It ends</label><select id="key-ends" value=${days} onChange=${(/** @type {any} */ event) => setDays(Number(event.target.value))}>${ENDS.map((end) => html`<option key=${end.days} value=${end.days}>${end.name}</option>`)}</select>
-        ${days === 0 && html`<${Endless} />`}</div>
-      <div class="field"><label for="key-rate">Most requests in 10 s</label><input id="key-rate" type="number" min="1" inputmode="numeric" placeholder="no limit of its own" value=${limit} onInput=${(/** @type {any} */ event) => setLimit(event.target.value)} /></div>
-      ${error && html`<p class="field-error" role="alert">${error}</p>`}
-    </form>
+  const isUnsaved = name !== "" || limit !== "" || ids.length > 0;
+  return html`<${FormDialog} title="Make a key" action="Make the key" onSend=${make} onClose=${onClose} isUnsaved=${isUnsaved}>
+    <${Field} id="key-name" label="Name" value=${name} onInput=${setName} autofocus placeholder="website" />
+    <fieldset><legend>It may</legend>${CHOICES.map((one) => html`<label class="choice" key=${one.name}><input type="radio" name="scope" checked=${one === choice} onChange=${() => choose(one)} /><span><b>${one.name}</b>${one.text}</span></label>`)}</fieldset>
+    ${endpoints.length > 0 && html`<fieldset><legend>On ${ids.length === 0 ? "all endpoints, also later ones" : `${ids.length} of ${endpoints.length} endpoints`}</legend><div class="checks">${endpoints.map((endpoint) => html`<label key=${endpoint.id}><input type="checkbox" checked=${ids.includes(endpoint.id)} onChange=${() => toggle(endpoint.id)} />${endpoint.name}</label>`)}</div></fieldset>`}
+    <div class="field"><label for="key-ends">It ends</label><select id="key-ends" value=${days} onChange=${(/** @type {any} */ event) => setDays(Number(event.target.value))}>${ENDS.map((end) => html`<option key=${end.days} value=${end.days}>${end.name}</option>`)}</select>
+      ${days === 0 && html`<${Endless} />`}</div>
+    <${Field} id="key-rate" label="Most requests in 10 s" value=${limit} onInput=${setLimit} type="number" min="1" inputmode="numeric" placeholder="no limit of its own" />
   <//>`;
 }
 

@@ -1,7 +1,7 @@
 // Ctrl K: what one can do with the endpoint of the page, pages, endpoints, jobs and workers by their ids, found by typing.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../dom.js";
 import { Icon } from "../icons.js";
-import { endpointPath, go, place } from "../router.js";
+import { endpointPath, go, leaveBy, place } from "../router.js";
 import { pause, resume } from "../endpoint_actions.js";
 import { switchTheme, switchZone } from "../prefs.js";
 import { useEndpointList } from "../fleet.js";
@@ -29,7 +29,7 @@ function fixed() {
     { name: "Switch between light and dark", hint: "Action", icon: "moon", act: switchTheme },
     { name: "Switch between local time and UTC", hint: "Action", icon: "clock", act: switchZone },
     { name: "Show the keys", hint: "Action", icon: "key", act: () => (helpOpen.value = true) },
-    { name: "Sign out", hint: "Action", icon: "out", act: signOut },
+    { name: "Sign out", hint: "Action", icon: "out", act: () => leaveBy(signOut) },
   ];
 }
 

@@ -1,6 +1,7 @@
 // The key that is signed in, what it may do, and signing out. On a phone also what the top bar has no room for.
 import { html, useEffect, useRef } from "../dom.js";
 import { isDark, switchTheme, switchZone, utc } from "../prefs.js";
+import { leaveBy } from "../router.js";
 import { me, signOut } from "../session.js";
 import { Button } from "./button.js";
 import { Moment } from "./time.js";
@@ -41,12 +42,16 @@ export default function Who({ onClose }) {
   const value = me.value;
   if (!value) return null;
   const { key, session, server, may } = value;
+  const leave = () => {
+    onClose();
+    leaveBy(() => attempt(signOut, ""));
+  };
   return html`<div class="who-menu" ref=${box} tabindex="-1" role="group" aria-label="Signed in">
     <p><b>${key.name || key.id}</b></p>
     <p class="dim">${wordsOf(may)}</p>
     ${session && html`<p class="dim">Signed in since <${Moment} at=${session.openedAt} />.</p>`}
     <p class="dim">Longshore ${server.version}</p>
     <div class="who-phone"><${Button} kind="small" onClick=${switchZone}>${utc.value ? "Show local time" : "Show UTC"}<//><${Button} kind="small" onClick=${switchTheme}>${isDark() ? "Use light colours" : "Use dark colours"}<//></div>
-    <${Button} icon="out" onClick=${() => attempt(signOut, "")}>Sign out<//>
+    <${Button} icon="out" onClick=${leave}>Sign out<//>
   </div>`;
 }
