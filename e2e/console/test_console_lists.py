@@ -1,5 +1,7 @@
 """Lists that are read as a whole: they are searched, and what no event tells is read when it may have changed."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -97,3 +99,18 @@ def test_volumes_are_read_again_when_a_measurement_no_longer_holds(console, api)
     api.ok("PATCH", f"/v1/networkvolumes/{made['id']}", json={"size": 9})
     page.clock.fast_forward(2_000)
     expect(row).to_contain_text("of 9 GB")
+
+
+def test_the_states_of_the_jobs_of_many_endpoints_are_counted(console, api):
+    added = [api.external(name=f"Counted {number}") for number in range(21)]
+    for endpoint in added:
+        endpoint.run({})
+    page = console().sign_in(path="/requests").page
+    queued = page.get_by_role("group", name="State").get_by_role("button", name=re.compile("^Queued"))
+    counts = api.ok("GET", "/v1/requests?limit=1&counts=true")["counts"]
+    assert counts["IN_QUEUE"] >= 21
+    expect(queued).to_have_text(f"Queued {counts['IN_QUEUE']}")
+    added[0].run({})
+    expect(queued).to_have_text(f"Queued {counts['IN_QUEUE'] + 1}")
+    for endpoint in added:
+        assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204

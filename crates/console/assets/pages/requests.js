@@ -24,7 +24,7 @@ import { useKeys } from "../ui/keys.js";
 import { Menu } from "../ui/menu.js";
 import { Job } from "./request.js";
 
-/** Endpoints whose counts are added up, and whose tasks are shown. */
+/** Endpoints whose counts are read one by one and added up, and whose tasks are shown. */
 const COUNTED_MAX = 20;
 const COUNTS_MS = 2000;
 /** The number of rows whose workers are suggested. */
@@ -119,7 +119,8 @@ function Filters({ endpoints, list, line, status, wrong, known, download }) {
 
 /** How many jobs are in each state; null while it is not known. @param {Endpoint[]} endpoints @returns {Record<string, number> | null} */
 function useCounts(endpoints) {
-  const paths = endpoints.length <= COUNTED_MAX ? endpoints.map(({ id }) => `/v2/${encodeURIComponent(id)}/requests?limit=1&counts=true`) : [];
+  // The counts of few endpoints are kept up to date by events.
+  const paths = endpoints.length <= COUNTED_MAX ? endpoints.map(({ id }) => `/v2/${encodeURIComponent(id)}/requests?limit=1&counts=true`) : ["/v1/requests?limit=1&counts=true"];
   const reads = useReads(paths, COUNTS_MS);
   const all = paths.map((path) => reads.get(path)?.data?.counts);
   if (all.length === 0 || all.some((counts) => !counts)) return null;

@@ -134,9 +134,11 @@ pub(crate) fn all_requests() -> Vec<(&'static str, Value)> {
     let job = [job(), job_times(), job_sizes(), job_submitter(), of_endpoint].concat();
     let unanswered = json!({ "type": "integer", "description": "endpoints that are left out" });
     let page = [&page_members("JobOfEndpoint")[..], &[("unanswered", unanswered)]].concat();
+    let always: Vec<_> = page.iter().map(|(name, _)| *name).collect();
+    let page = [&page[..], &[("counts", counts_by_state())]].concat();
     vec![
         ("JobOfEndpoint", object(&job, &["id", "status", "createdAt", "owner", "endpointId"])),
-        ("AllRequestPage", object(&page, &page.iter().map(|(name, _)| *name).collect::<Vec<_>>())),
+        ("AllRequestPage", object(&page, &always)),
     ]
 }
 
@@ -150,8 +152,7 @@ fn latest_call() -> Value {
 
 /// Every schema of the job interface.
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
-    let numbers = counts(&JobState::ALL.map(JobState::as_str));
-    let page = [&page_members("ListedJob")[..], &[("counts", numbers)]].concat();
+    let page = [&page_members("ListedJob")[..], &[("counts", counts_by_state())]].concat();
     let health = [
         ("jobs", counts(&["completed", "failed", "inProgress", "inQueue", "retried"])),
         ("workers", counts(&["idle", "initializing", "ready", "running", "throttled", "unhealthy"])),
@@ -280,6 +281,11 @@ pub(super) fn states() -> Value {
     let mut names: Vec<_> = JobState::ALL.iter().map(|state| state.as_str()).collect();
     names.sort_unstable();
     json!({ "type": "string", "enum": names })
+}
+
+/// The schema of the number of jobs in each state.
+fn counts_by_state() -> Value {
+    counts(&JobState::ALL.map(JobState::as_str))
 }
 
 fn counts(names: &[&str]) -> Value {

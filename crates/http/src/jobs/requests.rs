@@ -59,17 +59,19 @@ pub(super) async fn requests(call: Call) -> Result<Response, ApiError> {
     body.text(",\"complete\":").text(if page.cursor.is_none() { "true" } else { "false" });
     if query.flag("counts")? {
         let states = jobs.health().await?.states;
-        body.text(",\"counts\":{");
-        for (at, state) in JobState::ALL.into_iter().enumerate() {
-            body.text(if at == 0 { "" } else { "," })
-                .string(state.as_str())
-                .text(":")
-                .number(states.of(state));
-        }
-        body.text("}");
+        write_counts(|state| states.of(state), &mut body);
     }
     body.text("}");
     Ok(body.into_response())
+}
+
+/// Writes the number of jobs in each state.
+pub(crate) fn write_counts(of: impl Fn(JobState) -> u64, body: &mut JsonBody) {
+    body.text(",\"counts\":{");
+    for (at, state) in JobState::ALL.into_iter().enumerate() {
+        body.text(if at == 0 { "" } else { "," }).string(state.as_str()).text(":").number(of(state));
+    }
+    body.text("}");
 }
 
 /// Writes how the latest webhook call of a job stands; `None` if the log has none.

@@ -11,13 +11,13 @@ use futures_util::future::ready;
 use futures_util::stream::iter;
 use longshore_engine::{DeliveryState, EndpointError, EndpointHandle, JobFilter, JobSnapshot};
 use longshore_history::LimitedOperation;
-use longshore_model::{EndpointId, JobId, Permission};
+use longshore_model::{EndpointId, JobId, JobState, Permission};
 use tokio::time::timeout;
 
 use crate::HttpState;
 use crate::gate::auth;
 use crate::jobs::openapi;
-use crate::jobs::requests::{calls, job_filter, write_call, write_members};
+use crate::jobs::requests::{calls, job_filter, write_call, write_counts, write_members};
 use crate::openapi::{Group, Operation};
 use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
@@ -36,9 +36,9 @@ pub(super) fn group() -> Group {
         Operation::get("ListAllRequests", "/v1/requests", list)
             .summary("the jobs of all endpoints, newest first")
             .about("Of the endpoints whose jobs the key may read; each job has the `endpointId`. The parameters are those of \
-                    an endpoint's list, but for `counts`, which is ignored, and for `q`, `error`, `version`, `webhook`, `order` and \
-                    `input.…`, which get 400: they are for the jobs of one endpoint. An endpoint whose queue does not answer within a second is \
-                    left out, and counted in `unanswered`. With `webhooks=true`, jobs of an endpoint whose log of calls cannot be \
+                    an endpoint's list, but for `q`, `error`, `version`, `webhook`, `order` and `input.…`, which get 400: they are for \
+                    the jobs of one endpoint. With `counts=true`, `counts` has the jobs of all these endpoints by state. An endpoint \
+                    whose queue does not answer within a second is left out, and counted in `unanswered`. With `webhooks=true`, jobs of an endpoint whose log of calls cannot be \
                     read within a second have no `webhook`. A call counts as one `/requests` of each endpoint.")
             .gives("AllRequestPage")
             .with(openapi::CONDITIONS),
@@ -56,7 +56,9 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     let mut endpoints = state.engine().endpoints();
     endpoints.retain(|endpoint| key.permits(Permission::ReadJobs, Some(&endpoint.id()), now));
     let _permits = key.admit_all(&state, &endpoints, LimitedOperation::Requests)?;
-    let page = merge(endpoints, &filter).await;
+    let counted = if query.flag("counts")? { Some(counts_of(&endpoints).await) } else { None };
+    let mut page = merge(endpoints, &filter).await;
+    page.unanswered = page.unanswered.max(counted.as_ref().map_or(0, |(_, unanswered)| *unanswered));
     let calls = if query.flag("webhooks")? { calls_of(&page.jobs).await } else { HashMap::new() };
 
     let mut body = JsonBody::new();
@@ -78,7 +80,11 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     body.text(",\"searched\":").number(page.searched).text(",\"of\":").number(page.of);
     let is_complete = page.cursor.is_none() && page.unanswered == 0;
     body.text(",\"complete\":").text(if is_complete { "true" } else { "false" });
-    body.text(",\"unanswered\":").number(page.unanswered).text("}");
+    body.text(",\"unanswered\":").number(page.unanswered);
+    if let Some((counts, _)) = counted {
+        write_counts(|state| counts.get(&state).copied().unwrap_or_default(), &mut body);
+    }
+    body.text("}");
     Ok(body.into_response())
 }
 
@@ -95,6 +101,26 @@ fn refuse_conditions_of_one(query: &Query) -> Result<(), ApiError> {
     };
     let text = format!("`{name}` is for the jobs of one endpoint: ask `/v2/{{endpoint}}/requests`");
     Err(ApiError::bad_request("bad_parameter", text))
+}
+
+/// The jobs of these endpoints by state, and the number of endpoints that did not answer in time. A deleted one has none.
+async fn counts_of(endpoints: &[EndpointHandle]) -> (HashMap<JobState, u64>, u64) {
+    let asked = iter(endpoints.to_vec())
+        .map(|endpoint| async move { timeout(PATIENCE, endpoint.jobs().health()).await });
+    let (mut counts, mut unanswered) = (HashMap::new(), 0);
+    let mut asked = asked.buffer_unordered(CONCURRENT);
+    while let Some(answer) = asked.next().await {
+        match answer {
+            Ok(Ok(health)) => {
+                for state in JobState::ALL {
+                    *counts.entry(state).or_default() += health.states.of(state);
+                }
+            }
+            Ok(Err(EndpointError::Deleted)) => {}
+            Ok(Err(_)) | Err(_) => unanswered += 1,
+        }
+    }
+    (counts, unanswered)
 }
 
 /// The states of the webhook calls of each endpoint in a page, whose log of calls can be read in time.

@@ -362,10 +362,16 @@ async fn the_jobs_of_all_endpoints_are_one_list() {
     assert_eq!((&found["requests"][0]["id"], &found["cursor"]), (&json!(cancelled), &Value::Null));
     assert_eq!(found["requests"].as_array().unwrap().len(), 1);
 
+    let by_state = |queued: u64, cancelled: u64| json!({ "IN_QUEUE": queued, "IN_PROGRESS": 0, "COMPLETED": 0, "FAILED": 0, "CANCELLED": cancelled, "TIMED_OUT": 0 });
+    let counted = get(&server, "/v1/requests?limit=1&counts=true").await;
+    assert_eq!(counted["counts"], by_state(49, 1));
+    assert_eq!(found["counts"], Value::Null, "they were not asked for");
+
     let minted = mint_key("k", vec![KeyScope::Read { endpoint_ids: vec![server.other] }], Millis(0)).unwrap();
     server.engine.keys().put(minted.record).await.unwrap();
-    let reply = server.send(request("GET", "/v1/requests", Some(&minted.text), "")).await.json();
-    assert_eq!(reply["of"], json!(17));
+    let path = "/v1/requests?counts=true";
+    let reply = server.send(request("GET", path, Some(&minted.text), "")).await.json();
+    assert_eq!((&reply["of"], &reply["counts"]), (&json!(17), &by_state(17, 0)));
     assert!(reply["requests"].as_array().unwrap().iter().all(|job| job["endpointId"] == json!(server.other)));
     for query in [
         "limit=0",
