@@ -1,4 +1,4 @@
-//! What the history adds to the life of a job: an endpoint's actor counts it while nobody reads.
+//! What the history adds to the life of a job: an endpoint's actor counts it, whether or not the history is read.
 
 use std::hint::black_box;
 use std::process::exit;
