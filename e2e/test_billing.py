@@ -40,7 +40,8 @@ def test_worker_time_is_metered_and_priced(fresh_server):
     by_endpoint = {record["endpointId"]: record for record in billing(api)}
     assert set(by_endpoint) == {two.id, cpu.id}
     record = by_endpoint[two.id]
-    assert set(record) == {"time", "endpointId", "timeBilledMs", "amount", "diskSpaceBilledGb"}
+    assert set(record) == {"time", "endpointId", "timeBilledMs", "busyMs", "amount", "diskSpaceBilledGb"}
+    assert record["busyMs"] == 0, "no job ran"
     assert record["time"].endswith("T00:00:00.000Z")
     assert abs(record["amount"] - 2 * record["timeBilledMs"] / 1000) < 1e-3, "two GPUs at one a second"
     record = by_endpoint[cpu.id]
@@ -56,6 +57,30 @@ def test_worker_time_is_metered_and_priced(fresh_server):
     for query in ({"bucketSize": "minute"}, {"grouping": "name"}, {"startTime": "yesterday"}):
         answer = api.call("GET", "/v1/billing/endpoints", params=query)
         assert (answer.status_code, answer.json()["code"]) == (400, "bad_parameter"), answer.text
+
+
+def test_the_time_with_a_job_is_a_part_of_the_worker_time(fresh_server):
+    api = Api(fresh_server(config=PRICED))
+    endpoint = api.endpoint("sleep_blocking.py", computeType="CPU", workersMin=1, workersMax=1)
+    endpoint.wait_health("workers", "idle", 1, 40)
+    until(lambda: total_ms(api) > 4000, "four seconds without a job")
+    [before] = billing(api)
+    assert before["busyMs"] == 0
+    job = endpoint.run({"seconds": 9})
+    until(lambda: endpoint.status(job)["status"] == "COMPLETED", "the job has ended", 40)
+    ran_ms = endpoint.status(job)["executionTime"]
+
+    def counted():
+        [record] = billing(api, bucketSize="year")
+        return record["busyMs"] >= ran_ms - 4000 and record
+
+    # The history counts steps of 2 s: those at both ends of the job count whole, or not at all.
+    record = until(counted, "the steps of the job are over", 10)
+    assert record["busyMs"] <= ran_ms + 4000 and record["busyMs"] <= record["timeBilledMs"] - 2000, (record, ran_ms)
+    for query in ({"grouping": "podId"}, {"grouping": "gpuTypeId"}, {"grouping": "owner"}, {"gpuTypeId": "CPU"},
+                  {"templateId": endpoint.record["templateId"]}):
+        assert all(one["busyMs"] is None for one in billing(api, **query)), query
+    assert billing(api, templateId=endpoint.record["templateId"]) != []
 
 
 def test_what_was_metered_survives_a_killed_server_and_is_made_up_for(fresh_server):

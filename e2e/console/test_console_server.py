@@ -133,16 +133,15 @@ def test_usage_has_the_cost_and_a_file_of_it(console, api, worked):
     page = console().sign_in().page
 
     def half_busy(route) -> None:
-        # Of seven days, the server has no step that is over.
         answer = route.fetch()
-        [of_endpoint] = [one for one in answer.json()["endpoints"] if one["id"] == worked.id]
-        route.fulfill(response=answer, json={"endpoints": [{**of_endpoint, "total": {"busyMs": 30_000, "paidMs": 60_000}}]})
+        route.fulfill(response=answer, json=[{**one, "busyMs": one["timeBilledMs"] // 2} for one in answer.json()])
 
-    page.route("**/v1/history?by=endpoint&last=604800000&*", half_busy)
+    page.route("**/v1/billing/endpoints?bucketSize=day&grouping=endpointId&*", half_busy)
     page.get_by_role("link", name="Usage and cost").click()
     row = page.get_by_role("region", name="By endpoint").get_by_role("row").filter(has_text="Worked")
     expect(row.get_by_role("cell").nth(2)).to_have_text(re.compile(r"^50(\.0)? %$"))
     page.get_by_role("button", name="GPU type").click()
+    expect(page.get_by_text("of the workers' time had a job")).to_be_visible()
     expect(page.get_by_role("region", name="By GPU type").get_by_role("row").filter(has_text="NVIDIA L4")).to_be_visible()
     assert "by=gpuTypeId" in page.url
     page.get_by_role("button", name="Show Cost as a table").click()

@@ -2,10 +2,10 @@
 import { csvOf } from "./csv.js";
 import { duration } from "./format.js";
 
-/** @typedef {{time: string, timeBilledMs: number, amount: number, endpointId?: string, gpuTypeId?: string, podId?: string, owner?: string, key?: string, jobs?: number}} BillingRecord */
+/** @typedef {{time: string, timeBilledMs: number, busyMs: number | null, amount: number, endpointId?: string, gpuTypeId?: string, podId?: string, owner?: string, key?: string, jobs?: number}} BillingRecord */
 /** @typedef {{name: string, bucket: string, ms: number}} Range */
 /** @typedef {{name: string, word: string, of: (record: BillingRecord) => string}} Grouping */
-/** @typedef {{id: string, ms: number, amount: number, jobs: number}} Sum */
+/** @typedef {{id: string, ms: number, amount: number, jobs: number, busy: number | null}} Sum */
 
 const HOUR_MS = 3600000;
 const DAY_MS = 24 * HOUR_MS;
@@ -27,19 +27,31 @@ export const GROUPINGS = [
   { name: "key", word: "Key", of: ({ key }) => key ?? "" },
 ];
 
+/** The part of the workers' time in which they ran jobs, as far as it is known. @param {BillingRecord[]} records */
+export function busyOf(records) {
+  const known = records.filter(({ busyMs }) => busyMs !== null);
+  const ms = known.reduce((sum, { timeBilledMs }) => sum + timeBilledMs, 0);
+  return ms > 0 ? known.reduce((sum, { busyMs }) => sum + Number(busyMs), 0) / ms : null;
+}
+
 /** The sums of each group, the dearest first, then the longest. @param {BillingRecord[]} records @param {Grouping} grouping @returns {Sum[]} */
 export function sumsOf(records, grouping) {
-  /** @type {Map<string, Sum>} */
-  const sums = new Map();
+  /** @type {Map<string, BillingRecord[]>} */
+  const groups = new Map();
   for (const record of records) {
     const id = grouping.of(record);
-    const sum = sums.get(id) ?? { id, ms: 0, amount: 0, jobs: 0 };
-    sum.ms += record.timeBilledMs;
-    sum.amount += record.amount;
-    sum.jobs += record.jobs ?? 0;
-    sums.set(id, sum);
+    const own = groups.get(id);
+    if (own) own.push(record);
+    else groups.set(id, [record]);
   }
-  return [...sums.values()].sort((a, b) => b.amount - a.amount || b.ms - a.ms);
+  const sums = [...groups].map(([id, own]) => ({
+    id,
+    ms: own.reduce((sum, { timeBilledMs }) => sum + timeBilledMs, 0),
+    amount: own.reduce((sum, { amount }) => sum + amount, 0),
+    jobs: own.reduce((sum, { jobs }) => sum + (jobs ?? 0), 0),
+    busy: busyOf(own),
+  }));
+  return sums.sort((a, b) => b.amount - a.amount || b.ms - a.ms);
 }
 
 /** The first hour, day or month of each bucket of a range, in UTC, oldest first. @param {Range} range @param {number} now */
@@ -83,5 +95,5 @@ export const workerTime = (ms) => (ms >= 10 * HOUR_MS ? `${(ms / HOUR_MS).toFixe
 
 /** The records as CSV, with a row for each group and bucket. @param {BillingRecord[]} records */
 export function csv(records) {
-  return csvOf(["time", "endpointId", "gpuTypeId", "podId", "owner", "key", "jobs", "timeBilledMs", "amount"], records);
+  return csvOf(["time", "endpointId", "gpuTypeId", "podId", "owner", "key", "jobs", "timeBilledMs", "busyMs", "amount"], records);
 }

@@ -173,6 +173,7 @@ export interface components {
         };
         BillingRecord: {
             amount: number;
+            busyMs: number | null;
             diskSpaceBilledGb: number;
             endpointId?: string;
             executionMs?: number;

@@ -1,6 +1,6 @@
 //! The history of all endpoints: recording, writing and reading.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use longshore_model::{EndpointId, Millis};
 use crate::copies::{Copies, MinuteCopy};
 use crate::files::{Block, Folder, Unit};
 use crate::recorder::{self, Observed, Recorder, Steps};
-use crate::{Buckets, FAST_STEP_MS, Failures, HOUR_MS, MINUTE_MS, SLOW_STEP_MS, Span};
+use crate::{Buckets, FAST_STEP_MS, Failures, HOUR_MS, MINUTE_MS, Record, SLOW_STEP_MS, Span};
 
 /// Minutes that wait for a disk that cannot be written to.
 const UNWRITTEN_MAX: usize = 120;
@@ -170,7 +170,7 @@ impl History {
         Plan { span: Span::of(from, to, step_ms.max(1).next_multiple_of(source.step_ms())), source }
     }
 
-    /// What is known of the endpoints. Blocks while it reads files.
+    /// What is known of the endpoints, also of the minutes that are not in files yet. Blocks while it reads files.
     pub fn read(&self, plan: Plan, endpoints: &[EndpointId]) -> Timeline {
         let Plan { span, source } = plan;
         let mut ids = endpoints.to_vec();
@@ -185,12 +185,34 @@ impl History {
                 copied.read(endpoints.iter_mut().map(|(_, buckets)| buckets));
             }
             Source::Files(unit) => {
-                if let Some(folder) = lock(&self.folder).as_ref() {
+                // While it is locked, no minute is written.
+                let folder = lock(&self.folder);
+                if let Some(folder) = folder.as_ref() {
                     starts = folder.read(unit, (span.from, span.to), &mut endpoints);
                 }
+                self.add_unwritten(&ids, &mut endpoints);
             }
         }
         Timeline { span, endpoints, starts }
+    }
+
+    /// Adds the minutes that are not in files yet, also the present one so far. The endpoints are in the order of `ids`.
+    fn add_unwritten(&self, ids: &[EndpointId], endpoints: &mut [(EndpointId, Buckets)]) {
+        // The present minute first: one that is over meanwhile is among the unwritten ones, and is left out there.
+        let present = lock(&self.recorder).minute(ids);
+        let unwritten = lock(&self.unwritten);
+        let is_over = |block: &&Block| present.as_ref().is_none_or(|(minute, _)| block.unit != *minute);
+        for block in unwritten.iter().filter(is_over) {
+            let records: BTreeMap<_, _> = block.records.iter().map(|(id, record)| (id, record)).collect();
+            for (id, buckets) in &mut *endpoints {
+                buckets.add(block.unit * MINUTE_MS, records.get(id).copied().unwrap_or(&Record::default()));
+            }
+        }
+        drop(unwritten);
+        if let Some((minute, records)) = present {
+            let buckets = endpoints.iter_mut().map(|(_, buckets)| buckets);
+            buckets.zip(&records).for_each(|(buckets, record)| buckets.add(minute * MINUTE_MS, record));
+        }
     }
 
     /// The finest source that reaches back to `from`; memory also if nothing older is in files.

@@ -157,6 +157,12 @@ impl Recorder {
         })
     }
 
+    /// The present minute so far: its number, and the records of these endpoints. `None` if nothing of it was sampled.
+    pub(crate) fn minute(&self, endpoints: &[EndpointId]) -> Option<(u64, Vec<Record>)> {
+        let record = |id| self.endpoints.get(id).map(|tracked| tracked.minute.clone()).unwrap_or_default();
+        (self.minute_covered_ms > 0).then(|| (minute_of(self.step), endpoints.iter().map(record).collect()))
+    }
+
     /// Since when steps are in memory, in ms; `None` before the first sample.
     pub(crate) fn known_from(&self, steps: Steps) -> Option<u64> {
         let (covered, step_ms) = self.covered(steps);

@@ -99,6 +99,36 @@ fn a_server_without_a_past_has_fine_steps_immediately() {
 }
 
 #[test]
+fn an_hour_has_its_present_minute_and_each_minute_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = open(dir.path(), BEGIN);
+    let one = one();
+    let hour = |steps: u64, is_written: bool| {
+        let workers = ObservedWorkers { running: 1, ..ObservedWorkers::default() };
+        for step in 1..=steps {
+            let observed = Observed { endpoint: endpoint(1), activity: &one[0].1, forwards: None, workers };
+            if history.sample(Millis(BEGIN + step * 2_000), [observed]) && is_written {
+                history.write().unwrap();
+            }
+        }
+        let timeline = look(&history, &[endpoint(1), endpoint(2)], BEGIN, BEGIN + HOUR_MS, HOUR_MS);
+        let busy = |one: usize| {
+            timeline.endpoints[one].1.slots()[0].as_ref().map(|record| record.get(Field::BusyMs))
+        };
+        (busy(0), busy(1))
+    };
+    assert_eq!(hour(0, true), (None, None));
+    // A minute that is written, one that waits for it, and 20 s. An endpoint at which nothing happens is known, too.
+    assert_eq!(hour(30, true), (Some(60_000), Some(0)));
+    assert_eq!(hour(60, false), (Some(120_000), Some(0)));
+    assert_eq!(hour(70, false), (Some(140_000), Some(0)));
+    history.write().unwrap();
+    assert_eq!(hour(70, true), (Some(140_000), Some(0)));
+    let minutes = look(&history, &[endpoint(1)], BEGIN, BEGIN + 140_000, MINUTE_MS);
+    assert_eq!(minutes.span.steps(), 2, "only whole minutes are steps");
+}
+
+#[test]
 fn forwarded_requests_are_in_the_files() {
     let dir = tempfile::tempdir().unwrap();
     let history = open(dir.path(), BEGIN);

@@ -2,7 +2,7 @@
 import { html, useState } from "../dom.js";
 import { href, place, setQuery } from "../router.js";
 import { count, percent } from "../format.js";
-import { GROUPINGS, RANGES, bucketName, bucketsOf, csv, forecast, sumsOf, workerTime } from "../billing.js";
+import { GROUPINGS, RANGES, bucketName, bucketsOf, busyOf, csv, forecast, sumsOf, workerTime } from "../billing.js";
 import { useEndpointList } from "../fleet.js";
 import { saveFile } from "../csv.js";
 import { may, money } from "../session.js";
@@ -16,8 +16,6 @@ import { Alert, Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.j
 const ROOT = "/v1/billing/endpoints";
 const READ_MS = 60000;
 const MINUTE_MS = 60000;
-/** The history has no step that is not over: each is a small part of the range. */
-const STEPS = 100;
 /** Rows that are shown at first; a press shows all. */
 const GROUPS = 100;
 
@@ -34,8 +32,10 @@ function Shown() {
   // To the minute, so that the records are not read with every render.
   const now = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
   const buckets = bucketsOf(range, now);
-  const path = `${ROOT}?bucketSize=${range.bucket}&grouping=${grouping.name}&startTime=${new Date(buckets[0]).toISOString()}`;
-  const { data, error } = useRead(path, READ_MS);
+  const path = (/** @type {string} */ by) => `${ROOT}?bucketSize=${range.bucket}&grouping=${by}&startTime=${new Date(buckets[0]).toISOString()}`;
+  const { data, error } = useRead(path(grouping.name), READ_MS);
+  // Only records by endpoint have the busy time.
+  const ofEndpoints = useRead(path("endpointId"), READ_MS).data;
   const names = useNames(grouping.name);
   const filters = html`<section class="card" aria-label="What is shown"><div class="filters">
     <div class="chips" role="group" aria-label="Time">${RANGES.map(({ name }) => html`<button type="button" key=${name} class="chip" aria-pressed=${range.name === name} onClick=${() => setQuery({ range: name })}>${name}</button>`)}</div>
@@ -57,10 +57,10 @@ function Shown() {
     return { name: names(id), values };
   });
   return html`${filters}
-    <${Totals} records=${records} now=${now} range=${range} />
+    <${Totals} records=${records} busy=${ofEndpoints ? busyOf(ofEndpoints) : null} now=${now} range=${range} />
     <${NoPrice} records=${records} />
     <${Bars} title=${isPriced ? "Cost" : "Time of workers"} buckets=${buckets.map((start) => bucketName(range, start))} groups=${groups} shown=${isPriced ? money : workerTime} empty="No worker ran in this range." />
-    <${Groups} key=${grouping.name} sums=${sums} grouping=${grouping} names=${names} range=${range} />`;
+    <${Groups} key=${grouping.name} sums=${sums} grouping=${grouping} names=${names} />`;
 }
 
 /** Names for ids of endpoints and keys. @param {string} grouping @returns {(id: string) => string} */
@@ -73,16 +73,15 @@ function useNames(grouping) {
   };
 }
 
-/** @param {{records: BillingRecord[], now: number, range: import("../billing.js").Range}} props */
-function Totals({ records, now, range }) {
+/** @param {{records: BillingRecord[], busy: number | null, now: number, range: import("../billing.js").Range}} props */
+function Totals({ records, busy, now, range }) {
   const ms = records.reduce((sum, { timeBilledMs }) => sum + timeBilledMs, 0);
   const amount = records.reduce((sum, record) => sum + record.amount, 0);
-  const total = useRead(`/v1/history?last=${range.ms}&series=busyMs,paidMs,gpuMs`, READ_MS).data?.total;
+  const total = useRead(`/v1/history?last=${range.ms}&series=gpuMs`, READ_MS).data?.total;
   const monthStart = new Date(now).toISOString().slice(0, 7);
   const month = /** @type {BillingRecord[] | undefined} */ (useRead(`${ROOT}?bucketSize=day&startTime=${monthStart}-01T00:00:00.000Z`, READ_MS).data);
   const soFar = month?.reduce((sum, record) => sum + record.amount, 0);
   const expected = month && forecast(month, now);
-  const busy = total?.paidMs ? total.busyMs / total.paidMs : null;
   return html`<${Gauges}>
     <${Gauge} name="Cost" value=${money(amount)} note=${`in ${range.name}`} />
     <${Gauge} name="Time of workers" value=${workerTime(ms)} note=${`in ${range.name}`} />
@@ -100,28 +99,18 @@ function NoPrice({ records }) {
   return html`<${Alert} tone="warn" title="A part of the time has no price"><p>${types.length > 0 ? `No price is set for ${types.join(", ")}.` : "Some workers have no price."} Prices an hour are in <span class="mono">[prices]</span> of the server's settings, by GPU type; <span class="mono">cpu</span> is a worker without a GPU.</p><//>`;
 }
 
-/** The busy part of the time of each endpoint's workers, as far as it was recorded. @param {import("../billing.js").Range | null} range null reads nothing @returns {(id: string) => number | null} */
-function useBusy(range) {
-  const { data } = useRead(range && `/v1/history?by=endpoint&last=${range.ms}&step=${range.ms / STEPS}&series=busyMs,paidMs`, READ_MS);
-  return (id) => {
-    const total = data?.endpoints.find((/** @type {any} */ one) => one.id === id)?.total;
-    return total?.paidMs ? total.busyMs / total.paidMs : null;
-  };
-}
-
-/** @param {{sums: import("../billing.js").Sum[], grouping: import("../billing.js").Grouping, names: (id: string) => string, range: import("../billing.js").Range}} props */
-function Groups({ sums, grouping, names, range }) {
+/** @param {{sums: import("../billing.js").Sum[], grouping: import("../billing.js").Grouping, names: (id: string) => string}} props */
+function Groups({ sums, grouping, names }) {
   const isOfEndpoints = grouping.name === "endpointId";
-  const busy = useBusy(isOfEndpoints ? range : null);
   const [most, setMost] = useState(GROUPS);
   const all = sums.reduce((sum, { ms }) => sum + ms, 0);
   const hasJobs = grouping.name === "owner" || grouping.name === "key";
   if (sums.length === 0) return html`<${Card} title=${`By ${grouping.word.toLowerCase()}`}><p class="dim">Nothing in this range.</p><//>`;
   return html`<${Card} title=${`By ${grouping.word[0] === "G" ? grouping.word : grouping.word.toLowerCase()}`} note=${count(sums.length)} flush><div class="table-box" tabindex="0"><table class="table">
     <thead><tr><th scope="col">${grouping.word}</th>${hasJobs && html`<th scope="col" class="num">Jobs</th>`}<th scope="col" class="num">Time of workers</th><th scope="col" class="num opt2">Of all</th>${isOfEndpoints && html`<th scope="col" class="num opt2" title="Of the time of its workers">Busy</th>`}<th scope="col" class="num">Cost</th></tr></thead>
-    <tbody>${sums.slice(0, most).map(({ id, ms, amount, jobs }) => html`<tr key=${id}>
+    <tbody>${sums.slice(0, most).map(({ id, ms, amount, jobs, busy }) => html`<tr key=${id}>
       <th scope="row">${isOfEndpoints ? html`<a href=${href(`/endpoints/${encodeURIComponent(id)}`)}>${names(id)}</a>` : names(id)}</th>
-      ${hasJobs && html`<td class="num">${count(jobs)}</td>`}<td class="num">${workerTime(ms)}</td><td class="num opt2">${all > 0 ? `${percent(ms / all)} %` : "–"}</td>${isOfEndpoints && html`<td class="num opt2">${share(busy(id))}</td>`}<td class="num">${money(amount)}</td></tr>`)}</tbody>
+      ${hasJobs && html`<td class="num">${count(jobs)}</td>`}<td class="num">${workerTime(ms)}</td><td class="num opt2">${all > 0 ? `${percent(ms / all)} %` : "–"}</td>${isOfEndpoints && html`<td class="num opt2">${share(busy)}</td>`}<td class="num">${money(amount)}</td></tr>`)}</tbody>
   </table></div>${sums.length > most && html`<${Button} kind="small" onClick=${() => setMost(Infinity)}>${count(sums.length - most)} more<//>`}<//>`;
 }
 

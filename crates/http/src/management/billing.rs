@@ -1,5 +1,6 @@
 //! `/v1/billing/endpoints`: the time that workers ran, and its cost by the operator's prices.
 
+mod busy;
 mod shares;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use longshore_engine::{Usage, UsageSheet};
 use longshore_model::Millis;
 use serde_json::{Map, Value, json};
 
+use self::busy::BusyTimes;
 use super::access::may_read;
 use crate::openapi::page::Page;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
@@ -23,6 +25,8 @@ use crate::{HttpState, Prices};
 
 const BUCKETS: [&str; 5] = ["hour", "day", "week", "month", "year"];
 const GROUPINGS: [&str; 5] = ["endpointId", "podId", "gpuTypeId", "owner", "key"];
+/// Parameters that choose workers, whose busy time is not known apart.
+const WORKER_FILTERS: [&str; 3] = ["templateId", "imageName", "gpuTypeId"];
 /// The GPU type in the records of workers without GPUs.
 const CPU: &str = "CPU";
 
@@ -50,7 +54,9 @@ const PARAMETERS: &[Parameter] = &[
 
 /// The description of the operation in the API's document.
 const ABOUT: &str = "Hours are those of UTC. A worker counts from its start to its end, whether or not it has a job. By owner \
-    or key, the time of an endpoint's workers in an hour is shared out by how long the jobs of each ran that ended in it.";
+    or key, the time of an endpoint's workers in an hour is shared out by how long the jobs of each ran that ended in it. `busyMs` is \
+    the part of `timeBilledMs` in which workers ran jobs. It is `null` in records that are not by endpoint or have a filter of workers, \
+    and where the history of a part of the time is missing.";
 
 /// The operations on worker time.
 pub(super) fn group() -> Group {
@@ -61,6 +67,7 @@ pub(super) fn group() -> Group {
             .lists("BillingRecord")
             .with(PARAMETERS),
     ];
+    let busy_ms = json!({ "type": "integer", "minimum": 0, "nullable": true });
     let record = object(
         &[
             ("time", time()),
@@ -72,10 +79,11 @@ pub(super) fn group() -> Group {
             ("jobs", count()),
             ("executionMs", count()),
             ("timeBilledMs", count()),
+            ("busyMs", busy_ms),
             ("amount", json!({ "type": "number" })),
             ("diskSpaceBilledGb", count()),
         ],
-        &["time", "timeBilledMs", "amount", "diskSpaceBilledGb"],
+        &["time", "timeBilledMs", "busyMs", "amount", "diskSpaceBilledGb"],
     );
     let about = "Metered time of workers, priced by the server's settings.";
     Group { name: "Billing", about, operations, schemas: vec![("BillingRecord", record)] }
@@ -89,13 +97,18 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     let from = parse_time(&query, "startTime")?.unwrap_or_default();
     let to = parse_time(&query, "endTime")?.unwrap_or(Millis::MAX);
     let sheets = state.engine().usage(from, to);
+    let sheets: Vec<_> =
+        sheets.iter().filter(|sheet| is(&query, "endpointId", sheet.endpoint.as_str())).collect();
+    let has_busy = grouping == "endpointId" && WORKER_FILTERS.iter().all(|name| query.get(name).is_none());
+    let busy = if has_busy { BusyTimes::read(&state, &sheets).await? } else { None };
     let page = Page::of(&uri, &query)?;
     let key = |record: &Value| {
         let text = |name: &str| record[name].as_str().unwrap_or_default();
         let names = ["endpointId", "gpuTypeId", "podId", "owner", "key"].map(text).join("/");
         (parse_rfc3339(text("time")).unwrap_or_default(), names)
     };
-    let (records, cursor) = page.cut(records(&state, &sheets, bucket, grouping, &query), key);
+    let (records, cursor) =
+        page.cut(records(&state, &sheets, busy.as_ref(), (bucket, grouping), &query), key);
     Ok(page.answer(records, cursor))
 }
 
@@ -106,6 +119,9 @@ struct Sum {
     amount: f64,
     jobs: u64,
     execution_ms: u64,
+    busy_ms: u64,
+    /// Whether the busy time of a part is not known.
+    is_busy_unknown: bool,
 }
 
 impl Sum {
@@ -115,18 +131,23 @@ impl Sum {
         self.jobs += other.jobs;
         self.execution_ms += other.execution_ms;
     }
+
+    fn add_busy(&mut self, busy_ms: Option<u64>) {
+        self.busy_ms += busy_ms.unwrap_or_default();
+        self.is_busy_unknown |= busy_ms.is_none();
+    }
 }
 
 fn records(
     state: &HttpState,
-    sheets: &[UsageSheet],
-    bucket: &str,
-    grouping: &str,
+    sheets: &[&UsageSheet],
+    busy: Option<&BusyTimes>,
+    (bucket, grouping): (&str, &str),
     query: &Query,
 ) -> Vec<Value> {
     let by_submitter = matches!(grouping, "owner" | "key");
     let mut sums: BTreeMap<(Millis, Names), Sum> = BTreeMap::new();
-    for sheet in sheets.iter().filter(|sheet| is(query, "endpointId", sheet.endpoint.as_str())) {
+    for sheet in sheets {
         let at = bucket_start(bucket, sheet.from);
         let usages = sheet.usages.iter().filter(|usage| matches_query(query, usage));
         if by_submitter {
@@ -144,6 +165,10 @@ fn records(
                 let sum = sums.entry((at, names(grouping, sheet, usage))).or_default();
                 sum.add(&of_workers(usage, state.prices()));
             }
+            if let Some(busy) = busy.filter(|_| !sheet.usages.is_empty()) {
+                let sum = sums.entry((at, Names::from([endpoint_name(sheet)]))).or_default();
+                sum.add_busy(busy.in_sheet(sheet));
+            }
         }
     }
     let record = |((at, names), sum): ((Millis, Names), Sum)| {
@@ -151,6 +176,8 @@ fn records(
             names.into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect();
         record.insert("time".to_owned(), json!(rfc3339(at)));
         record.insert("timeBilledMs".to_owned(), json!(sum.ms));
+        let busy_ms = busy.filter(|_| !sum.is_busy_unknown).map(|_| sum.busy_ms);
+        record.insert("busyMs".to_owned(), json!(busy_ms));
         // Rounded to millionths, which hides the error of adding floating-point numbers.
         record.insert("amount".to_owned(), json!((sum.amount * 1e6).round() / 1e6));
         record.insert("diskSpaceBilledGb".to_owned(), json!(0));
@@ -173,9 +200,13 @@ fn of_workers(usage: &Usage, prices: &Prices) -> Sum {
 /// The fields that identify a record, with their values.
 type Names = BTreeMap<&'static str, String>;
 
+fn endpoint_name(sheet: &UsageSheet) -> (&'static str, String) {
+    ("endpointId", sheet.endpoint.to_string())
+}
+
 fn names(grouping: &str, sheet: &UsageSheet, usage: &Usage) -> Names {
     let gpu = if usage.kind.gpu_type_id.is_empty() { CPU } else { &usage.kind.gpu_type_id };
-    let endpoint = ("endpointId", sheet.endpoint.to_string());
+    let endpoint = endpoint_name(sheet);
     match grouping {
         "gpuTypeId" => BTreeMap::from([("gpuTypeId", gpu.to_owned())]),
         "podId" => {
