@@ -203,3 +203,24 @@ def test_a_version_that_is_not_there_is_not_found(tmp_path, cli, wanted):
     target = project(tmp_path, unique("shop"), {})
     deployed(cli, target)
     fails(cli.run("deploy", target, "--to", wanted), NOT_FOUND, "--list")
+
+
+def test_the_example_is_kept_as_its_file_has_it(tmp_path, cli, api):
+    name = unique("shop")
+    target = project(tmp_path, name, {})
+    (target / "test_input.json").write_text('{"input": {"seed": 0.50, "a": 9007199254740993123123}}')
+    (target / "input_schema.json").write_text('{"type": "object", "properties": {"seed": {}, "a": {}}}')
+    deployed(cli, target)
+    endpoint = opened(api, name)
+    text = api.call("GET", f"/v1/endpoints/{endpoint.id}").text
+    assert '"example":{"input":{"seed":0.50,"a":9007199254740993123123}}' in text
+    assert '"inputSchema":{"type":"object","properties":{"seed":{},"a":{}}}' in text
+    assert "nothing changed" in deployed(cli, target)
+    (target / "test_input.json").unlink()
+    manifest = target / MANIFEST
+    manifest.write_text(manifest.read_text() + "example = { input = { seed = 2, a = [1.5] } }\n")
+    deployed(cli, target)
+    assert '"example":{"input":{"seed":2,"a":[1.5]}}' in api.call("GET", f"/v1/endpoints/{endpoint.id}").text
+    # The command line writes what the server has, and sends what a person writes.
+    shown = cli.ok("endpoint", "get", name, "--output", "json").out
+    assert re.search(r'"seed": 2,\s+"a"', shown), shown

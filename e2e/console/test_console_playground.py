@@ -259,3 +259,15 @@ def test_an_example_and_a_default_keep_all_digits(console, api):
     page.get_by_label("of optional").select_option(str(big + 2))
     page.get_by_role("button", name="JSON").click()
     expect(page.get_by_label(INPUT)).to_have_value(re.compile(f'"of": {big + 2}'))
+
+
+def test_the_form_and_the_editor_have_the_order_of_the_schema_and_the_example(console, api):
+    names = ("voice", "prompt", "angle", "Zoom")
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+    endpoint = api.external(name="In order", inputSchema=schema, example={"input": {name: name.upper() for name in reversed(names)}})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    form = page.get_by_role("region", name="Input")
+    expect(form.get_by_label("Zoom")).to_have_value("ZOOM")
+    assert [field.input_value() for field in form.get_by_role("textbox").all()][: len(names)] == [name.upper() for name in names]
+    form.get_by_role("button", name="JSON").click()
+    expect(page.get_by_label(INPUT)).to_have_value(json.dumps({name: name.upper() for name in reversed(names)}, indent=2))

@@ -12,6 +12,7 @@ mod external;
 mod history;
 mod images;
 mod jobs;
+mod json_text;
 mod logs;
 mod management;
 mod resources;
@@ -33,6 +34,7 @@ pub use images::{Build, BuildNews};
 pub use jobs::{
     Chunk, Health, HealthJobs, HealthReasons, HealthWorkers, Job, JobLife, JobPage, Purged, StreamPage,
 };
+pub use json_text::JsonText;
 pub use logs::LogLines;
 pub use longshore_trust::{Roots, TlsProblem};
 pub use management::{Endpoint, EndpointSpec, Template, TemplateSpec};

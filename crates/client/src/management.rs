@@ -10,8 +10,8 @@ use longshore_model::{
 };
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use crate::json_text::JsonText;
 use crate::segment::segment;
 use crate::transport::RequestBuilder;
 use crate::{Client, ClientError};
@@ -185,10 +185,10 @@ pub struct EndpointSpec {
     pub keep_failure_texts: Option<bool>,
     /// An example of a request's body.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub example: Option<Value>,
+    pub example: Option<JsonText>,
     /// The JSON Schema of a request's `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_schema: Option<Value>,
+    pub input_schema: Option<JsonText>,
     /// How fast jobs are to start, and how many are to complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slo: Option<Objectives>,

@@ -30,6 +30,7 @@ mod history;
 #[cfg(test)]
 mod hostile;
 mod images;
+mod json_members;
 mod lb_fields;
 mod log_tail;
 mod logs;

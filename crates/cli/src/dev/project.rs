@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use longshore_client::EndpointSpec;
+use longshore_client::{EndpointSpec, JsonText};
 use longshore_model::{ENV_NAME_PATTERN, EndpointType, EnvValue, Provider, is_env_name};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::error::DevError;
 use super::manifest_error::explained;
@@ -243,14 +242,14 @@ fn with_inputs(dir: &Path, mut endpoint: EndpointSpec) -> Result<EndpointSpec, D
     if endpoint.example.is_none()
         && let Some(text) = std::fs::read_to_string(dir.join(SAMPLE)).ok().filter(|text| fits(text))
     {
-        endpoint.example = serde_json::from_str(&text).ok();
+        endpoint.example = JsonText::parse(&text).ok();
     }
     if endpoint.input_schema.is_none() && dir.join(INPUT_SCHEMA).is_file() {
         let text = std::fs::read_to_string(dir.join(INPUT_SCHEMA))
             .map_err(|error| DevError::new(format!("cannot read {INPUT_SCHEMA}: {error}")))?;
-        let schema: Value = serde_json::from_str(&text)
+        let schema = JsonText::parse(&text)
             .map_err(|error| DevError::new(format!("{INPUT_SCHEMA} is not JSON: {error}")))?;
-        if !schema.is_object() {
+        if !schema.get().starts_with('{') {
             return Err(DevError::new(format!(
                 "{INPUT_SCHEMA} must be an object, the JSON Schema of the input"
             )));
@@ -363,17 +362,18 @@ mod tests {
         let load = || Project::load(dir.path());
         let put = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
         put("handler.py", "");
-        put(SAMPLE, r#"{"input": {"a": 1}}"#);
-        put(INPUT_SCHEMA, r#"{"type": "object"}"#);
+        let text = |json: Option<JsonText>| json.unwrap().get().to_owned();
+        put(SAMPLE, r#" {"input": {"b": 0.50, "a": 1}} "#);
+        put(INPUT_SCHEMA, r#" {"type": "object", "required": []}"#);
         let endpoint = load().unwrap().endpoint;
-        assert_eq!(endpoint.example, Some(serde_json::json!({ "input": { "a": 1 } })));
-        assert_eq!(endpoint.input_schema, Some(serde_json::json!({ "type": "object" })));
+        assert_eq!(text(endpoint.example), r#"{"input": {"b": 0.50, "a": 1}}"#);
+        assert_eq!(text(endpoint.input_schema), r#"{"type": "object", "required": []}"#);
         put(
             MANIFEST,
-            "[endpoint]\nexample = { input = { b = 2 } }\nslo = { delayMs = 5000, windowDays = 7 }\n",
+            "[endpoint]\nexample = { input = { b = 2, a = [0.5, true] } }\nslo = { delayMs = 5000, windowDays = 7 }\n",
         );
         let endpoint = load().unwrap().endpoint;
-        assert_eq!(endpoint.example, Some(serde_json::json!({ "input": { "b": 2 } })));
+        assert_eq!(text(endpoint.example), r#"{"input":{"b":2,"a":[0.5,true]}}"#);
         let slo = endpoint.slo.unwrap();
         assert_eq!((slo.delay_ms, slo.window_days, slo.success_target), (Some(5000), 7, 0.99));
         put(INPUT_SCHEMA, "[]");

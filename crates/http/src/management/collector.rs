@@ -135,7 +135,7 @@ impl Endpoints {
         for endpoint in state.engine().endpoints() {
             let (id, record) = (endpoint.id(), endpoint.record());
             if self.told.remove(&id).is_none_or(|told| !Arc::ptr_eq(&told, &record)) {
-                let json = endpoints::for_events(state, &record).to_string();
+                let json = endpoints::for_events(state, &record).to_json();
                 drafts.push(Draft { topic: Topic::Endpoints, endpoint: Some(id), json });
             }
             present.insert(id, record);

@@ -18,6 +18,7 @@ use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::etag::{ETag, IfMatch};
 use super::fields::{Verb, read_members};
 use super::from_fields::{Creation, EXAMPLE, changed_endpoint, new_endpoint, new_template};
+use super::json_members::EndpointView;
 use super::operations::{operations, schemas};
 use super::references::{SentCode, hide_others, may_name, resolve_endpoints};
 use super::secrets::check_secrets;
@@ -80,7 +81,9 @@ fn example() -> Value {
     let members = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let template = templates::example();
     let endpoint = template.as_ref().and_then(|template| new_endpoint(members, template, EXAMPLE).ok());
-    endpoint.map_or(Value::Null, |endpoint| views::endpoint(&endpoint, template.as_ref(), Extras::default()))
+    endpoint
+        .and_then(|it| serde_json::to_value(views::endpoint(&it, template.as_ref(), Extras::default())).ok())
+        .unwrap_or_default()
 }
 
 async fn create(
@@ -234,21 +237,21 @@ async fn view(
     key: &Caller,
     endpoint: &EndpointHandle,
     query: &Query,
-) -> Result<Value, ApiError> {
+) -> Result<EndpointView, ApiError> {
     let record = endpoint.record();
     let template = state.engine().catalog().template(&record.template_id);
     let workers =
         if query.flag("includeWorkers")? { Some(pods::of_endpoint(state, endpoint).await) } else { None };
     let extras = Extras { template: query.flag("includeTemplate")?, workers: workers.as_deref() };
     let mut view = shown(state, &record, template.as_deref(), extras);
-    if let Some(template) = view.get_mut("template") {
+    if let Some(template) = view.0.get_mut("template") {
         hide_others(state, key, template);
     }
     Ok(view)
 }
 
 /// An endpoint as events show it: as the operation that reads one.
-pub(super) fn for_events(state: &HttpState, record: &Endpoint) -> Value {
+pub(super) fn for_events(state: &HttpState, record: &Endpoint) -> EndpointView {
     let template = state.engine().catalog().template(&record.template_id);
     shown(state, record, template.as_deref(), Extras::default())
 }
@@ -259,10 +262,10 @@ pub(super) fn shown(
     endpoint: &Endpoint,
     used: Option<&Template>,
     extras: Extras<'_>,
-) -> Value {
+) -> EndpointView {
     let mut view = views::endpoint(endpoint, used, extras);
-    view["stopGraceMs"] = json!(state.engine().stop_grace_ms(endpoint));
-    view["streamShape"] = json!(state.stream_shape_of(endpoint));
+    view.set("stopGraceMs", json!(state.engine().stop_grace_ms(endpoint)));
+    view.set("streamShape", json!(state.stream_shape_of(endpoint)));
     view
 }
 

@@ -8,7 +8,6 @@ use http::header::{ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use longshore_engine::Engine;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::wire::api_error::ApiError;
 
@@ -28,20 +27,21 @@ impl ETag {
 
     /// The tag of a record that a response shows together with external values, such as its workers. `view` is the
     /// whole response.
-    pub(super) fn beside(self, engine: &Engine, view: &Value) -> Self {
-        let shown = engine.fingerprint(view.to_string().as_bytes());
+    pub(super) fn beside(self, engine: &Engine, view: &impl Serialize) -> Self {
+        // Serializing a view cannot fail: it is a map with texts as names.
+        let shown = engine.fingerprint(&serde_json::to_vec(view).unwrap_or_default());
         Self(format!("{}{BESIDE}{shown}", self.0))
     }
 
     /// Answers 200 with the resource and the tag.
-    pub(super) fn answer(&self, view: Value) -> Response {
+    pub(super) fn answer(&self, view: impl Serialize) -> Response {
         let mut response = axum::Json(view).into_response();
         response.headers_mut().insert(ETAG, self.header());
         response
     }
 
     /// Answers a GET: 304 if `If-None-Match` names this tag, else 200 with the resource.
-    pub(super) fn answer_get(&self, headers: &HeaderMap, view: Value) -> Response {
+    pub(super) fn answer_get(&self, headers: &HeaderMap, view: impl Serialize) -> Response {
         let known = listed(headers, &IF_NONE_MATCH);
         if known.is_none_or(|known| {
             !known.iter().any(|tag| tag == "*" || unquoted(tag.trim_start_matches("W/")) == Some(&self.0))

@@ -8,6 +8,7 @@ use longshore_model::{
 use serde_json::{Map, Value};
 
 use super::from_fields::MASK;
+use super::json_members::keep_texts;
 use crate::audit::note_fields;
 use crate::wire::api_error::ApiError;
 use crate::wire::did_you_mean::nearest;
@@ -162,7 +163,7 @@ pub(crate) enum Verb {
     Update,
 }
 
-/// Reads the members of a request's body and checks each against `fields`.
+/// Reads the members of a request's body and checks each against `fields`. Members that are any JSON are read as their text.
 ///
 /// # Errors
 ///
@@ -172,12 +173,15 @@ pub(crate) fn read_members(
     body: &[u8],
     verb: Verb,
 ) -> Result<Map<String, Value>, ApiError> {
-    let value: Value = serde_json::from_slice(body)
-        .map_err(|error| ApiError::bad_request("bad_json", format!("the body is not JSON: {error}")))?;
-    let Value::Object(members) = value else {
+    let not_json = |error: serde_json::Error| {
+        ApiError::bad_request("bad_json", format!("the body is not JSON: {error}"))
+    };
+    let value: Value = serde_json::from_slice(body).map_err(not_json)?;
+    let Value::Object(mut members) = value else {
         return Err(ApiError::bad_request("bad_json", "the body must be a JSON object"));
     };
     note_fields(members.keys());
+    keep_texts(fields, &mut members, body).map_err(not_json)?;
     check_members(fields, &members, verb, "")?;
     Ok(members)
 }
@@ -237,8 +241,8 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
         (FieldKind::Texts, Value::Array(items)) => {
             items.iter().all(|item| item.as_str().is_some_and(|item| !item.contains('\0')))
         }
-        (FieldKind::Json { bytes_max, is_object }, value) => {
-            (value.is_object() || !is_object) && value.to_string().len() <= bytes_max
+        (FieldKind::Json { bytes_max, is_object }, Value::String(json)) => {
+            (json.starts_with('{') || !is_object) && json.len() <= bytes_max
         }
         (FieldKind::Members, Value::Object(members)) => {
             members.values().all(|value| !matches!(value, Value::Object(_) | Value::Array(_)))

@@ -17,9 +17,6 @@ use crate::wire::api_error::ApiError;
 /// The text that responses have in place of a secret. A client may send the text back to keep the secret.
 pub(crate) const MASK: &str = "***";
 
-/// The members of an endpoint that are any JSON, which records have as text.
-pub(super) const JSON_MEMBERS: [&str; 2] = ["example", "inputSchema"];
-
 /// The values of a new record that the server chooses.
 #[derive(Clone, Copy)]
 pub(super) struct Creation<'a> {
@@ -67,7 +64,6 @@ pub(super) fn new_endpoint(
     record.insert("version".to_owned(), json!(1));
     record.insert("createdAt".to_owned(), json!(creation.at));
     record.insert("userId".to_owned(), json!(creation.by));
-    texts_of_json(&mut members);
     let is_balancing = members.get("type").is_some_and(|sent| sent == "LB");
     if is_balancing {
         let sent = members.remove("lb").filter(Value::is_object).unwrap_or_else(|| json!({}));
@@ -125,7 +121,6 @@ pub(super) fn changed_endpoint(
     mut members: Map<String, Value>,
     template: &Template,
 ) -> Result<Endpoint, ApiError> {
-    texts_of_json(&mut members);
     merge_lb(endpoint, &mut members);
     let mut changed: Endpoint = overlaid(endpoint, members)?;
     check_slug(changed.slug.as_deref(), endpoint.slug.as_deref())?;
@@ -139,15 +134,6 @@ pub(super) fn changed_endpoint(
         (_, false) => None,
     };
     Ok(changed)
-}
-
-/// Turns the members that are any JSON into their text, as records have them.
-fn texts_of_json(members: &mut Map<String, Value>) {
-    for name in JSON_MEMBERS {
-        if let Some(value) = members.get_mut(name).filter(|value| !value.is_null()) {
-            *value = Value::String(value.to_string());
-        }
-    }
 }
 
 /// Adds the present fields of `lb` that the request leaves out. `null` keeps all of them.

@@ -4,7 +4,8 @@ use longshore_model::{Endpoint, EnvValue, Millis, NetworkVolume, RegistryAuth, T
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::from_fields::{JSON_MEMBERS, MASK};
+use super::from_fields::MASK;
+use super::json_members::EndpointView;
 use crate::services::files::VolumeUse;
 use crate::wire::rfc3339::rfc3339;
 
@@ -44,15 +45,10 @@ pub(super) struct Extras<'a> {
 }
 
 /// An endpoint whose template is `used`.
-pub(super) fn endpoint(endpoint: &Endpoint, used: Option<&Template>, extras: Extras<'_>) -> Value {
+pub(super) fn endpoint(endpoint: &Endpoint, used: Option<&Template>, extras: Extras<'_>) -> EndpointView {
     let mut view = members(endpoint);
     view.remove("no");
     view.remove("deleting");
-    for name in JSON_MEMBERS {
-        if let Some(value) = view.get_mut(name) {
-            *value = value.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        }
-    }
     view.insert("createdAt".to_owned(), time(endpoint.created_at));
     view.insert("instanceIds".to_owned(), json!([]));
     view.insert("env".to_owned(), used.map_or_else(|| json!({}), masked_env));
@@ -62,7 +58,7 @@ pub(super) fn endpoint(endpoint: &Endpoint, used: Option<&Template>, extras: Ext
     if let Some(workers) = extras.workers {
         view.insert("workers".to_owned(), json!(workers));
     }
-    Value::Object(view)
+    EndpointView(view)
 }
 
 /// The environment of a template with every text masked. The names of secrets are shown.

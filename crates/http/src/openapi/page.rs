@@ -8,7 +8,7 @@ use http::header::LINK;
 use http::{HeaderValue, Uri};
 use longshore_model::Millis;
 use longshore_model::limits::LIST_LIMIT_MAX;
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
@@ -52,8 +52,8 @@ impl Page {
     }
 
     /// The response with the items of a page, and with a `Link` header if there is a next page.
-    pub(crate) fn answer(&self, items: Vec<Value>, cursor: Option<String>) -> Response {
-        let mut response = axum::Json(Value::Array(items)).into_response();
+    pub(crate) fn answer(&self, items: Vec<impl Serialize>, cursor: Option<String>) -> Response {
+        let mut response = axum::Json(items).into_response();
         let link = cursor.and_then(|cursor| {
             let Self { limit, path, others, .. } = self;
             let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
@@ -80,6 +80,8 @@ fn parse(text: &str) -> Result<(Millis, String), ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn page(uri: &str) -> Page {
@@ -108,9 +110,10 @@ mod tests {
 
     #[test]
     fn the_next_page_keeps_the_other_parameters() {
-        let response = page("/v1/x?a=%26b&limit=2&cursor=1.b").answer(vec![], Some("2.d".to_owned()));
+        let response =
+            page("/v1/x?a=%26b&limit=2&cursor=1.b").answer(Vec::<Value>::new(), Some("2.d".to_owned()));
         assert_eq!(response.headers()[LINK], "</v1/x?limit=2&cursor=2.d&a=%26b>; rel=\"next\"");
-        assert!(page("/v1/x").answer(vec![], None).headers().get(LINK).is_none());
+        assert!(page("/v1/x").answer(Vec::<Value>::new(), None).headers().get(LINK).is_none());
     }
 
     #[test]

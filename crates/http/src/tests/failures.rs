@@ -102,6 +102,69 @@ async fn the_example_and_the_schema_come_back_as_they_were_sent() {
 }
 
 #[tokio::test]
+async fn the_example_and_the_schema_keep_their_order_and_digits() {
+    let sent = r#", "example": {"input": {"seed": 9007199254740993123123, "a": 0.50, "A": "\u00e9\/"}},
+        "inputSchema": {"type": "object", "properties": {"voice": {"type": "string"}, "speed": {"default": 1.0}}}"#;
+    let (server, _) = server(sent).await;
+    let example = r#""example":{"input":{"seed":9007199254740993123123,"a":0.50,"A":"é/"}}"#;
+    let schema =
+        r#""inputSchema":{"type":"object","properties":{"voice":{"type":"string"},"speed":{"default":1.0}}}"#;
+    let shown = async || {
+        let mut texts = Vec::new();
+        for path in
+            ["/v1/endpoints/demo", "/v1/endpoints", "/v1/endpoints?includeTemplate=true&includeWorkers=true"]
+        {
+            texts.push(server.ask(&format!("GET {path}"), "").await.text().to_owned());
+        }
+        texts
+    };
+    for text in shown().await {
+        assert!(text.contains(example) && text.contains(schema), "{text}");
+    }
+    // Another order is another example, a deploy of the same one changes nothing, and an earlier version brings its own back.
+    let other = r#"{"example":{"input":{"a":0.5,"seed":1}},"inputSchema":null,"executionTimeoutMs":5000}"#;
+    let changed = server.ask("PATCH /v1/endpoints/demo", other).await.text().to_owned();
+    assert!(changed.contains(r#""example":{"input":{"a":0.5,"seed":1}}"#), "{changed}");
+    let deploy = r#"{"template":{"dockerStartCmd":["run"]},"endpoint":{"example":{"seed": 2, "a": {} }}}"#;
+    for (version, is_changed) in [(2, true), (2, false)] {
+        let deployed = server.ask("POST /v1/endpoints/demo/deploy", deploy).await.json();
+        assert_eq!((&deployed["version"], &deployed["changed"]), (&json!(version), &json!(is_changed)));
+    }
+    let versions = server.ask("GET /v1/endpoints/demo/versions", "").await.json();
+    let field =
+        versions[0]["fields"].as_array().unwrap().iter().find(|field| field["name"] == "example").unwrap();
+    assert_eq!(
+        (&field["from"], &field["to"]),
+        (&json!(r#"{"input":{"a":0.5,"seed":1}}"#), &json!(r#"{"seed":2,"a":{}}"#))
+    );
+    let text = server.ask("GET /v1/endpoints/demo", "").await.text().to_owned();
+    assert!(text.contains(r#""example":{"seed":2,"a":{}}"#), "{text}");
+    let restored = server.ask("POST /v1/endpoints/demo/versions/1/restore", "").await.text().to_owned();
+    assert!(restored.contains(r#""example":{"input":{"a":0.5,"seed":1}}"#), "{restored}");
+}
+
+#[tokio::test]
+async fn the_limit_of_an_example_counts_no_white_space() {
+    let (server, _) = server("").await;
+    let of = |text: &str| format!(r#"{{"example":{text}}}"#);
+    let spaced = format!("[{}1]", " ".repeat(100_000));
+    let changed = server.ask("PATCH /v1/endpoints/demo", &of(&spaced)).await;
+    assert_eq!((changed.status, &changed.json()["example"]), (200, &json!([1])));
+    let largest = format!("\"{}\"", "\\u00e9".repeat(32_767));
+    let changed = server.ask("PATCH /v1/endpoints/demo", &of(&largest)).await;
+    assert_eq!((changed.status, changed.json()["example"].as_str().map(str::len)), (200, Some(65_534)));
+    let larger = of(&format!("\"{}\"", "x".repeat(65_535)));
+    assert_eq!(server.refusal("PATCH /v1/endpoints/demo", &larger).await, (400, "bad_field".to_owned()));
+    // A number that no program can calculate with, and more levels than programs read, are no JSON here.
+    for text in ["1e400".to_owned(), format!("{}{}", "[".repeat(200), "]".repeat(200))] {
+        assert_eq!(
+            server.refusal("PATCH /v1/endpoints/demo", &of(&text)).await,
+            (400, "bad_json".to_owned())
+        );
+    }
+}
+
+#[tokio::test]
 async fn objectives_have_their_defaults_and_bounds() {
     let (server, _) = server(r#","slo":{"delayMs":5000}"#).await;
     let endpoint = server.ask("GET /v1/endpoints/demo", "").await.json();
