@@ -9,7 +9,7 @@ import { refresh, useRead } from "../store.js";
 import { useHistory } from "../timeline.js";
 import { Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
 import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
-import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
 import { CHARTS_FORWARDED, Forwarded, isForwarded, SERIES_FORWARDED } from "../ui/forwarded.js";
 import { Failures } from "../ui/failures.js";
 import { JobTable } from "../ui/job_table.js";
@@ -30,17 +30,18 @@ export default function Endpoint() {
   const history = useHistory(endpoint?.id ?? null, endpoint?.type === "LB" ? SERIES_FORWARDED : SERIES_JOBS, isReadable);
   const mayList = Boolean(endpoint) && (may.requests(endpoint.id) || !isReadable);
   const newest = useRead(mayList && !isForwarded(endpoint, health) ? newestPath(endpoint.id) : null, NEWEST_MS);
-  if (error && !endpoint) return error.status === 404 ? html`<${NoEndpoint} name=${name} error=${error} />` : html`<h1>${name}</h1><${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints/")} />`;
-  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
-  if (healthError && !health) return html`<${NoEndpoint} name=${name} error=${healthError} />`;
+  if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
+  if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
+  // The counts are all that a key for jobs may read of it.
+  if (healthError && !health && !isReadable) return html`<${NoEndpoint} name=${name} error=${healthError} />`;
   if (isForwarded(endpoint, health)) {
-    return html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />
+    return html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />
       <${Forwarded} endpoint=${endpoint} health=${health} speed=${speed} isReadable=${isReadable} />
       ${isReadable && html`<${HistoryCharts} history=${history} kinds=${CHARTS_FORWARDED} />`}
       ${isReadable && html`<${Card} title="Running workers" flush><${WorkerTable} endpoint=${endpoint} health=${health} /><//>`}`;
   }
   const figures = timesOf(history.data, history.range.name, times(newest.data));
-  return html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />
+  return html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />
     ${isReadable && html`<${Trouble} id=${endpoint.id} />`}
     <${Figures} endpoint=${endpoint} health=${health} speed=${speed} figures=${figures} jobs=${newest.data?.requests} isReadable=${isReadable} />
     ${isReadable && html`<${Objectives} endpoint=${endpoint} />`}

@@ -2,8 +2,8 @@
 import { html, useEffect, useMemo, useState } from "../dom.js";
 import { place, setQuery } from "../router.js";
 import { useEndpoint } from "../fleet.js";
-import { Empty, Loading } from "../ui/card.js";
-import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { Empty } from "../ui/card.js";
+import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
 import { useKeys } from "../ui/keys.js";
 import { LogLines } from "../ui/log_lines.js";
 
@@ -15,10 +15,10 @@ const UNITS = /** @type {Record<string, number>} */ ({ s: 1000, min: 60000, h: 3
 
 export default function Logs() {
   const name = place.value.params.endpoint;
-  const { endpoint, isReadable, error, health } = useEndpoint(name);
+  const { endpoint, isReadable, error, health, healthError } = useEndpoint(name);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
-  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
-  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
+  if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
+  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not read the logs.</p><//>`;
   return html`${head}<${Search} endpoint=${endpoint} />`;
 }

@@ -8,9 +8,9 @@ import { may, money } from "../session.js";
 import { useRead } from "../store.js";
 import { currentRange, useHistory, useHistoryBefore, zoom } from "../timeline.js";
 import { Button } from "../ui/button.js";
-import { Card, Empty, Loading } from "../ui/card.js";
+import { Card, Empty } from "../ui/card.js";
 import { Chart } from "../ui/chart.js";
-import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
 import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
 import { FAILURE_KINDS, LIMITED, METRICS_KINDS, METRICS_SERIES } from "../ui/metrics_charts.js";
 import { Objectives } from "../ui/objectives.js";
@@ -27,13 +27,13 @@ const ALL = [...new Set([...SERIES.jobs, ...SERIES.endpoint, ...METRICS_SERIES])
 
 export default function Metrics() {
   const name = place.value.params.endpoint;
-  const { endpoint, isReadable, error, health } = useEndpoint(name);
+  const { endpoint, isReadable, error, health, healthError } = useEndpoint(name);
   const isCompared = place.value.query.get("compare") === "1";
   const history = useHistory(endpoint?.id ?? null, [...ALL, "delayCells"], isReadable && endpoint !== undefined);
   const before = useTotalBefore(endpoint?.id ?? null, isReadable && endpoint !== undefined && isCompared);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
-  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
-  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
+  if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
+  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not read the metrics.</p><//>`;
   return html`${head}<${Objectives} endpoint=${endpoint} /><${HistoryCharts} history=${history} kinds=${CHARTS} hasMap more=${html`<${Costs} endpoint=${endpoint} history=${history.data} />`} />
     ${history.data && html`<${Figures} total=${history.data.total} before=${before} isCompared=${isCompared} />`}`;

@@ -15,7 +15,7 @@ import { Button, SureButton } from "../ui/button.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { ChatBench } from "../ui/chat.js";
 import { CopyAs } from "../ui/copy_as.js";
-import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
 import { InputForm } from "../ui/input_form.js";
 import { JobView, useFollow, useLife } from "../ui/job_view.js";
 import { JobState } from "../ui/state.js";
@@ -32,10 +32,10 @@ const SHOWN_AFTER_MS = 1000;
 
 export default function Playground() {
   const name = place.value.params.endpoint;
-  const { endpoint, isReadable, error, health } = useEndpoint(name);
+  const { endpoint, isReadable, error, health, healthError } = useEndpoint(name);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
-  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
-  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
+  if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
+  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />`;
   if (!may.jobs(endpoint.id)) return html`${head}<${Empty}><p>This key may not run jobs on this endpoint.</p><//>`;
   return html`${head}<${Views} key=${endpoint.id} endpoint=${endpoint} />`;
 }

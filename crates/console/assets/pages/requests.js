@@ -15,7 +15,7 @@ import { Empty, Failed, Loading } from "../ui/card.js";
 import { CodeLine } from "../ui/copy.js";
 import { FORMS } from "../ui/copy_as.js";
 import { Downloading, downloadItems, useDownload } from "../ui/download.js";
-import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
 import { JobPanel, useJobBeside } from "../ui/job_panel.js";
 import { Purge } from "../ui/purge.js";
 import { RequestGrid, Searched } from "../ui/request_grid.js";
@@ -36,10 +36,10 @@ export default function Requests() {
 
 /** @param {{name: string}} props */
 function OfOne({ name }) {
-  const { endpoint, isReadable, error, health } = useEndpoint(name);
+  const { endpoint, isReadable, error, health, healthError } = useEndpoint(name);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
-  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
-  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
+  if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
+  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />`;
   if (!may.requests(endpoint.id)) return html`${head}<${Empty}><p>This key may not read the jobs.</p><//>`;
   return html`${head}<${List} key=${endpoint.id} endpoints=${[endpoint]} />`;
 }

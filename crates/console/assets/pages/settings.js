@@ -13,7 +13,7 @@ import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { DrainAll } from "../ui/drain_all.js";
 import { DeleteByName } from "../ui/delete_by_name.js";
 import { Dialog } from "../ui/dialog.js";
-import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
 import { Differences, OvertakenAlert } from "../ui/overtaken.js";
 import { SettingField } from "../ui/setting_field.js";
 import { toast } from "../ui/toast.js";
@@ -29,10 +29,10 @@ const KNOWN_MS = 30000;
 
 export default function SettingsPage() {
   const name = place.value.params.endpoint;
-  const { endpoint, isReadable, error, health } = useEndpoint(name);
+  const { endpoint, isReadable, error, health, healthError } = useEndpoint(name);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
-  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${8} />`;
-  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
+  if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
+  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not see the settings.</p><//>`;
   return html`${head}<${Settings} key=${endpoint.id} id=${endpoint.id} health=${health} />
     <${Versions} endpoint=${endpoint} />

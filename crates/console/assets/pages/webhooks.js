@@ -9,7 +9,7 @@ import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
 import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
 import { Dialog } from "../ui/dialog.js";
-import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
 import { mayRedeliver, RedeliverMenu } from "../ui/redeliver.js";
 import { Age, Due, Moment } from "../ui/time.js";
 import { attempt } from "../ui/toast.js";
@@ -31,11 +31,11 @@ export default function Webhooks() {
 
 /** @param {{name: string}} props */
 function OfOne({ name }) {
-  const { endpoint, isReadable, error, health } = useEndpoint(name);
+  const { endpoint, isReadable, error, health, healthError } = useEndpoint(name);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
-  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${6} />`;
+  if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
   const path = `/v2/${encodeURIComponent(endpoint.id)}/webhooks`;
-  return html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />
+  return html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />
     ${may.requests(endpoint.id) ? html`<${Calls} path=${path} endpointOf=${() => endpoint} again=${may.jobs(endpoint.id) ? endpoint.name : ""} />` : html`<${Empty}><p>${UNREAD}</p><//>`}
     ${may.change(endpoint.id) && html`<${WebhookSecrets} endpoint=${endpoint} />`}`;
 }

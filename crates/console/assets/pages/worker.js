@@ -24,8 +24,8 @@ export default function WorkerPage() {
   const workers = useRead(endpoint && isReadable ? workersPath(endpoint, true) : null, READ_MS);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
   if (endpoint && !isReadable) return html`<h1>Worker</h1><${Empty}><p>This key may not see the workers.</p><//>`;
-  if (workers.error && !workers.data) return html`<h1>Worker</h1><${Failed} error=${workers.error} onRetry=${() => refresh("/v1/endpoints")} />`;
-  if (!endpoint || !workers.data) return html`<h1>Worker</h1><${Loading} rows=${6} />`;
+  if (workers.error && !workers.data) return html`<h1 class="job-title">${id}</h1><${Failed} error=${workers.error} onRetry=${() => refresh("/v1/endpoints")} />`;
+  if (!endpoint || !workers.data) return html`<h1 class="job-title">${id}</h1><${Loading} rows=${6} />`;
   const worker = workers.data.find((/** @type {any} */ one) => one.id === id);
   if (!worker) return html`<h1>This worker is not here</h1><${Empty}><p>No worker of ${endpoint.name} has the id <span class="mono">${id}</span>, and no log of it is kept. The logs of the last ten that ended are.</p><a class="button" href=${href(`${endpointPath(endpoint)}/workers`)}>Its workers</a><//>`;
   return html`<div class="head"><h1 class="job-title">${worker.id}</h1>

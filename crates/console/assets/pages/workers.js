@@ -9,7 +9,7 @@ import { refresh, useReads } from "../store.js";
 import { tryNow } from "../worker_actions.js";
 import { Button } from "../ui/button.js";
 import { Alert, Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
-import { EndpointHead, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
 import { DrainAll } from "../ui/drain_all.js";
 import Problems from "../ui/problems.js";
 import { attempt } from "../ui/toast.js";
@@ -31,10 +31,10 @@ export default function WorkersPage() {
 
 /** @param {{name: string}} props */
 function OfOne({ name }) {
-  const { endpoint, isReadable, error, health } = useEndpoint(name);
+  const { endpoint, isReadable, error, health, healthError } = useEndpoint(name);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
-  if (!endpoint) return html`<h1>${name}</h1><${Loading} rows=${6} />`;
-  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} isReadable=${isReadable} />`;
+  if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
+  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not see the workers.</p><//>`;
   return html`${head}<${Crashes} endpoint=${endpoint} health=${health} /><${Tables} endpoints=${[endpoint]} none=${html`<${NoWorker} endpoint=${endpoint} health=${health} />`} drain=${(/** @type {any[]} */ workers) => html`<${DrainAll} endpoint=${endpoint} workers=${workers} health=${health} />`} />
     ${endpoint.provider === "external" && may.change(endpoint.id) && html`<${WorkerToken} endpoint=${endpoint} />`}`;

@@ -5,7 +5,9 @@ import { pause, resume } from "../endpoint_actions.js";
 import { may } from "../session.js";
 import { count } from "../format.js";
 import { Icon } from "../icons.js";
+import { refresh } from "../store.js";
 import { Button } from "./button.js";
+import { Failed, Loading } from "./card.js";
 import { CHAT_FORMS } from "./chat_forms.js";
 import { CopyAs, FORMS } from "./copy_as.js";
 import { isForwarded } from "./forwarded.js";
@@ -14,8 +16,8 @@ import { RunDialog } from "./run_dialog.js";
 import { EndpointStateTag, endpointState } from "./state.js";
 import { attempt } from "./toast.js";
 
-/** @param {{endpoint: Endpoint, health: Health | undefined, isReadable: boolean}} props */
-export function EndpointHead({ endpoint, health, isReadable }) {
+/** @param {{endpoint: Endpoint, health: Health | undefined, error: any, isReadable: boolean}} props `error`: why its health could not be read */
+export function EndpointHead({ endpoint, health, error, isReadable }) {
   const [isRunning, setRunning] = useState(false);
   const path = endpointPath(endpoint);
   // The playground has these two for the input that is typed there.
@@ -66,6 +68,7 @@ export function EndpointHead({ endpoint, health, isReadable }) {
       </div>
     </div>
     <nav class="tabs" ref=${strip} aria-label="Pages of this endpoint">${tabs.map((tab) => html`<a key=${tab.name} href=${href(tab.path)} aria-current=${tab.current ? "page" : undefined}>${tab.name}${tab.count ? html`<span class="count">${count(tab.count)}</span>` : null}</a>`)}</nav>
+    ${error && !health && html`<${Failed} error=${{ ...error, message: `Its state and its counts could not be read. ${error.message}` }} onRetry=${() => refresh("/v2/")} />`}
     ${isRunning && html`<${RunDialog} endpoint=${endpoint} onClose=${() => setRunning(false)} />`}
   </div>`;
 }
@@ -79,7 +82,17 @@ function formsOf(endpoint) {
   return [...FORMS, { name: "openai", of: (/** @type {import("./copy_as.js").Call} */ call) => python.of({ ...call, body }) }];
 }
 
-/** An endpoint that cannot be shown. @param {{name: string, error: any}} props */
+/** The place of an endpoint that is being read. @param {{name: string}} props */
+export function EndpointLoading({ name }) {
+  return html`<div class="page-head"><div class="head"><h1>${name}</h1></div><div class="tabs"><span class="tab-place"></span></div></div><${Loading} rows=${8} />`;
+}
+
+/** An endpoint that cannot be shown: it is not there, or could not be read. @param {{name: string, error: any}} props */
 export function NoEndpoint({ name, error }) {
+  const again = () => {
+    refresh("/v1/endpoints/");
+    refresh("/v2/");
+  };
+  if (error.status !== 404) return html`<h1>${name}</h1><${Failed} error=${error} onRetry=${again} />`;
   return html`<h1>No endpoint has this name</h1><div class="failed-part" role="alert"><${Icon} name="warn" /><p><span class="mono">${name}</span>: ${error.message}</p><a class="button" href=${href("/endpoints")}>All endpoints</a></div>`;
 }

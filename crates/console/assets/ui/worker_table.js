@@ -4,7 +4,7 @@ import { endpointPath, href } from "../router.js";
 import { coarse, count, duration, moment, percent, rate, shortId, size } from "../format.js";
 import { Icon } from "../icons.js";
 import { may, money } from "../session.js";
-import { useRead } from "../store.js";
+import { refresh, useRead } from "../store.js";
 import { drain, exitOf, stop } from "../worker_actions.js";
 import { Button, SureButton } from "./button.js";
 import { Failed, Loading } from "./card.js";
@@ -33,7 +33,7 @@ export const workersPath = (endpoint, withEnded = false) => `/v1/endpoints/${enc
 /** The running workers of one endpoint, for its first page. @param {{endpoint: Endpoint, health: Health | undefined}} props */
 export function WorkerTable({ endpoint, health }) {
   const { data, error } = useRead(workersPath(endpoint), READ_MS);
-  if (error && !data) return html`<${Failed} error=${error} />`;
+  if (error && !data) return html`<${Failed} error=${error} onRetry=${() => refresh(workersPath(endpoint))} />`;
   if (!data) return html`<${Loading} rows=${2} />`;
   if (data.length === 0) return html`<${NoWorkerBriefly} endpoint=${endpoint} health=${health} />`;
   return html`<${Workers} rows=${data.map((/** @type {WorkerRecord} */ worker) => ({ endpoint, worker }))} />`;

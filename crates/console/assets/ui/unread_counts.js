@@ -1,0 +1,12 @@
+// Says that the counts of some endpoints could not be read, above a table that has none of them.
+import { html } from "../dom.js";
+import { count } from "../format.js";
+import { refresh } from "../store.js";
+import { Failed } from "./card.js";
+
+/** @param {{unread: import("../fleet.js").Row[]}} props */
+export default function UnreadCounts({ unread }) {
+  const [{ endpoint, error }] = unread;
+  const whose = unread.length === 1 ? endpoint.name : `${count(unread.length)} endpoints`;
+  return html`<${Failed} what=${`The states and counts of ${whose}`} error=${error} onRetry=${() => refresh("/v2/")} />`;
+}
