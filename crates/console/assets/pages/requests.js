@@ -87,7 +87,7 @@ function List({ endpoints, isOfAll = false }) {
       ? html`<${RequestGrid} list=${list} isOfAll=${isOfAll} columns=${shown} matching=${matching} download=${download} openId=${beside?.id ?? null} onOpen=${open} />`
       : list.error ? html`<${Failed} error=${list.error} onRetry=${() => list.more()} />`
       : list.isComplete ? html`<${Nothing} endpoints=${endpoints} isFiltered=${Boolean(line || status)} total=${total} />`
-      : html`${parsed.length > 0 && html`<p class="grid-foot"><${Searched} list=${list} version=${list.version.value} /></p>`}${list.isLoading ? html`<${Loading} rows=${10} />` : html`<${Empty}><p>No job was found so far.</p><//>`}`}
+      : html`${parsed.length > 0 && html`<p class="grid-foot"><${Searched} list=${list} version=${list.version.value} /></p>`}${list.isHalted && !list.isLoading ? html`<${Empty}><p>No job was found so far.</p><//>` : html`<${Loading} rows=${10} />`}`}
   </section>
   ${beside && html`<${JobPanel} beside=${beside} onClose=${close}><${Job} key=${`${beside.endpoint} ${beside.id}`} name=${beside.endpoint} id=${beside.id} isBeside /><//>`}</div>`;
 }
