@@ -2,7 +2,7 @@
 import { html, useState } from "../dom.js";
 import * as api from "../api.js";
 import { refresh, useRead } from "../store.js";
-import { Alert, Card } from "./card.js";
+import { Alert, Card, Failed, Loading } from "./card.js";
 import { Button, SureButton } from "./button.js";
 import { CodeLine } from "./copy.js";
 import { Dialog } from "./dialog.js";
@@ -14,7 +14,8 @@ const READ_MS = 30000;
 /** @param {{endpoint: Endpoint}} props */
 export function WebhookSecrets({ endpoint }) {
   const path = `/v1/endpoints/${encodeURIComponent(endpoint.id)}/webhook-secret`;
-  const secrets = useRead(path, READ_MS).data?.secrets ?? [];
+  const { data, error } = useRead(path, READ_MS);
+  const secrets = data?.secrets ?? [];
   const [made, setMade] = useState("");
   const make = () => attempt(async () => {
     setMade((await api.json("POST", path)).secret);
@@ -25,9 +26,9 @@ export function WebhookSecrets({ endpoint }) {
     refresh(path);
   }, "Webhooks of this endpoint are no longer signed.");
   const has = secrets.length > 0;
-  const actions = html`<${Button} kind="small" onClick=${make}>${has ? "Roll the secret" : "Make a secret"}<//>${has && html`<${SureButton} kind="danger" onClick=${remove}>Remove<//>`}`;
+  const actions = data && html`<${Button} kind="small" onClick=${make}>${has ? "Roll the secret" : "Make a secret"}<//>${has && html`<${SureButton} kind="danger" onClick=${remove}>Remove<//>`}`;
   return html`<${Card} title="Signing secret" actions=${actions}>
-    ${has ? html`<ul class="plain">${secrets.map((/** @type {any} */ secret) => html`<li key=${secret.createdAt}>Made <${Moment} at=${secret.createdAt} />${secret.expiresAt ? html`, valid until <${Moment} at=${secret.expiresAt} />` : ", in use"}</li>`)}</ul>` : html`<p>Webhooks are not signed. With a secret, a receiver can check that a call is from this server.</p>`}
+    ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(path)} />` : !data ? html`<${Loading} rows=${1} />` : has ? html`<ul class="plain">${secrets.map((/** @type {any} */ secret) => html`<li key=${secret.createdAt}>Made <${Moment} at=${secret.createdAt} />${secret.expiresAt ? html`, valid until <${Moment} at=${secret.expiresAt} />` : ", in use"}</li>`)}</ul>` : html`<p>Webhooks are not signed. With a secret, a receiver can check that a call is from this server.</p>`}
     ${made && html`<${Dialog} title="The new secret" isStaying onClose=${() => setMade("")} actions=${html`<${Button} kind="primary" onClick=${() => setMade("")}>I have kept it<//>`}>
       <${Alert} tone="warn" title="This is the only time that it is shown"><p>Give it to the receiver. The secret before it stays valid for a day.</p><//><${CodeLine} text=${made} />
     <//>`}
