@@ -2,8 +2,8 @@
 
 /**
  * @typedef {"text" | "number" | "ms" | "seconds" | "bytes" | "share" | "flag" | "word" | "words" | "texts" | "json"} Kind
- * @typedef {{name: string, title: string, kind: Kind, text: string, words?: string[], labels?: Record<string, string>, orNone?: string, forwarded?: string, unset?: any}} Setting
- *   `text` says what it means, `forwarded` for load-balancing endpoints · `labels` are what people read in place of words · `orNone` says what
+ * @typedef {{name: string, title: string, kind: Kind, text: string, words?: string[], labels?: Record<string, string>, none?: string, orNone?: string, forwarded?: string, unset?: any}} Setting
+ *   `text` says what it means, `forwarded` for load-balancing endpoints · `labels` are what people read in place of words, `none` where there is no word · `orNone` says what
  *   no value means; without it there has to be one · `unset` is what a new endpoint has, where the API's document does not say it. A name with a
  *   point is a member of an object
  * @typedef {{title: string, of?: "QUEUE" | "LB", settings: Setting[]}} Group `of`: only endpoints of this type have it
@@ -121,7 +121,7 @@ const GROUPS = [
  * The setting as it is for one endpoint: what it means there, and the resources that there are to choose from.
  * @param {Setting} setting
  * @param {Record<string, any>} record the endpoint
- * @param {{templates: Named[], volumes: Named[]}} known
+ * @param {{templates?: Named[], volumes?: Named[]}} known
  * @returns {Setting}
  */
 export function fitted(setting, record, { templates, volumes }) {
@@ -133,12 +133,12 @@ export function fitted(setting, record, { templates, volumes }) {
 
 /**
  * The setting with these resources as its words. Who may not list them sees the ids of those that are chosen.
- * @param {Setting} setting @param {Named[]} all @param {string[]} chosen
+ * @param {Setting} setting @param {Named[] | undefined} all undefined while they are not read @param {string[]} chosen
  * @returns {Setting}
  */
 function choosing(setting, all, chosen) {
-  const labels = /** @type {Record<string, string>} */ (Object.fromEntries(all.map(({ id, name }) => [id, name])));
-  return { ...setting, words: [...new Set([...chosen, ...Object.keys(labels)])], labels };
+  const labels = /** @type {Record<string, string>} */ (Object.fromEntries((all ?? []).map(({ id, name }) => [id, name])));
+  return { ...setting, words: [...new Set([...chosen, ...Object.keys(labels)])], labels, none: all ? "There is none to choose." : "None is chosen." };
 }
 
 /** The groups of one endpoint's settings. @param {{type?: string}} endpoint */

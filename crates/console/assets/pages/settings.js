@@ -26,6 +26,8 @@ import { WorkerToken } from "../ui/worker_token.js";
 const WORKERS_MS = 5000;
 /** Templates and volumes that others make meanwhile are there to choose. */
 const KNOWN_MS = 30000;
+const TEMPLATES = "/v1/templates";
+const VOLUMES = "/v1/networkvolumes";
 
 export default function SettingsPage() {
   const name = place.value.params.endpoint;
@@ -53,8 +55,8 @@ function Settings({ id, health }) {
   const [isAsking, setAsking] = useState(false);
   // What a new endpoint has is said by the API's document.
   const fields = useRead("/v1/openapi.json", Infinity).data?.components.schemas.EndpointCreateInput?.properties;
-  const templates = useRead(may.readsTemplates.value ? "/v1/templates" : null, KNOWN_MS).data ?? [];
-  const volumes = useRead(may.everything.value ? "/v1/networkvolumes" : null, KNOWN_MS).data ?? [];
+  const templates = useRead(may.readsTemplates.value ? TEMPLATES : null, KNOWN_MS);
+  const volumes = useRead(may.everything.value ? VOLUMES : null, KNOWN_MS);
   const read = async () => {
     try {
       const { text, tag } = await api.tagged("GET", path);
@@ -72,7 +74,7 @@ function Settings({ id, health }) {
   const changes = {};
   /** @type {Record<string, string>} */
   const faults = {};
-  const groups = groupsOf(base.record).map((group) => ({ ...group, settings: group.settings.map((setting) => fitted(setting, base.record, { templates, volumes })) }));
+  const groups = groupsOf(base.record).map((group) => ({ ...group, settings: group.settings.map((setting) => fitted(setting, base.record, { templates: templates.data, volumes: volumes.data })) }));
   const settings = groups.flatMap((group) => group.settings);
   for (const setting of settings) {
     const text = texts[setting.name];
@@ -89,13 +91,19 @@ function Settings({ id, health }) {
     refresh("/v1/endpoints");
     await read();
   };
-  return html`<form class="settings" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+  return html`<${Unread} of="templates" path=${TEMPLATES} read=${templates} /><${Unread} of="volumes" path=${VOLUMES} read=${volumes} /><form class="settings" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     ${groups.map((group) => html`<${Card} key=${group.title} title=${group.title}><div class="settings-grid">
       ${group.settings.map((setting) => html`<${SettingField} key=${setting.name} setting=${setting} record=${base.record} usual=${fields && defaultOf(setting, fields)} text=${texts[setting.name]} fault=${faults[setting.name]} isOff=${!mayChange} onSet=${set} />`)}
     </div><//>`)}
     ${mayChange && html`<${Bar} number=${Object.keys(changes).length} isWrong=${Object.keys(faults).length > 0} onUndo=${() => setTexts({})} onReview=${() => setAsking(true)} />`}
   </form>
   ${isAsking && html`<${Review} path=${path} settings=${settings} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${setBase} />`}`;
+}
+
+/** That what can be chosen could not be read. @param {{of: string, path: string, read: import("../store.js").Read<any>}} props */
+function Unread({ of, path, read: { data, error } }) {
+  if (!error || data) return null;
+  return html`<${Failed} error=${{ ...error, message: `The ${of} that one could choose could not be read. ${error.message}` }} onRetry=${() => refresh(path)} />`;
 }
 
 /** How many settings are changed, and what can be done with them. @param {{number: number, isWrong: boolean, onUndo: () => void, onReview: () => void}} props */

@@ -13,7 +13,7 @@ export function SettingField({ setting, record, usual, text, fault, isOff, onSet
   if (kind === "words") {
     const chosen = /** @type {string[]} */ (text ?? record[name] ?? []);
     const toggle = (/** @type {string} */ word) => onSet(name, words.filter((one) => (one === word ? !chosen.includes(one) : chosen.includes(one))));
-    return html`<fieldset class="field" aria-describedby=${`${id}-about`}><legend>${setting.title}</legend><div class="settings-words">${words.map((word) => html`<label key=${word}><input type="checkbox" disabled=${isOff} checked=${chosen.includes(word)} onChange=${() => toggle(word)} />${labels[word] ?? word}</label>`)}${words.length === 0 && html`<span class="dim">There is none to choose.</span>`}</div>${about}</fieldset>`;
+    return html`<fieldset class="field" aria-describedby=${`${id}-about`}><legend>${setting.title}</legend><div class="settings-words">${words.map((word) => html`<label key=${word}><input type="checkbox" disabled=${isOff} checked=${chosen.includes(word)} onChange=${() => toggle(word)} />${labels[word] ?? word}</label>`)}${words.length === 0 && html`<span class="dim">${setting.none}</span>`}</div>${about}</fieldset>`;
   }
   const value = text ?? written(setting, record[name]);
   const input = (/** @type {any} */ event) => onSet(name, event.target.value);
