@@ -35,7 +35,7 @@ export default function ApiKeys() {
   if (!may.everything.value) return html`<div class="head"><h1>API keys</h1></div><${Empty}><p>The keys are shown to a key that manages all endpoints.</p><//>`;
   return html`<div class="head"><h1>API keys</h1><p class="dim">A key is shown once, when it is made. Longshore keeps only its hash.</p>
       <div class="acts">${may.everything.value && html`<${Button} kind="primary" icon="plus" onClick=${() => setMaking(true)}>Make a key<//>`}</div></div>
-    ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/apikeys")} />` : !data ? html`<${Loading} rows=${4} />` : html`<${Card} title="Keys" note=${search.note} flush><${Keys} keys=${data} search=${search} endpoints=${endpoints} /><//>`}
+    <${Card} title="Keys" note=${search.note} flush>${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/apikeys")} />` : !data ? html`<${Loading} rows=${4} />` : html`<${Keys} keys=${data} search=${search} endpoints=${endpoints} />`}<//>
     <${Sessions} />
     ${isMaking && html`<${MakeKey} endpoints=${endpoints} onClose=${close} />`}`;
 }
@@ -106,13 +106,12 @@ function KeyActions({ record, isLast, onAsk }) {
 
 /** The sessions of browsers that are signed in to the console. */
 function Sessions() {
-  const { data, error } = useRead(may.everything.value ? "/v1/sessions" : null, READ_MS);
-  if (error || !data) return null;
+  const { data, error } = useRead("/v1/sessions", READ_MS);
   const end = (/** @type {string} */ id) => attempt(async () => {
     await api.json("DELETE", `/v1/sessions/${encodeURIComponent(id)}`);
     refresh("/v1/sessions");
   }, "The session has ended.");
-  return html`<${Card} title="Sessions" note="signed in to the console" flush>${data.length === 0 ? html`<${Empty}><p>No session is open.</p><//>` : html`<div class="table-box"><table class="table">
+  return html`<${Card} title="Sessions" note="signed in to the console" flush>${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/sessions")} />` : !data ? html`<${Loading} rows=${2} />` : data.length === 0 ? html`<${Empty}><p>No session is open.</p><//>` : html`<div class="table-box"><table class="table">
     <thead><tr><th scope="col">Key</th><th scope="col" class="opt2">Address</th><th scope="col" class="opt">Browser</th><th scope="col">Opened</th><th scope="col" class="opt2">Last used</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
     <tbody>${data.map((/** @type {any} */ session) => html`<tr key=${session.id}>
       <th scope="row"><${Icon} name="user" /> ${session.key.name}${session.current && html` <span class="dim">this one</span>`}</th>

@@ -23,7 +23,7 @@ export default function Endpoints() {
   const { rows, error } = useFleet();
   useKeys([{ key: "/", does: "Search", act: () => document.getElementById("search")?.focus() }]);
   return html`<div class="head"><h1>Endpoints</h1><p class="dim">Each is a queue of jobs with the workers that run them.</p>${may.everything.value && html`<div class="acts"><a class="button primary" href=${href("/new-endpoint")}><${Icon} name="plus" />New endpoint</a></div>`}</div>
-    ${error && !rows ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints")} />` : !rows ? html`<${Loading} rows=${8} />` : rows.length === 0 ? html`<${Later} address="./ui/first_endpoint.js" />` : html`<${List} rows=${rows} />`}`;
+    ${error && !rows ? html`<${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints")} />` : !rows ? html`<${Card} title="All endpoints" flush><${Loading} rows=${8} /><//>` : rows.length === 0 ? html`<${Later} address="./ui/first_endpoint.js" />` : html`<${List} rows=${rows} />`}`;
 }
 
 /** @param {{rows: import("../fleet.js").Row[]}} props */

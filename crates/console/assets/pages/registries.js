@@ -38,9 +38,9 @@ export default function Registries() {
   }, `${auth.name} is deleted.`);
   return html`<div class="head"><h1>Registries</h1><p class="dim">Logins for registries of private container images. A template names one; the password is never shown.</p>
       <div class="acts"><${Button} kind="primary" icon="plus" onClick=${() => setMaking(true)}>Add a login<//></div></div>
-    ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(PATH)} />` : !data ? html`<${Loading} rows=${3} />` : html`<${Card} title="Logins" note=${search.note} flush>
+    <${Card} title="Logins" note=${search.note} flush>
       ${search.field}
-      ${data.length === 0 ? html`<${Empty}><p>No login is here. Images of public registries need none.</p><//>` : search.shown.length === 0 ? search.none : html`<div class="table-box"><table class="table">
+      ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(PATH)} />` : !data ? html`<${Loading} rows=${3} />` : data.length === 0 ? html`<${Empty}><p>No login is here. Images of public registries need none.</p><//>` : search.shown.length === 0 ? search.none : html`<div class="table-box"><table class="table">
         <thead><tr><th scope="col">Name</th><th scope="col">Used by templates</th><th scope="col" class="opt2">Used by endpoints</th><th scope="col" class="opt">Made</th><th scope="col" class="mono opt2">Id</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
         <tbody><${TableWindow} rows=${search.shown.map((/** @type {any} */ auth) => html`<tr key=${auth.id}>
           <th scope="row">${auth.name}</th><td>${usersOf(auth).map((/** @type {Template} */ template) => template.name).join(", ") || html`<span class="dim">no template</span>`}</td><td class="opt2"><${UsedBy} endpoints=${endpointsOf(auth)} /></td>
@@ -48,7 +48,8 @@ export default function Registries() {
           <td class="acts">${usersOf(auth).length > 0
             ? html`<${Button} kind="quiet small danger" label=${`Delete ${auth.name}`} disabled why=${`The template ${usersOf(auth)[0].name} uses it.`}>Delete<//>`
             : html`<${SureButton} kind="quiet small danger" onClick=${() => remove(auth)}>Delete<//>`}</td>
-        </tr>`)} /></tbody></table></div>`}<//>`}
+        </tr>`)} /></tbody></table></div>`}
+    <//>
     ${isMaking && html`<${Make} onClose=${close} />`}`;
 }
 

@@ -34,11 +34,12 @@ export default function Templates() {
   const usersOf = (/** @type {Template} */ template) => endpoints.filter((/** @type {Endpoint} */ endpoint) => endpoint.templateId === template.id);
   return html`<div class="head"><h1>Templates</h1><p class="dim">What workers are started with: an image or a command, and variables. A change replaces the workers of every endpoint that uses it.</p>
       <div class="acts">${may.everything.value && html`<${Button} kind="primary" icon="plus" onClick=${() => setFormed({})}>Make a template<//>`}</div></div>
-    ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(PATH)} />` : !data ? html`<${Loading} rows=${4} />` : html`<${Card} title="Templates" note=${search.note} flush>
+    <${Card} title="Templates" note=${search.note} flush>
       ${search.field}
-      ${data.length === 0 ? html`<${Empty}><p>No template is here. <span class="mono">longshore deploy</span> makes one for each endpoint.</p><//>` : search.shown.length === 0 ? search.none : html`<div class="table-box"><table class="table">
+      ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(PATH)} />` : !data ? html`<${Loading} rows=${4} />` : data.length === 0 ? html`<${Empty}><p>No template is here. <span class="mono">longshore deploy</span> makes one for each endpoint.</p><//>` : search.shown.length === 0 ? search.none : html`<div class="table-box"><table class="table">
         <thead><tr><th scope="col">Name</th><th scope="col" class="opt2">Starts</th><th scope="col" class="opt">Variables</th><th scope="col" class="opt2">Used by</th><th scope="col" class="opt">Made</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
-        <tbody><${TableWindow} rows=${search.shown.map((/** @type {Template} */ template) => html`<${TemplateRow} key=${template.id} template=${template} users=${usersOf(template)} onOpen=${() => setOpened(template)} onCode=${() => setCoded(template)} onChange=${() => setFormed({ template })} />`)} /></tbody></table></div>`}<//>`}
+        <tbody><${TableWindow} rows=${search.shown.map((/** @type {Template} */ template) => html`<${TemplateRow} key=${template.id} template=${template} users=${usersOf(template)} onOpen=${() => setOpened(template)} onCode=${() => setCoded(template)} onChange=${() => setFormed({ template })} />`)} /></tbody></table></div>`}
+    <//>
     ${opened && html`<${Dialog} title=${opened.name} wide onClose=${() => setOpened(null)} actions=${html`<${Button} onClick=${() => setOpened(null)}>Close<//>`}><${Viewer} title="Template" text=${JSON.stringify(opened, null, 2)} name=${opened.name} /><//>`}
     ${coded && html`<${CodeVersions} template=${coded} users=${usersOf(coded)} onClose=${() => setCoded(null)} />`}
     ${formed && html`<${TemplateForm} template=${formed.template} users=${formed.template ? usersOf(formed.template) : []} onClose=${close} />`}`;

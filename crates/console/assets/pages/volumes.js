@@ -41,16 +41,17 @@ export default function Volumes() {
   };
   return html`<div class="head"><h1>Volumes</h1><p class="dim">Folders that the workers of several endpoints share, for models and data. They outlive workers.</p>
       <div class="acts"><${Button} kind="primary" icon="plus" onClick=${() => setMaking(true)}>Make a volume<//></div></div>
-    ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(PATH)} />` : !data ? html`<${Loading} rows=${3} />` : html`<${Card} title="Volumes" note=${search.note} flush>
+    <${Card} title="Volumes" note=${search.note} flush>
       ${search.field}
-      ${data.length === 0 ? html`<${Empty}><p>No volume is here. Workers of an endpoint with one find its folder in <span class="mono">LONGSHORE_VOLUME_PATH</span>.</p><//>` : search.shown.length === 0 ? search.none : html`<div class="table-box"><table class="table">
+      ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(PATH)} />` : !data ? html`<${Loading} rows=${3} />` : data.length === 0 ? html`<${Empty}><p>No volume is here. Workers of an endpoint with one find its folder in <span class="mono">LONGSHORE_VOLUME_PATH</span>.</p><//>` : search.shown.length === 0 ? search.none : html`<div class="table-box"><table class="table">
         <thead><tr><th scope="col">Name</th><th scope="col" class="num" title="Of the server's disk, measured at most 5 min ago; beside it the size that was named">On disk</th><th scope="col" class="opt">Data center</th><th scope="col" class="opt2">Used by</th><th scope="col" class="opt">Made</th><th scope="col" class="mono opt2">Id</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
         <tbody><${TableWindow} rows=${search.shown.map((/** @type {Volume} */ volume) => html`<tr key=${volume.id}>
           <th scope="row">${volume.name}</th><td class="num"><${OnDisk} volume=${volume} /></td><td class="dim opt">${volume.dataCenterId || "–"}</td>
           <td class="opt2"><${UsedBy} endpoints=${usersOf(volume)} /></td><td class="dim opt"><${Age} at=${volume.createdAt} /></td><td class="mono dim opt2">${volume.id}</td>
           <td class="acts wraps"><${Button} kind="quiet small" label=${`Change ${volume.name}`} onClick=${() => setChanged(volume)}>Change<//>
             <${Button} kind="quiet small danger" label=${`Delete ${volume.name}`} disabled=${usersOf(volume).length > 0} why=${whyInUse(usersOf(volume))} onClick=${() => setDeleted(volume)}>Delete<//></td>
-        </tr>`)} /></tbody></table></div>`}<//>`}
+        </tr>`)} /></tbody></table></div>`}
+    <//>
     ${isMaking && html`<${VolumeForm} onClose=${close} />`}
     ${changed && html`<${VolumeForm} volume=${changed} onClose=${close} />`}
     ${deleted && html`<${Delete} volume=${deleted} onClose=${close} />`}`;

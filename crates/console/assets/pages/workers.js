@@ -60,7 +60,7 @@ function OfAll() {
   const head = html`<div class="head"><h1>Workers</h1><p class="dim">${note}</p>${isCut && html`<${Pages} first=${first} all=${data.length} />`}</div>`;
   if (!may.readsAny.value) return html`${head}<${Empty}><p>This key may not see the workers.</p><//>`;
   if (error && !data) return html`${head}<${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints")} />`;
-  if (!data) return html`${head}<${Loading} rows=${6} />`;
+  if (!data) return html`${head}<${Tables} endpoints=${null} none="" />`;
   if (data.length === 0) return html`${head}<${Empty}><p>No endpoint is here yet, so no worker is.</p><a class="button" href=${href("/endpoints")}>Endpoints</a><//>`;
   return html`${head}<${Problems} problems=${problems.filter(({ code }) => CRASHES.includes(code))} />
     <${Tables} key=${first} endpoints=${shown} isOfAll none=${html`<${NoWorkerOfAll} problems=${problems} />`} />`;
@@ -73,32 +73,40 @@ function Pages({ first, all }) {
     <${Button} kind="small" disabled=${first + ENDPOINTS_MAX >= all} why="These are the last endpoints." onClick=${() => go(first + ENDPOINTS_MAX)}>Next endpoints<//></span>`;
 }
 
-/** @param {{endpoints: Endpoint[], isOfAll?: boolean, none: any, drain?: (workers: any[]) => any}} props `none` is in place of an empty list; `drain` is the button for all workers of one endpoint */
-function Tables({ endpoints, isOfAll = false, none, drain }) {
+/** @param {{endpoints: Endpoint[] | null, isOfAll?: boolean, none: any, drain?: (workers: any[]) => any}} props `endpoints`: null while they are read · `none` is in place of an empty list; `drain` is the button for all workers of one endpoint */
+function Tables({ endpoints: known, isOfAll = false, none, drain }) {
+  const endpoints = known ?? [];
   const reads = useReads(endpoints.map((endpoint) => workersPath(endpoint, true)), Math.max(READ_MS, endpoints.length * 200));
   const answers = endpoints.map((endpoint) => ({ endpoint, read: reads.get(workersPath(endpoint, true)) }));
   // An endpoint that was deleted a moment ago has no workers.
   const failed = answers.filter(({ read }) => read?.error && !read.data && !(isOfAll && read.error.status === 404));
-  if (answers.some(({ read }) => !read?.data && !read?.error)) return html`<${Loading} rows=${4} />`;
+  const isUnread = known === null || answers.some(({ read }) => !read?.data && !read?.error);
   const rows = answers.flatMap(({ endpoint, read }) => (read?.data ?? []).map((/** @type {WorkerRecord} */ worker) => ({ endpoint, worker })));
   const running = rows.filter(({ worker }) => worker.status !== "EXITED");
   const ended = rows.filter(({ worker }) => worker.status === "EXITED");
   ended.sort((a, b) => ((a.worker.endedAt ?? "") < (b.worker.endedAt ?? "") ? 1 : -1));
   const cost = running.reduce((sum, { worker }) => sum + (worker.costPerHr ?? 0), 0);
-  const number = (/** @type {string} */ status) => running.filter(({ worker }) => worker.status === status).length;
-  const fault = failed[0] && html`<${Failed} error=${failed[0].read?.error} onRetry=${() => refresh("/v1/endpoints")} />`;
+  const number = (/** @type {string} */ status) => (isUnread ? null : running.filter(({ worker }) => worker.status === status).length);
+  const fault = failed[0] && html`<${Failed} error=${ofSome(failed)} onRetry=${() => refresh("/v1/endpoints")} />`;
   if (failed.length === answers.length && fault) return fault;
   return html`${fault}<${Gauges}>
       <${Gauge} name="Running jobs" value=${count(number("RUNNING"))} unit="workers" />
       <${Gauge} name="Idle" value=${count(number("IDLE"))} unit="workers" />
       <${Gauge} name="Starting" value=${count(number("INITIALIZING"))} unit="workers" />
-      <${Gauge} name="Waiting for a GPU" value=${count(number("THROTTLED"))} bad=${number("THROTTLED") > 0} unit="workers" />
+      <${Gauge} name="Waiting for a GPU" value=${count(number("THROTTLED"))} bad=${(number("THROTTLED") ?? 0) > 0} unit="workers" />
       ${cost > 0 && html`<${Gauge} name="Cost" value=${money(cost)} unit="an hour" />`}
     <//>
-    <${Card} title="Running" note=${count(running.length)} flush actions=${running.length > 0 && drain?.(running.map(({ worker }) => worker))}>
-      ${running.length === 0 ? none : html`<${Workers} rows=${running} isOfAll=${isOfAll} />`}
+    <${Card} title="Running" note=${isUnread ? undefined : count(running.length)} flush actions=${running.length > 0 && drain?.(running.map(({ worker }) => worker))}>
+      ${isUnread ? html`<${Loading} rows=${4} />` : running.length === 0 ? none : html`<${Workers} rows=${running} isOfAll=${isOfAll} />`}
     <//>
-    ${ended.length > 0 && html`<${Ended} rows=${ended} isOfAll=${isOfAll} />`}`;
+    ${!isUnread && ended.length > 0 && html`<${Ended} rows=${ended} isOfAll=${isOfAll} />`}`;
+}
+
+/** Why the workers of these endpoints could not be read. @param {{endpoint: Endpoint, read: any}[]} failed */
+function ofSome(failed) {
+  const [{ endpoint, read: { error } }] = failed;
+  const more = failed.length > 1 ? ` and ${count(failed.length - 1)} more` : "";
+  return { ...error, message: `The workers of ${endpoint.name}${more} could not be read. ${error.message}` };
 }
 
 /** @param {{rows: any[], isOfAll: boolean}} props */
