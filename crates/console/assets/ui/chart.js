@@ -12,7 +12,7 @@ import { HEIGHT, dataOf, optionsOf } from "./plot.js";
 /** @typedef {import("./plot.js").PlotMark} PlotMark */
 /**
  * @typedef {{title: string, t: number[], lines: Line[], unit?: (value: number) => string, note?: string, span?: [number, number],
- *   marks?: PlotMark[], onZoom?: (from: number, to: number) => void, empty?: string}} ChartProps
+ *   marks?: PlotMark[], onZoom?: (from: number, to: number) => void, empty?: any}} ChartProps
  *   times in seconds; `span` is what the axis shows, `empty` what stands in place of lines
  */
 
@@ -25,7 +25,7 @@ export function Chart({ title, t, lines, unit = count, note, span, marks = [], o
   const legend = html`<span class="legend">${lines.map(({ name, tone, isFaint }) => html`<span key=${name}><i class=${`mark tone-${tone} ${isFaint ? "faint" : ""}`}></i>${name}</span>`)}</span>`;
   const actions = html`${legend}<${Button} kind="quiet small" label=${isTable ? `Show ${title} as a chart` : `Show ${title} as a table`} onClick=${() => setTable(!isTable)}>${isTable ? "Chart" : "Table"}<//>`;
   return html`<${Card} title=${title} note=${note} actions=${actions}>
-    ${isEmpty ? html`<p class="chart-empty dim">${empty}</p>` : isTable ? html`<${Later} address="./ui/numbers.js" props=${{ t, lines, unit }} />` : html`<${Plot} title=${title} t=${t} lines=${lines} unit=${unit} span=${span} marks=${marks} onZoom=${onZoom} />`}
+    ${isEmpty ? html`<div class="chart-empty dim">${empty}</div>` : isTable ? html`<${Later} address="./ui/numbers.js" props=${{ t, lines, unit }} />` : html`<${Plot} title=${title} t=${t} lines=${lines} unit=${unit} span=${span} marks=${marks} onZoom=${onZoom} />`}
   <//>`;
 }
 

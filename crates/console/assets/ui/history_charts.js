@@ -3,7 +3,7 @@ import { html } from "../dom.js";
 import { count, dateTime, duration, rate } from "../format.js";
 import { utc } from "../prefs.js";
 import { perSecond, zoom } from "../timeline.js";
-import { Failed } from "./card.js";
+import { Failed, Loading } from "./card.js";
 import { Chart } from "./chart.js";
 import { Later } from "./later.js";
 import { refresh } from "../store.js";
@@ -73,7 +73,7 @@ export const half = (tone, p50, p95) => [
 export function HistoryCharts({ history, kinds, hasMap = false, more = null }) {
   const { data, error, path } = history;
   if (error && !data) return html`<${Failed} error=${error} onRetry=${() => refresh(path)} />`;
-  if (!data) return html`<p class="range-note"> </p><div class="two">${kinds.map(({ title }) => html`<${Chart} key=${title} title=${title} t=${[]} lines=${[]} empty=" " />`)}</div>`;
+  if (!data) return html`<p class="range-note"> </p><div class="two">${kinds.map(({ title }) => html`<${Chart} key=${title} title=${title} t=${[]} lines=${[]} empty=${html`<${Loading} rows=${3} />`} />`)}</div>`;
   const t = data.t.map((at) => at / 1000);
   const span = /** @type {[number, number]} */ ([Date.parse(data.from) / 1000, Date.parse(data.to) / 1000]);
   const marks = data.marks.map(({ at, kind, text }) => ({ at: Date.parse(at) / 1000, text: kind === "restart" ? "start" : text.replace("version ", "v") }));
