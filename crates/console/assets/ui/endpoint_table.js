@@ -6,6 +6,7 @@ import { useHourlyCosts } from "../fleet.js";
 import { Icon } from "../icons.js";
 import { money } from "../session.js";
 import { Sparkline } from "./chart.js";
+import { Later } from "./later.js";
 import { EndpointStateTag, endpointState } from "./state.js";
 
 /** @typedef {import("../fleet.js").Row & {cost?: number | null}} Row `cost`: of its workers, in an hour */
@@ -49,7 +50,8 @@ export function EndpointTable({ rows: known, body = (rows) => rows }) {
   // A server without prices has no column for them.
   const columns = COLUMNS.filter(({ name }) => costs || name !== "cost");
   const by = place.value.query.get("sort") ?? "name";
-  return html`<div class="table-box"><table class="table">
+  const unread = rows.filter(({ error, health }) => error && !health);
+  return html`${unread[0] && html`<${Later} address="./ui/unread_counts.js" props=${{ unread }} />`}<div class="table-box"><table class="table">
     <thead><tr>
       ${columns.map(({ name, title, isNumber, cls, note }) => {
         const isBy = by.replace("-", "") === name;
