@@ -133,7 +133,7 @@ def test_a_list_that_shows_no_more_rows_says_so(console, mixed):
 def test_an_empty_list_says_what_is_kept_or_how_much_the_filter_hides(console, api):
     endpoint = api.external(example={"prompt": "a harbour"})
     page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests").page
-    kept = "No job in the last 30 min. Finished ones are kept 30 min; `resultRetentionMs` changes that."
+    kept = "No job in the last 30 min. Finished ones are kept 30 min; resultRetentionMs changes that."
     expect(page.get_by_text(kept)).to_be_visible()
     expect(page.locator(".code-line")).to_contain_text(f"/v2/{endpoint.id}/run' \\")
     expect(page.locator(".code-line")).to_contain_text("""-d '{"input":{"prompt":"a harbour"}}'""")

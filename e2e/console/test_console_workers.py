@@ -376,7 +376,7 @@ def test_a_page_without_workers_says_why_there_is_none(console, api):
     tab.go(f"/endpoints/{paused.id}")
     expect(page.get_by_role("region", name="Running workers")).to_contain_text("No worker runs. The endpoint is paused: `workersMax` is 0.")
     tab.go(f"/endpoints/{asleep.id}/workers")
-    expect(running).to_contain_text("No worker runs. None is needed.")
+    expect(running).to_contain_text("No worker runs. None is needed: one starts when a job comes.")
 
 
 def test_the_page_of_all_workers_has_crashes_and_tries_now(console, api):

@@ -87,7 +87,7 @@ function Entries({ asked, path }) {
   // News moves entries out of the newest page; what was read once stays in the list.
   seen.current = merged(data, [...seen.current, ...older]);
   const entries = seen.current;
-  if (entries.length === 0) return html`<${Empty}><p>Nothing in this range.</p><//>`;
+  if (entries.length === 0) return html`<${NoEntry} isFiltered=${[...asked].length > 0} />`;
   const hasMore = data.length === PAGE && !isComplete;
   const more = () => attempt(async () => {
     const page = await api.json("GET", pathOf(asked, PAGE, entries[entries.length - 1].id));
@@ -99,6 +99,12 @@ function Entries({ asked, path }) {
       <tbody>${entries.map((entry) => html`<${Entry} key=${entry.id} entry=${entry} />`)}</tbody>
     </table></div>
     <div class="grid-foot"><span>${count(entries.length)} ${entries.length === 1 ? "entry" : "entries"}${hasMore ? " so far" : ""}</span>${hasMore && html`<${Button} kind="small" onClick=${more}>Older entries<//>`}</div>`;
+}
+
+/** @param {{isFiltered: boolean}} props */
+function NoEntry({ isFiltered }) {
+  if (!isFiltered) return html`<${Empty}><p>Nothing has happened yet. Each change and each sign-in will be here, with who did it.</p><//>`;
+  return html`<${Empty}><p>Nothing in this range.</p><${Button} onClick=${() => setQuery({ key: null, resource: null, range: null })}>Show all<//><//>`;
 }
 
 /**

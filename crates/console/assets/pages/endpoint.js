@@ -113,6 +113,6 @@ function Cost({ endpoint }) {
 /** @param {{endpoint: Endpoint, jobs: any[]}} props */
 function Newest({ endpoint, jobs }) {
   if (jobs.length > 0) return html`<${JobTable} endpoint=${endpoint} jobs=${jobs.slice(0, SHOWN)} />`;
-  const kept = endpoint.resultRetentionMs ? ` Finished ones are kept ${duration(endpoint.resultRetentionMs)}; \`resultRetentionMs\` changes that.` : "";
+  const kept = endpoint.resultRetentionMs ? html` Finished ones are kept ${duration(endpoint.resultRetentionMs)}; <span class="mono">resultRetentionMs</span> changes that.` : "";
   return html`<${Empty}><p>No job is here.${kept}</p>${may.jobs(endpoint.id) && html`<p>Run one with the button above, or send one with “Copy as”.</p>`}<//>`;
 }

@@ -132,6 +132,6 @@ function Nothing({ endpoints, isFiltered, total }) {
   if (isFiltered && total !== 0) return html`<${Empty}><p>No job matches.${total !== null && ` ${count(total)} ${total === 1 ? "is" : "are"} here without the filter.`}</p><button type="button" class="button" onClick=${() => setQuery({ q: null, state: null })}>Show all</button><//>`;
   const kept = endpoints.length === 1 ? endpoints[0].resultRetentionMs : null;
   const sender = endpoints.find(({ id }) => may.jobs(id));
-  return html`<${Empty}><p>${kept ? `No job in the last ${duration(kept)}. Finished ones are kept ${duration(kept)}; \`resultRetentionMs\` changes that.` : "No job is here. Finished ones are deleted when the retention of their endpoint ends."}</p>
+  return html`<${Empty}><p>${kept ? html`No job in the last ${duration(kept)}. Finished ones are kept ${duration(kept)}; <span class="mono">resultRetentionMs</span> changes that.` : "No job is here. Finished ones are deleted when the retention of their endpoint ends."}</p>
     ${sender && html`<p>This sends one:</p><${CodeLine} text=${FORMS[0].of({ endpoint: sender.slug ?? sender.id, input: sender.example ?? {} })} />`}<//>`;
 }

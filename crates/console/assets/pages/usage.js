@@ -18,6 +18,7 @@ const READ_MS = 60000;
 const MINUTE_MS = 60000;
 /** Rows that are shown at first; a press shows all. */
 const GROUPS = 100;
+const LONGEST = RANGES[RANGES.length - 1];
 
 export default function Usage() {
   const head = html`<div class="head"><h1>Usage and cost</h1><p class="dim">The time that workers ran, whether or not they had a job. Days and hours are those of UTC.</p></div>`;
@@ -105,7 +106,7 @@ function Groups({ sums, grouping, names }) {
   const [most, setMost] = useState(GROUPS);
   const all = sums.reduce((sum, { ms }) => sum + ms, 0);
   const hasJobs = grouping.name === "owner" || grouping.name === "key";
-  if (sums.length === 0) return html`<${Card} title=${`By ${grouping.word.toLowerCase()}`}><p class="dim">Nothing in this range.</p><//>`;
+  if (sums.length === 0) return html`<${Card} title=${`By ${grouping.word.toLowerCase()}`} flush><${Empty}><p>No worker ran in this range. The time of those that do will be here, with its cost.</p>${range !== LONGEST && html`<${Button} onClick=${() => setQuery({ range: LONGEST.name })}>Show ${LONGEST.name}<//>`}<//><//>`;
   return html`<${Card} title=${`By ${grouping.word[0] === "G" ? grouping.word : grouping.word.toLowerCase()}`} note=${count(sums.length)} flush><div class="table-box" tabindex="0"><table class="table">
     <thead><tr><th scope="col">${grouping.word}</th>${hasJobs && html`<th scope="col" class="num">Jobs</th>`}<th scope="col" class="num">Time of workers</th><th scope="col" class="num opt2">Of all</th>${isOfEndpoints && html`<th scope="col" class="num opt2" title="Of the time of its workers">Busy</th>`}<th scope="col" class="num">Cost</th></tr></thead>
     <tbody>${sums.slice(0, most).map(({ id, ms, amount, jobs, busy }) => html`<tr key=${id}>

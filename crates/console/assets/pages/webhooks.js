@@ -8,6 +8,8 @@ import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
 import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
+import { CodeLine } from "../ui/copy.js";
+import { FORMS } from "../ui/copy_as.js";
 import { Dialog } from "../ui/dialog.js";
 import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
 import { mayRedeliver, RedeliverMenu } from "../ui/redeliver.js";
@@ -36,7 +38,7 @@ function OfOne({ name }) {
   if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
   const path = `/v2/${encodeURIComponent(endpoint.id)}/webhooks`;
   return html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />
-    ${may.requests(endpoint.id) ? html`<${Calls} path=${path} endpointOf=${() => endpoint} again=${may.jobs(endpoint.id) ? endpoint.name : ""} />` : html`<${Empty}><p>${UNREAD}</p><//>`}
+    ${may.requests(endpoint.id) ? html`<${Calls} path=${path} endpointOf=${() => endpoint} endpoints=${[endpoint]} again=${may.jobs(endpoint.id) ? endpoint.name : ""} />` : html`<${Empty}><p>${UNREAD}</p><//>`}
     ${may.change(endpoint.id) && html`<${WebhookSecrets} endpoint=${endpoint} />`}`;
 }
 
@@ -45,11 +47,11 @@ function OfAll() {
   const endpointOf = (/** @type {any} */ call) => endpoints.find(({ id }) => id === call.endpoint) ?? { id: call.endpoint, name: call.endpoint };
   const head = html`<div class="head"><h1>Webhooks</h1><p class="dim">The calls that tell other servers how jobs ended.</p></div>`;
   if (!may.requestsAny.value) return html`${head}<${Empty}><p>${UNREAD}</p><//>`;
-  return html`${head}<${Calls} path="/v1/webhooks" endpointOf=${endpointOf} again=${mayRedeliver() ? "all endpoints" : ""} isOfAll />`;
+  return html`${head}<${Calls} path="/v1/webhooks" endpointOf=${endpointOf} endpoints=${endpoints} again=${mayRedeliver() ? "all endpoints" : ""} isOfAll />`;
 }
 
-/** @param {{path: string, endpointOf: (call: WebhookCall) => any, again: string, isOfAll?: boolean}} props `again` is whose failed calls the key may deliver again, or "" */
-function Calls({ path, endpointOf, again, isOfAll = false }) {
+/** @param {{path: string, endpointOf: (call: WebhookCall) => any, endpoints: any[], again: string, isOfAll?: boolean}} props `endpoints`: whose calls these are · `again` is whose failed calls the key may deliver again, or "" */
+function Calls({ path, endpointOf, endpoints, again, isOfAll = false }) {
   const state = place.value.query.get("state");
   const limit = Math.min(CALLS_MAX, Math.max(PAGE, Number(place.value.query.get("limit")) || 0));
   const read = `${path}?limit=${limit}${state ? `&state=${state}` : ""}`;
@@ -67,7 +69,7 @@ function Calls({ path, endpointOf, again, isOfAll = false }) {
   const actions = html`${chips}${again && hasFailed && html`<${RedeliverMenu} path=${path} name=${again} />`}`;
   return html`<${Paused} receivers=${data?.pausedReceivers ?? []} />
     <${Card} title="Calls" note=${data && note(data)} flush actions=${actions}>
-      ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(path)} />` : !data ? html`<${Loading} rows=${6} />` : html`<${Table} calls=${data.webhooks} endpointOf=${endpointOf} isOfAll=${isOfAll} hasState=${state !== null} onOpen=${setOpened} />`}
+      ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(path)} />` : !data ? html`<${Loading} rows=${6} />` : data.webhooks.length === 0 ? html`<${NoCall} endpoints=${endpoints} hasState=${state !== null} />` : html`<${Table} calls=${data.webhooks} endpointOf=${endpointOf} isOfAll=${isOfAll} onOpen=${setOpened} />`}
       ${data && isPart(data) && html`<div class="grid-foot"><span>${count(data.webhooks.length)} calls${limit < CALLS_MAX ? " so far" : ": older ones are not listed"}</span>${limit < CALLS_MAX && html`<${Button} kind="small" onClick=${() => setQuery({ limit: String(limit + PAGE) })}>Older calls<//>`}</div>`}
     <//>
     ${present && html`<${Attempts} call=${present} endpoint=${endpointOf(present)} onClose=${() => setOpened(null)} />`}`;
@@ -91,9 +93,17 @@ function Paused({ receivers }) {
   <//>`;
 }
 
-/** @param {{calls: WebhookCall[], endpointOf: (call: WebhookCall) => any, isOfAll: boolean, hasState: boolean, onOpen: (call: WebhookCall) => void}} props */
-function Table({ calls, endpointOf, isOfAll, hasState, onOpen }) {
-  if (calls.length === 0) return html`<${Empty}><p>${hasState ? "No call is in this state." : html`No job has named a webhook. Send <span class="mono">"webhook": "https://…"</span> beside <span class="mono">input</span>, or set one for all jobs in the endpoint's settings.`}</p><//>`;
+/** @param {{endpoints: any[], hasState: boolean}} props */
+function NoCall({ endpoints, hasState }) {
+  if (hasState) return html`<${Empty}><p>No call is in this state.</p><${Button} onClick=${() => setQuery({ state: null })}>Show all<//><//>`;
+  const sender = endpoints.find(({ id }) => may.jobs(id));
+  const input = sender?.example ?? {};
+  return html`<${Empty}><p>No job has named a webhook. Send <span class="mono">"webhook": "https://…"</span> beside <span class="mono">input</span>, or set one for all jobs in the endpoint's settings.</p>
+    ${sender && html`<p>This sends one, with the address of your program in place of the three points:</p><${CodeLine} text=${FORMS[0].of({ endpoint: sender.slug ?? sender.id, input, body: JSON.stringify({ input, webhook: "https://…" }) })} />`}<//>`;
+}
+
+/** @param {{calls: WebhookCall[], endpointOf: (call: WebhookCall) => any, isOfAll: boolean, onOpen: (call: WebhookCall) => void}} props */
+function Table({ calls, endpointOf, isOfAll, onOpen }) {
   return html`<div class="table-box"><table class="table">
     <thead><tr><th scope="col">State</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col">Job</th><th scope="col" class=${isOfAll ? "opt" : "opt2"}>Event</th><th scope="col" class="opt2">Receiver</th><th scope="col" class="num opt">Attempts</th><th scope="col" class="opt">Last answer</th><th scope="col" class=${isOfAll ? "opt" : ""}>Last try</th><th scope="col" class="opt">Next try</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
     <tbody>${calls.map((call) => html`<${Row} key=${call.id} call=${call} endpoint=${endpointOf(call)} isOfAll=${isOfAll} onOpen=${onOpen} />`)}</tbody>

@@ -33,18 +33,18 @@ export function LogLines({ endpoint, filter, title, since = endpoint.createdAt, 
   const note = reader.lines.count > 0 ? `${count(reader.lines.count)} lines${reader.cursor ? `, ${size(reader.scanned)} read so far` : ""}` : undefined;
   return html`<${Card} title=${title} note=${note} flush actions=${actions}>
     ${reader.error && html`<${Failed} error=${reader.error} onRetry=${() => reader.restart()} />`}
-    ${reader.lines.count > 0 ? html`<${Lines} reader=${reader} endpoint=${endpoint} marked=${marked} isOfAll=${isOfAll} isWrapped=${isWrapped} withTimes=${withTimes} isTall=${isTall} />` : reader.isBegun ? html`<${NoLines} reader=${reader} endpoint=${endpoint} filter=${filter} since=${since} />` : !reader.error && html`<${Loading} rows=${6} />`}
+    ${reader.lines.count > 0 ? html`<${Lines} reader=${reader} endpoint=${endpoint} marked=${marked} isOfAll=${isOfAll} isWrapped=${isWrapped} withTimes=${withTimes} isTall=${isTall} />` : reader.isBegun ? html`<${NoLines} reader=${reader} endpoint=${endpoint} filter=${filter} since=${since} isOfAll=${isOfAll} />` : !reader.error && html`<${Loading} rows=${6} />`}
   <//>`;
 }
 
-/** @param {{reader: LogReader, endpoint: Endpoint, filter: import("../log_reader.js").LogFilter, since?: string}} props */
-function NoLines({ reader, endpoint, filter, since }) {
+/** @param {{reader: LogReader, endpoint: Endpoint, filter: import("../log_reader.js").LogFilter, since?: string, isOfAll: boolean}} props */
+function NoLines({ reader, endpoint, filter, since, isOfAll }) {
   const { worker, after, ...words } = filter;
   const whose = worker ? ` by worker ${worker}` : "";
   const isSearched = Object.values(words).some(Boolean);
   if (reader.cursor) return html`<div class="log-note dim">No line matches in the last ${size(reader.scanned)}. <${Button} kind="small" onClick=${() => reader.older()}>Search further back<//></div>`;
   if (endpoint.provider === "external") return html`<div class="log-note dim">The workers are started elsewhere, and what they print stays there.</div>`;
-  return html`<div class="log-note dim">${isSearched ? "No line matches, of those printed" : "Nothing printed"}${whose} since <${Moment} at=${after ?? since} none="the start" />.</div>`;
+  return html`<div class="log-note dim">${isSearched ? "No line matches, of those printed" : "Nothing printed"}${whose} since <${Moment} at=${after ?? since} none="the start" />.${!isSearched && isOfAll && " What its workers print comes here."}</div>`;
 }
 
 /** @param {{reader: LogReader, endpoint: Endpoint, marked: string, isOfAll: boolean, isWrapped: boolean, withTimes: boolean, isTall: boolean}} props */

@@ -32,7 +32,7 @@ const because = ({ code, title, text }) => (code === "no_external_worker" ? text
 function unexplained(endpoint, health) {
   if (endpoint.workersMax === 0) return "The endpoint is paused.";
   if (endpoint.provider === "external") return "They are started elsewhere, with the variables of a worker token.";
-  return health?.jobs.inQueue ? "The scaler starts one for the jobs that wait." : "None is needed.";
+  return health?.jobs.inQueue ? "The scaler starts one for the jobs that wait." : "None is needed: one starts when a job comes.";
 }
 
 /**
@@ -42,5 +42,5 @@ function unexplained(endpoint, health) {
 export function NoWorkerOfAll({ problems }) {
   const waiting = problems.filter((problem) => problem.jobs > 0 && isOfWorkers(problem));
   const why = waiting.map(({ name, title }) => `${name}: ${title}.`).join(" ");
-  return html`<${Empty}><p>No worker runs. ${why || "None is needed."}</p><//>`;
+  return html`<${Empty}><p>No worker runs. ${why || "None is needed while no job waits."}</p><//>`;
 }
