@@ -91,7 +91,7 @@ function Settings({ id, health }) {
     refresh("/v1/endpoints");
     await read();
   };
-  return html`<${Unread} of="templates" path=${TEMPLATES} read=${templates} /><${Unread} of="volumes" path=${VOLUMES} read=${volumes} /><form class="settings" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+  return html`<${Unread} templates=${templates} volumes=${volumes} /><form class="settings" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     ${groups.map((group) => html`<${Card} key=${group.title} title=${group.title}><div class="settings-grid">
       ${group.settings.map((setting) => html`<${SettingField} key=${setting.name} setting=${setting} record=${base.record} usual=${fields && defaultOf(setting, fields)} text=${texts[setting.name]} fault=${faults[setting.name]} isOff=${!mayChange} onSet=${set} />`)}
     </div><//>`)}
@@ -100,10 +100,15 @@ function Settings({ id, health }) {
   ${isAsking && html`<${Review} path=${path} settings=${settings} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${setBase} />`}`;
 }
 
-/** That what can be chosen could not be read. @param {{of: string, path: string, read: import("../store.js").Read<any>}} props */
-function Unread({ of, path, read: { data, error } }) {
-  if (!error || data) return null;
-  return html`<${Failed} error=${{ ...error, message: `The ${of} that one could choose could not be read. ${error.message}` }} onRetry=${() => refresh(path)} />`;
+/** That what can be chosen could not be read. @param {Record<"templates" | "volumes", import("../store.js").Read<any>>} props */
+function Unread(props) {
+  const unread = Object.entries(props).filter(([, { data, error }]) => error && !data);
+  if (unread.length === 0) return null;
+  const again = () => {
+    refresh(TEMPLATES);
+    refresh(VOLUMES);
+  };
+  return html`<${Failed} what=${`The ${unread.map(([name]) => name).join(" and ")} to choose from`} error=${unread[0][1].error} onRetry=${again} />`;
 }
 
 /** How many settings are changed, and what can be done with them. @param {{number: number, isWrong: boolean, onUndo: () => void, onReview: () => void}} props */

@@ -87,7 +87,7 @@ function Tables({ endpoints: known, isOfAll = false, none, drain }) {
   ended.sort((a, b) => ((a.worker.endedAt ?? "") < (b.worker.endedAt ?? "") ? 1 : -1));
   const cost = running.reduce((sum, { worker }) => sum + (worker.costPerHr ?? 0), 0);
   const number = (/** @type {string} */ status) => (isUnread ? null : running.filter(({ worker }) => worker.status === status).length);
-  const fault = failed[0] && html`<${Failed} error=${ofSome(failed)} onRetry=${() => refresh("/v1/endpoints")} />`;
+  const fault = failed[0] && html`<${Failed} what=${ofSome(failed)} error=${failed[0].read?.error} onRetry=${() => refresh("/v1/endpoints")} />`;
   if (failed.length === answers.length && fault) return fault;
   return html`${fault}<${Gauges}>
       <${Gauge} name="Running jobs" value=${count(number("RUNNING"))} unit="workers" />
@@ -102,12 +102,8 @@ function Tables({ endpoints: known, isOfAll = false, none, drain }) {
     ${!isUnread && ended.length > 0 && html`<${Ended} rows=${ended} isOfAll=${isOfAll} />`}`;
 }
 
-/** Why the workers of these endpoints could not be read. @param {{endpoint: Endpoint, read: any}[]} failed */
-function ofSome(failed) {
-  const [{ endpoint, read: { error } }] = failed;
-  const more = failed.length > 1 ? ` and ${count(failed.length - 1)} more` : "";
-  return { ...error, message: `The workers of ${endpoint.name}${more} could not be read. ${error.message}` };
-}
+/** @param {{endpoint: Endpoint}[]} failed */
+const ofSome = (failed) => `The workers of ${failed[0].endpoint.name}${failed.length > 1 ? ` and ${count(failed.length - 1)} more` : ""}`;
 
 /** @param {{rows: any[], isOfAll: boolean}} props */
 function Ended({ rows, isOfAll }) {

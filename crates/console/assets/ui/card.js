@@ -29,12 +29,12 @@ export function Gauge({ name, value, unit, note, bad = false }) {
 export const Empty = ({ children }) => html`<div class="empty">${children}</div>`;
 
 /**
- * A part that could not be read: the server's sentence and Try again.
- * @param {{error: import("../api.js").ApiError, onRetry?: () => void}} props
+ * A part that could not be read: the server's sentence and Try again. `what` names it where its place does not.
+ * @param {{what?: string, error: import("../api.js").ApiError, onRetry?: () => void}} props
  */
-export function Failed({ error, onRetry }) {
+export function Failed({ what, error, onRetry }) {
   return html`<div class="failed-part" role="alert">
-    <${Icon} name="warn" /><p>${error.message}${error.requestId && html` <span class="dim mono">Request ${error.requestId}</span>`}</p>
+    <${Icon} name="warn" /><p>${what && `${what} could not be read. `}${error.message}${error.requestId && html` <span class="dim mono">Request ${error.requestId}</span>`}</p>
     ${onRetry && html`<${Button} onClick=${onRetry}>Try again<//>`}
   </div>`;
 }

@@ -68,7 +68,7 @@ export function EndpointHead({ endpoint, health, error, isReadable }) {
       </div>
     </div>
     <nav class="tabs" ref=${strip} aria-label="Pages of this endpoint">${tabs.map((tab) => html`<a key=${tab.name} href=${href(tab.path)} aria-current=${tab.current ? "page" : undefined}>${tab.name}${tab.count ? html`<span class="count">${count(tab.count)}</span>` : null}</a>`)}</nav>
-    ${error && !health && html`<${Failed} error=${{ ...error, message: `Its state and its counts could not be read. ${error.message}` }} onRetry=${() => refresh("/v2/")} />`}
+    ${error && !health && html`<${Failed} what="Its state and its counts" error=${error} onRetry=${() => refresh("/v2/")} />`}
     ${isRunning && html`<${RunDialog} endpoint=${endpoint} onClose=${() => setRunning(false)} />`}
   </div>`;
 }

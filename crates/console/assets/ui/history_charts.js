@@ -72,7 +72,7 @@ export const half = (tone, p50, p95) => [
  */
 export function HistoryCharts({ history, kinds, hasMap = false, more = null }) {
   const { data, error, path } = history;
-  if (error && !data) return html`<${Failed} error=${error} onRetry=${() => refresh(path)} />`;
+  if (error && !data) return html`<${Failed} what="The charts" error=${error} onRetry=${() => refresh(path)} />`;
   if (!data) return html`<p class="range-note"> </p><div class="two">${kinds.map(({ title }) => html`<${Chart} key=${title} title=${title} t=${[]} lines=${[]} empty=${html`<${Loading} rows=${3} />`} />`)}</div>`;
   const t = data.t.map((at) => at / 1000);
   const span = /** @type {[number, number]} */ ([Date.parse(data.from) / 1000, Date.parse(data.to) / 1000]);

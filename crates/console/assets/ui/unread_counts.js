@@ -8,5 +8,5 @@ import { Failed } from "./card.js";
 export default function UnreadCounts({ unread }) {
   const [{ endpoint, error }] = unread;
   const whose = unread.length === 1 ? endpoint.name : `${count(unread.length)} endpoints`;
-  return html`<${Failed} error=${{ ...error, message: `The states and counts of ${whose} could not be read. ${error.message}` }} onRetry=${() => refresh("/v2/")} />`;
+  return html`<${Failed} what=${`The states and counts of ${whose}`} error=${error} onRetry=${() => refresh("/v2/")} />`;
 }
