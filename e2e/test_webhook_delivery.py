@@ -150,6 +150,31 @@ def test_the_log_says_what_happened_and_can_be_searched(fresh_server, tmp_path):
         assert endpoint.call("GET", "/webhooks", params=wrong).status_code == 400, wrong
 
 
+def test_the_calls_of_all_endpoints_are_listed_in_pages(fresh_server, tmp_path):
+    server = fresh_server(flags=OPEN, config=FAST)
+    api = Api(server)
+    endpoints = [api.external() for _ in range(3)]
+    with Receiver() as receiver:
+        jobs = [end(endpoints[number % 3], webhook=receiver.url) for number in range(11)]
+        until(lambda: api.ok("GET", "/v1/webhooks")["of"] == len(jobs), "all calls are logged")
+        seen, page = [], {"cursor": ""}
+        while page["cursor"] is not None:
+            page = api.ok("GET", "/v1/webhooks", params={"limit": 4, "cursor": page["cursor"]})
+            seen += page["webhooks"]
+            assert len(page["webhooks"]) == 4 or page["cursor"] is None, page
+            # What comes meanwhile moves no call to another page.
+            known = page["of"]
+            end(endpoints[0], webhook=receiver.url)
+            until(lambda: api.ok("GET", "/v1/webhooks")["of"] == known + 1, "the new call is logged")
+    assert sorted(call["job"] for call in seen) == sorted(jobs)
+    tried = [call["attempts"][-1]["at"] for call in seen]
+    assert tried == sorted(tried, reverse=True) and {call["endpoint"] for call in seen} == {endpoint.id for endpoint in endpoints}
+    for wrong in ("x", "5.x", "5." + "-".join(seen[0]["id"].split("-")[:-1])):
+        refused = api.call("GET", "/v1/webhooks", params={"cursor": wrong})
+        assert (refused.status_code, refused.json()["code"]) == (400, "bad_parameter"), refused.text
+    assert "the latest 5; --limit lists more" in Cli(tmp_path, server.url).ok("webhooks", "--limit", "5").err
+
+
 def test_a_webhook_that_failed_is_delivered_again(fresh_server):
     api = Api(fresh_server(flags=OPEN, config=FAST))
     endpoint = api.external()

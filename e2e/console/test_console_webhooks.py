@@ -99,13 +99,52 @@ def test_more_calls_than_a_page_has_are_listed_and_new_ones_are_told(fresh_serve
         page = tab.page
         calls = page.get_by_role("region", name="Calls")
         expect(calls.get_by_role("row")).to_have_count(201)
-        calls.get_by_role("button", name="Older calls").press("Enter")
-        expect(calls.get_by_role("row")).to_have_count(206)
-        expect(calls.get_by_role("button", name="Older calls")).to_have_count(0)
-        assert "limit=400" in page.url
+        expect(calls).to_contain_text("the newest 200")
+        newest = set(calls.get_by_role("row").locator("td.mono a").all_text_contents())
+        older = calls.get_by_role("button", name="Older calls")
+        older.press("Enter")
+        expect(calls.get_by_role("row")).to_have_count(6)
+        expect(calls).to_contain_text("5 older")
+        expect(calls.get_by_role("group", name="Older calls")).to_be_focused()
+        rest = set(calls.get_by_role("row").locator("td.mono a").all_text_contents())
+        assert len(newest | rest) == 205, "each call is on one page"
+        expect(older).to_have_count(0)
+        assert "cursor=" in page.url
+        assert tab.axe() == []
         expect(page.get_by_text("Live", exact=True)).to_be_visible()
         job = endpoint.run(webhook=receiver.url)
         endpoint.cancel(job)
-        # It comes as soon as it is told, and not with the next of several reads.
+        # It comes to the first page, as soon as it is told, and not with the next of several reads.
+        page.go_back()
         expect(calls.get_by_role("row").filter(has_text=job[-12:])).to_be_visible(timeout=15_000)
-        assert tab.axe() == []
+        older.click()
+        expect(calls.get_by_role("row")).to_have_count(7)
+        calls.get_by_role("button", name="Newest calls").click()
+        expect(calls.get_by_role("row")).to_have_count(201)
+        tab.forget("400")
+        page.goto(page.url + "?cursor=x")
+        expect(calls.get_by_role("alert")).to_contain_text("must be the `cursor` of an earlier answer")
+        calls.get_by_role("button", name="Newest calls").click()
+        expect(calls.get_by_role("row")).to_have_count(201)
+
+
+def test_calls_of_all_endpoints_are_listed_in_pages(fresh_server, console):
+    server = fresh_server(config=QUICK, flags=("--rate-limits", "off", "--allow-private-webhooks"))
+    api = Api(server)
+    with Receiver() as receiver:
+        for name, number in (("One of two", 120), ("Two of two", 90)):
+            endpoint = api.external(name=name)
+            for _ in range(number):
+                endpoint.run(webhook=receiver.url)
+            endpoint.ok("POST", "/purge-queue")
+        until(lambda: api.ok("GET", "/v1/webhooks", params={"state": "DELIVERED"})["of"] == 210, "all calls are logged", 30)
+        page = console(server).sign_in(path="/webhooks?state=DELIVERED").page
+        calls = page.get_by_role("region", name="Calls")
+        expect(calls).to_contain_text("the newest 200 of 210")
+        calls.get_by_role("button", name="Older calls").click()
+        expect(calls.get_by_role("row")).to_have_count(11)
+        expect(calls).to_contain_text("10 older of 210")
+        expect(calls.get_by_role("row").filter(has_text="One of two")).to_have_count(10)
+        # Another state begins with its newest calls.
+        calls.get_by_role("button", name="All", exact=True).click()
+        expect(calls.get_by_role("row")).to_have_count(201)

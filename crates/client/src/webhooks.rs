@@ -13,7 +13,7 @@ use crate::{Client, ClientError};
 pub struct WebhookPage {
     /// The calls, each as JSON text.
     pub webhooks: Vec<Box<RawValue>>,
-    /// The cursor of the next page of one endpoint; `None` on the last page, and for all endpoints.
+    /// The cursor of the next page; `None` on the last page.
     #[serde(default)]
     pub cursor: Option<String>,
     /// The number of calls of all endpoints that match; `None` for one endpoint.

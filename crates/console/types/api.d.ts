@@ -23,6 +23,7 @@ export interface components {
             unanswered: number;
         };
         AllWebhooks: {
+            cursor: string | null;
             of: number;
             pausedReceivers: {
                 receiver: string;

@@ -40,6 +40,7 @@ mod stream;
 mod submit;
 mod transport;
 mod versions;
+mod webhooks;
 mod wire;
 mod words;
 mod workers;

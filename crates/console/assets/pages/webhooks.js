@@ -19,9 +19,8 @@ import { answerOf, CallState, LATE } from "../ui/webhook_call.js";
 import { WebhookSecrets } from "../ui/webhook_secrets.js";
 
 const READ_MS = 5000;
+/** The calls of a page. */
 const PAGE = 200;
-/** The server lists no more. */
-const CALLS_MAX = 1000;
 const STATES = /** @type {[string, string | null][]} */ ([["All", null], ["Failed", "FAILED"], ["Pending", "PENDING"], ["Delivered", "DELIVERED"]]);
 
 const UNREAD = "This key may not read the jobs, so neither their webhooks.";
@@ -50,39 +49,63 @@ function OfAll() {
   return html`${head}<${Calls} path="/v1/webhooks" endpointOf=${endpointOf} endpoints=${endpoints} again=${mayRedeliver() ? "all endpoints" : ""} isOfAll />`;
 }
 
+/**
+ * The page of calls that the address names: `state`, and `cursor` for one of older calls.
+ * @param {string} path
+ */
+function useCalls(path) {
+  const [state, cursor] = ["state", "cursor"].map((name) => place.value.query.get(name));
+  const asked = new URLSearchParams({ limit: String(PAGE), ...(state && { state }), ...(cursor && { cursor }) });
+  const { data: answered, error } = useRead(`${path}?${asked}`, READ_MS);
+  // What is listed stays until the next page is read.
+  const listed = useRef({ state, data: answered });
+  if (answered || error || listed.current.state !== state) listed.current = { state, data: answered };
+  return { state, cursor, data: listed.current.data, error, isRead: answered !== undefined };
+}
+
 /** @param {{path: string, endpointOf: (call: WebhookCall) => any, endpoints: any[], again: string, isOfAll?: boolean}} props `endpoints`: whose calls these are · `again` is whose failed calls the key may deliver again, or "" */
 function Calls({ path, endpointOf, endpoints, again, isOfAll = false }) {
-  const state = place.value.query.get("state");
-  const limit = Math.min(CALLS_MAX, Math.max(PAGE, Number(place.value.query.get("limit")) || 0));
-  const read = `${path}?limit=${limit}${state ? `&state=${state}` : ""}`;
-  const { data: answered, error } = useRead(read, READ_MS);
-  // What is listed stays while more of it is read.
-  const listed = useRef({ state, data: answered });
-  if (answered || listed.current.state !== state) listed.current = { state, data: answered };
-  const { data } = listed.current;
+  const { state, cursor, data, error, isRead } = useCalls(path);
   const [opened, setOpened] = useState(/** @type {WebhookCall | null} */ (null));
   // The dialog shows what comes; when the call leaves the list, what came last.
   const present = opened && (data?.webhooks.find((/** @type {WebhookCall} */ call) => call.id === opened.id) ?? opened);
   useEffect(() => setOpened(present), [present]);
-  const chips = html`<div class="chips" role="group" aria-label="State">${STATES.map(([word, value]) => html`<button type="button" key=${word} class="chip" aria-pressed=${state === value} onClick=${() => setQuery({ state: value })}>${word}</button>`)}</div>`;
+  const chips = html`<div class="chips" role="group" aria-label="State">${STATES.map(([word, value]) => html`<button type="button" key=${word} class="chip" aria-pressed=${state === value} onClick=${() => setQuery({ state: value, cursor: null })}>${word}</button>`)}</div>`;
   const hasFailed = data?.webhooks.some((/** @type {any} */ call) => call.state === "FAILED");
   const actions = html`${chips}${again && hasFailed && html`<${RedeliverMenu} path=${path} name=${again} />`}`;
   return html`<${Paused} receivers=${data?.pausedReceivers ?? []} />
-    <${Card} title="Calls" note=${data && note(data)} flush actions=${actions}>
-      ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(path)} />` : !data ? html`<${Loading} rows=${6} />` : data.webhooks.length === 0 ? html`<${NoCall} endpoints=${endpoints} hasState=${state !== null} />` : html`<${Table} calls=${data.webhooks} endpointOf=${endpointOf} isOfAll=${isOfAll} onOpen=${setOpened} />`}
-      ${data && isPart(data) && html`<div class="grid-foot"><span>${count(data.webhooks.length)} calls${limit < CALLS_MAX ? " so far" : ": older ones are not listed"}</span>${limit < CALLS_MAX && html`<${Button} kind="small" onClick=${() => setQuery({ limit: String(limit + PAGE) })}>Older calls<//>`}</div>`}
+    <${Card} title="Calls" note=${data && note(data, cursor)} flush actions=${actions}>
+      <${Turned} key=${state} cursor=${cursor} isRead=${isRead}>
+        ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(path)} />` : !data ? html`<${Loading} rows=${6} />` : data.webhooks.length === 0 ? html`<${NoCall} endpoints=${endpoints} state=${state} cursor=${cursor} />` : html`<${Table} calls=${data.webhooks} endpointOf=${endpointOf} isOfAll=${isOfAll} onOpen=${setOpened} />`}
+      <//>
+      ${(cursor || data?.cursor) && html`<div class="grid-foot">
+        ${data && html`<span>${count(data.webhooks.length)} ${cursor ? "older calls" : "calls so far"}</span>`}
+        ${cursor && html`<${Button} kind="small" onClick=${() => setQuery({ cursor: null }, { replace: false })}>Newest calls<//>`}
+        ${data?.cursor && html`<${Button} kind="small" disabled=${!isRead} onClick=${() => setQuery({ cursor: data.cursor }, { replace: false })}>Older calls<//>`}
+      </div>`}
     <//>
     ${present && html`<${Attempts} call=${present} endpoint=${endpointOf(present)} onClose=${() => setOpened(null)} />`}`;
 }
 
-/** Whether there are more calls than are listed. @param {any} data */
-const isPart = (data) => Boolean(data.cursor) || (data.of ?? 0) > data.webhooks.length;
+/** A page of the list: when another one is read, it is shown from its top, and has the focus. @param {{cursor: string | null, isRead: boolean, children?: any}} props */
+function Turned({ cursor, isRead, children }) {
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const shown = useRef(cursor);
+  useEffect(() => {
+    if (!isRead || shown.current === cursor) return;
+    shown.current = cursor;
+    window.scrollTo(0, 0);
+    box.current?.focus({ preventScroll: true });
+  }, [cursor, isRead]);
+  return html`<div ref=${box} tabindex="-1" role="group" aria-label=${cursor ? "Older calls" : "Newest calls"}>${children}</div>`;
+}
 
-/** How many calls are listed, and what is not. @param {any} data */
-function note(data) {
+/** How many calls are listed, and what is not. @param {any} data @param {string | null} cursor */
+function note(data, cursor) {
   const shown = count(data.webhooks.length);
-  const unread = data.unread ? ` The log of ${count(data.unread)} endpoints could not be read in time.` : "";
-  return (isPart(data) ? `the newest ${shown}${data.of ? ` of ${count(data.of)}` : ""}` : shown) + unread;
+  const which = cursor ? `${shown} older` : data.cursor ? `the newest ${shown}` : shown;
+  const of = data.of && (cursor || data.cursor) ? ` of ${count(data.of)}` : "";
+  return which + of + (data.unread ? ` The log of ${count(data.unread)} endpoints could not be read in time.` : "");
 }
 
 /** Receivers to which calls pause. @param {{receivers: any[]}} props */
@@ -93,9 +116,10 @@ function Paused({ receivers }) {
   <//>`;
 }
 
-/** @param {{endpoints: any[], hasState: boolean}} props */
-function NoCall({ endpoints, hasState }) {
-  if (hasState) return html`<${Empty}><p>No call is in this state.</p><${Button} onClick=${() => setQuery({ state: null })}>Show all<//><//>`;
+/** @param {{endpoints: any[], state: string | null, cursor: string | null}} props */
+function NoCall({ endpoints, state, cursor }) {
+  if (cursor) return html`<${Empty}><p>No older call is in the log.</p><//>`;
+  if (state) return html`<${Empty}><p>No call is in this state.</p><${Button} onClick=${() => setQuery({ state: null })}>Show all<//><//>`;
   const sender = endpoints.find(({ id }) => may.jobs(id));
   const input = sender?.example ?? {};
   return html`<${Empty}><p>No job has named a webhook. Send <span class="mono">"webhook": "https://…"</span> beside <span class="mono">input</span>, or set one for all jobs in the endpoint's settings.</p>

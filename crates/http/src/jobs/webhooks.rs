@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::openapi::limit;
 use crate::gate::call::Call;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
-use crate::openapi::schema::{array_of, count, object, reference, text, time};
+use crate::openapi::schema::{array_of, count, object, or_null, reference, text, time};
 use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
 use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
@@ -28,19 +28,19 @@ pub(crate) const LIST: &[Parameter] = &[
 pub(crate) const REDELIVER: &[Parameter] = &[SINCE];
 const SINCE: Parameter = query("since", ParameterKind::Time, "only webhooks that were tried then or later");
 
+/// Which calls of a list a page has, the one with the latest attempt first.
+pub(crate) struct PageOfCalls {
+    limit: usize,
+    /// The begin of the latest attempt and the id of the call before the page.
+    before: Option<(Millis, String)>,
+}
+
 /// `GET /webhooks?job=&state=&since=&limit=&cursor=`: latest attempt first.
 pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let query = call.query()?;
-    let limit = query.integer("limit", 1, REQUESTS_LIMIT_MAX as u64)?;
-    let limit = limit.map_or(REQUESTS_LIMIT_DEFAULT, |limit| limit as usize);
-    let before = query.get("cursor").filter(|text| !text.is_empty()).map(parse_cursor).transpose()?;
+    let page = PageOfCalls::of(&query)?;
     let mut found = call.endpoint.jobs().deliveries(delivery_filter(&query)?).await?;
-    if let Some(before) = before {
-        found.retain(|delivery| (delivery.at(), &delivery.id) < (before.0, &before.1));
-    }
-    let is_more = found.len() > limit;
-    found.truncate(limit);
-    let cursor = found.last().filter(|_| is_more).map(|last| format!("{}.{}", last.at().0, last.id));
+    let cursor = page.cut(&mut found, |delivery| delivery);
     let webhooks: Vec<Value> = found.iter().map(view).collect();
     Ok(axum::Json(json!({ "webhooks": webhooks, "cursor": cursor })).into_response())
 }
@@ -92,8 +92,33 @@ pub(crate) fn since(query: &Query) -> Result<Option<Millis>, ApiError> {
     since.transpose()
 }
 
+impl PageOfCalls {
+    /// The page of a query: `limit` and `cursor`.
+    pub(crate) fn of(query: &Query) -> Result<Self, ApiError> {
+        let limit = query.integer("limit", 1, REQUESTS_LIMIT_MAX as u64)?;
+        let limit = limit.map_or(REQUESTS_LIMIT_DEFAULT, |limit| limit as usize);
+        let before = query.get("cursor").filter(|text| !text.is_empty()).map(parse_cursor).transpose()?;
+        Ok(Self { limit, before })
+    }
+
+    /// Leaves the calls of the page in a sorted list. Returns the cursor of the next page; `None` on the last one.
+    pub(crate) fn cut<T>(&self, found: &mut Vec<T>, delivery_of: impl Fn(&T) -> &Delivery) -> Option<String> {
+        if let Some((at, id)) = &self.before {
+            found.retain(|call| (delivery_of(call).at(), &delivery_of(call).id) < (*at, id));
+        }
+        let is_more = found.len() > self.limit;
+        found.truncate(self.limit);
+        let last = found.last().filter(|_| is_more).map(delivery_of)?;
+        Some(format!("{}.{}", last.at().0, last.id))
+    }
+}
+
+/// The place in a list that a cursor names: `MS.WEBHOOK-ID`.
 fn parse_cursor(text: &str) -> Result<(Millis, String), ApiError> {
-    let parts = text.split_once('.').and_then(|(at, id)| Some((Millis(at.parse().ok()?), id.to_owned())));
+    let parts = text.split_once('.').and_then(|(at, id)| {
+        parse_webhook_id(id)?;
+        Some((Millis(at.parse().ok()?), id.to_owned()))
+    });
     parts.ok_or_else(|| {
         ApiError::bad_request("bad_parameter", "`cursor` must be the `cursor` of an earlier answer")
     })
@@ -130,10 +155,6 @@ fn attempt(attempt: &DeliveryAttempt) -> Value {
 
 /// The schemas of the webhook operations.
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
-    let or_null = |mut schema: Value| {
-        schema["nullable"] = json!(true);
-        schema
-    };
     let attempt = [
         ("attempt", count()),
         ("at", time()),
@@ -169,4 +190,63 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
             object(&[("redelivered", count()), ("gone", count())], &["redelivered", "gone"]),
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use longshore_engine::webhook_id;
+    use longshore_model::{Attempt, JobEnd, JobId};
+
+    use super::*;
+
+    fn call(at: u64, number: u128) -> Delivery {
+        let (job, end) =
+            (JobId::mint(Millis(1), number, false), JobEnd { state: JobState::Failed, attempt: Attempt(1) });
+        let attempt = DeliveryAttempt {
+            attempt: 1,
+            at: Millis(at),
+            latency_ms: 0,
+            status: Some(200),
+            answer: None,
+            error: None,
+        };
+        let (id, state) = (webhook_id(job, end), DeliveryState::Delivered);
+        let receiver = String::new();
+        Delivery { id, job, end, receiver, state, next_at: None, attempts: vec![attempt] }
+    }
+
+    fn page(limit: usize, cursor: Option<&str>) -> PageOfCalls {
+        PageOfCalls { limit, before: cursor.map(|text| parse_cursor(text).unwrap()) }
+    }
+
+    #[test]
+    fn pages_have_each_call_once_also_if_several_have_the_same_time() {
+        let mut all: Vec<_> =
+            [(9, 1), (7, 4), (7, 3), (7, 2), (7, 1), (5, 1)].map(|(at, n)| call(at, n)).into();
+        all.sort_by(|one, other| (other.at(), &other.id).cmp(&(one.at(), &one.id)));
+        let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let mut found = all.clone();
+            cursor = page(2, cursor.as_deref()).cut(&mut found, |call| call);
+            seen.extend(found);
+            pages += 1;
+            // What comes meanwhile is before the next page.
+            all.insert(0, call(10 + pages, 1));
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!((pages, &seen[..]), (3, &all[3..]));
+    }
+
+    #[test]
+    fn a_cursor_that_no_page_has_is_refused() {
+        let mut all = vec![call(2, 1), call(1, 1)];
+        let cursor = page(1, None).cut(&mut all, |call| call).unwrap();
+        assert_eq!(parse_cursor(&cursor).ok(), Some((Millis(2), all[0].id.clone())));
+        for wrong in ["x", ".", "5.", "5.x", &cursor[1..], &format!("-{cursor}"), &cursor[..cursor.len() - 1]]
+        {
+            assert!(parse_cursor(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -9,7 +9,6 @@ use futures_util::StreamExt as _;
 use futures_util::stream::iter;
 use longshore_engine::{Delivery, DeliveryFilter, EndpointHandle, PausedReceiver};
 use longshore_history::LimitedOperation;
-use longshore_model::limits::{REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX};
 use longshore_model::{EndpointId, Millis, Permission};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -19,9 +18,8 @@ use crate::HttpState;
 use crate::events::hub::Draft;
 use crate::events::topic::Topic;
 use crate::gate::auth;
-use crate::jobs::webhooks::{LIST, REDELIVER, delivery_filter, since, view};
-use crate::openapi::parameter::Parameter;
-use crate::openapi::schema::{array_of, count, object, reference, text, time};
+use crate::jobs::webhooks::{LIST, PageOfCalls, REDELIVER, delivery_filter, since, view};
+use crate::openapi::schema::{array_of, count, object, or_null, reference, text, time};
 use crate::openapi::{Group, Operation};
 use crate::wire::query::Query;
 use crate::wire::rfc3339::rfc3339;
@@ -34,20 +32,18 @@ const TOLD_MAX: usize = 100;
 const SLACK_MS: u64 = 1_000;
 /// Logs that are read concurrently.
 const CONCURRENT: usize = 8;
-/// The parameters of an endpoint's list but its cursor: a page is the newest calls of all endpoints.
-const PARAMETERS: &[Parameter] = &[LIST[0], LIST[1], LIST[2], LIST[3]];
 
 /// The operation on the webhook calls of all endpoints.
 pub(super) fn group() -> Group {
     let operations = vec![
         Operation::get("ListAllWebhooks", "/v1/webhooks", list)
             .summary("what became of webhooks, the latest first")
-            .about("Of the endpoints whose jobs the key may read: the latest calls, of which `of` match. `unread` is the \
-                    number of endpoints whose log could not be read in time. `pausedReceivers` did not respond and are \
+            .about("Of the endpoints whose jobs the key may read, page by page. `of` is the number of calls that match, on all pages. \
+                    `unread` is the number of endpoints whose log could not be read in time: their calls are missing. `pausedReceivers` did not respond and are \
                     not called until a time; only a key that reads all endpoints sees them. A call counts as one \
                     `/webhooks` of each endpoint.")
             .gives("AllWebhooks")
-            .with(PARAMETERS),
+            .with(LIST),
         Operation::post("RedeliverAllWebhooks", "/v1/webhooks/redeliver", redeliver_failed)
             .summary("delivers all webhooks again that failed")
             .about("Of the endpoints to which the key may submit jobs. `gone` counts the calls whose jobs are no longer there, \
@@ -65,11 +61,12 @@ pub(super) fn group() -> Group {
     let all = object(
         &[
             ("webhooks", array_of(&webhook)),
+            ("cursor", or_null(text())),
             ("of", count()),
             ("unread", count()),
             ("pausedReceivers", array_of(&receiver)),
         ],
-        &["webhooks", "of", "unread", "pausedReceivers"],
+        &["webhooks", "cursor", "of", "unread", "pausedReceivers"],
     );
     let about = "The webhook calls of all endpoints.";
     let redelivered = [("redelivered", count()), ("gone", count()), ("unread", count())];
@@ -81,8 +78,7 @@ pub(super) fn group() -> Group {
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> JsonResult {
     let key = auth::authorize_any(&state, &headers)?;
     let query = Query::of(&uri)?;
-    let limit = query.integer("limit", 1, REQUESTS_LIMIT_MAX as u64)?;
-    let limit = limit.map_or(REQUESTS_LIMIT_DEFAULT, |limit| limit as usize);
+    let page = PageOfCalls::of(&query)?;
     let filter = delivery_filter(&query)?;
     let now = auth::now_for(&key, &state);
     let mut readable = state.engine().endpoints();
@@ -94,13 +90,13 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> J
     let mut all: Vec<(EndpointId, Delivery)> = logs.into_iter().flatten().flatten().collect();
     all.sort_by(|(_, a), (_, b)| Reverse((a.at(), &a.id)).cmp(&Reverse((b.at(), &b.id))));
     let of = all.len();
-    all.truncate(limit);
+    let cursor = page.cut(&mut all, |(_, delivery)| delivery);
     let webhooks: Vec<Value> =
         all.iter().map(|(endpoint, delivery)| of_endpoint(endpoint, delivery)).collect();
     let paused =
         if auth::reads_catalog(&state, &key) { state.engine().paused_receivers() } else { Vec::new() };
     let paused: Vec<Value> = paused.iter().map(receiver).collect();
-    Ok(json!({ "webhooks": webhooks, "of": of, "unread": unread, "pausedReceivers": paused }).into())
+    Ok(json!({ "webhooks": webhooks, "cursor": cursor, "of": of, "unread": unread, "pausedReceivers": paused }).into())
 }
 
 /// The calls in the log of an endpoint; `None` if it cannot be read in time.

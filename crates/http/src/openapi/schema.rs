@@ -47,6 +47,12 @@ pub(crate) fn array_of(items: &Value) -> Value {
     json!({ "type": "array", "items": items })
 }
 
+/// The same schema, for a value that can also be null.
+pub(crate) fn or_null(mut schema: Value) -> Value {
+    schema["nullable"] = json!(true);
+    schema
+}
+
 /// A reference to the schema with this name.
 pub(crate) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
