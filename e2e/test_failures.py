@@ -44,6 +44,32 @@ def test_what_is_too_large_and_what_runs_too_long_are_kinds_of_their_own(api):
     assert kinds["timedOut"]["message"] == "the job ran longer than its execution timeout of # ms"
 
 
+def test_a_group_says_how_many_failed_in_the_present_version_also_after_a_restart(fresh_server, tmp_path):
+    server = fresh_server()
+    api = Api(server)
+    endpoint = api.external(slug="changing")
+    worker = FakeWorker(endpoint)
+
+    def told() -> list[tuple]:
+        return [tuple(group[name] for name in ("count", "sinceVersion", "presentVersion", "presentVersionCount")) for group in groups(endpoint)]
+
+    for _ in range(2):
+        fail(endpoint, worker, "out of memory")
+    assert told() == [(2, 1, 1, 2)]
+    endpoint.patch(templateId=api.template(dockerStartCmd=["true"])["id"])
+    assert told() == [(2, 1, 2, 0)]
+    fail(endpoint, worker, "out of memory")
+    fail(endpoint, worker, "no such file")
+    assert told() == [(3, 1, 2, 1), (1, 2, 2, 1)]
+    server.terminate()
+    server.start()
+    assert told() == [(3, 1, 2, 1), (1, 2, 2, 1)]
+    fail(endpoint, worker, "out of memory")
+    assert told()[0] == (4, 1, 2, 2)
+    printed = Cli(tmp_path, server.url).ok("failures", "changing").out.splitlines()
+    assert printed[1].split()[:2] == ["4", "2"], printed
+
+
 def test_groups_survive_a_restart_and_the_command_prints_them(fresh_server, tmp_path):
     server = fresh_server()
     endpoint = Api(server).external(slug="sad")

@@ -1290,6 +1290,8 @@ export interface components {
             message: string | null;
             perHour: number[];
             place: string | null;
+            presentVersion: number;
+            presentVersionCount: number | null;
             sinceVersion: number;
             type: string | null;
         };

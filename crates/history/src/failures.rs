@@ -102,6 +102,11 @@ pub struct FailureGroup {
     pub last_at: u64,
     /// The version of the endpoint when the first job of the group failed.
     pub since_version: u32,
+    /// The version of the endpoint at the time of the read.
+    pub present_version: u32,
+    /// The number of jobs that failed in the span in the present version; `None` if an earlier version of the server counted
+    /// some of them without their version.
+    pub present_version_count: Option<u64>,
     /// The last job of the group.
     pub job: JobId,
     /// The number of jobs that failed in each hour of the span, the oldest first.
@@ -159,9 +164,11 @@ impl Failures {
         state.keep_budget();
     }
 
-    /// The groups of an endpoint in which a job failed from `since` to `now`, the largest first.
-    pub fn read(&self, endpoint: &EndpointId, since: Millis, now: Millis) -> Vec<FailureGroup> {
-        self.lock().endpoints.get(endpoint).map(|groups| groups.read(since, now)).unwrap_or_default()
+    /// The groups of an endpoint in which a job failed from `since` to `now`, the largest first. `version` is the present one
+    /// of the endpoint.
+    pub fn read(&self, endpoint: &EndpointId, since: Millis, now: Millis, version: u32) -> Vec<FailureGroup> {
+        let state = self.lock();
+        state.endpoints.get(endpoint).map(|groups| groups.read(since, now, version)).unwrap_or_default()
     }
 
     /// Writes what changed. Blocks; one caller at a time.

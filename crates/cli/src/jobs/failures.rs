@@ -13,6 +13,7 @@ use crate::table::Column;
 
 const COLUMNS: &[Column] = &[
     Column::new("COUNT", "count"),
+    Column::new("IN PRESENT VERSION", "presentVersionCount"),
     Column::new("KIND", "kind"),
     Column::new("TYPE", "type"),
     Column::new("PLACE", "place"),

@@ -11,7 +11,7 @@ const READ_MS = 15000;
 const SHOWN_MAX = 20;
 const BARS = 24;
 
-/** @typedef {{group: string, kind: "handler" | "workerLost" | "timedOut" | "size" | "damaged", type: string | null, message: string | null, place: string | null, count: number, firstAt: string, lastAt: string, sinceVersion: number, job: string, perHour: number[]}} Group */
+/** @typedef {{group: string, kind: "handler" | "workerLost" | "timedOut" | "size" | "damaged", type: string | null, message: string | null, place: string | null, count: number, firstAt: string, lastAt: string, sinceVersion: number, presentVersion: number, presentVersionCount: number | null, job: string, perHour: number[]}} Group */
 
 /** What happened, where no type of an error says it. */
 const KINDS = /** @type {Record<Group["kind"], string>} */ ({
@@ -44,15 +44,23 @@ export function Failures({ endpoint, hasFailures }) {
   <//>`;
 }
 
+/** How the failures are spread over the versions of the endpoint. @param {{group: Group}} props */
+function SinceVersion({ group }) {
+  const { sinceVersion, presentVersion: present, presentVersionCount: number } = group;
+  if (present === 1) return null;
+  if (sinceVersion === present) return html`<span class="tone-failed">new in version ${present}</span>`;
+  // What an older server counted has no version.
+  if (number === null) return html`<span class="dim">in version ${sinceVersion} and later</span>`;
+  return html`<span class=${number > 0 ? "tone-failed" : "dim"}>${number > 0 ? count(number) : "none"} of ${count(group.count)} since version ${present}</span>`;
+}
+
 /** @param {{endpoint: Endpoint, group: Group}} props */
 function Row({ endpoint, group }) {
-  const { kind, type, message, place, sinceVersion, job } = group;
+  const { kind, type, message, place, job } = group;
   const title = kind === "handler" && type ? `The handler raised ${type}` : KINDS[kind];
-  const isNew = sinceVersion > 1 && sinceVersion === endpoint.version;
-  const since = isNew ? html`<span class="tone-failed">new in version ${sinceVersion}</span>` : endpoint.version > 1 && html`<span class="dim">in version ${sinceVersion}</span>`;
   return html`<li>
     <b class="failure-count">${count(group.count)}</b>
-    <span class="failure-what"><span class="failure-title">${visible(title)}${place && html` <span class="mono dim">${visible(place)}</span>`} <span class="dim">first <${Age} at=${group.firstAt} /></span> ${since}</span><span class="failure-message">${message ? visible(message) : "without a message"}</span></span>
+    <span class="failure-what"><span class="failure-title">${visible(title)}${place && html` <span class="mono dim">${visible(place)}</span>`} <span class="dim">first <${Age} at=${group.firstAt} /></span> <${SinceVersion} group=${group} /></span><span class="failure-message">${message ? visible(message) : "without a message"}</span></span>
     <span class="failure-spark"><${Sparkline} values=${bars(group.perHour)} label=${`${group.count} failures over time`} /></span>
     <span class="dim failure-age"><${Age} at=${group.lastAt} /></span>
     <a class="mono" href=${href(`${endpointPath(endpoint)}/requests/${job}`)} title=${`The newest: ${job}`}>${shortId(job)}</a>

@@ -1,7 +1,8 @@
 //! The groups of one endpoint's failures, and their form in files.
 //!
 //! A file is one JSON object with the member `groups`: a list of objects with the members of [`Group`]. `hours` are pairs of
-//! an hour since 1970 and a number of jobs. Unknown members are left out.
+//! an hour since 1970 and a number of jobs. Unknown members are left out. Files of earlier versions of the server have no
+//! `newestVersion` and `newestHours`: how many of their jobs failed in the newest version is not known until the next one.
 
 use std::cmp::Reverse;
 use std::io;
@@ -51,9 +52,19 @@ struct Group {
     since_version: u32,
     /// The id of the last job.
     job: String,
-    /// Hours since 1970 with the number of jobs that failed in them, ascending.
-    hours: Vec<(u32, u32)>,
+    hours: Hours,
+    /// The newest version of the endpoint in which a job failed; 0 if it is not known.
+    #[serde(default)]
+    newest_version: u32,
+    /// The jobs that failed in the newest version; `None` if others of them may have been counted in `hours` alone.
+    #[serde(default)]
+    newest_hours: Option<Hours>,
 }
+
+/// Hours since 1970 with the number of jobs that failed in them, ascending.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Hours(Vec<(u32, u32)>);
 
 impl Identity {
     /// What the failure has in common with others of its group.
@@ -91,8 +102,8 @@ impl Groups {
         groups.groups.retain(|group| group.job.parse::<JobId>().is_ok());
         groups.groups.truncate(GROUPS_MAX);
         for group in &mut groups.groups {
-            group.hours.sort_unstable();
-            group.hours.dedup_by_key(|(hour, _)| *hour);
+            group.hours.order();
+            group.newest_hours.iter_mut().for_each(Hours::order);
         }
         Ok(groups)
     }
@@ -111,9 +122,10 @@ impl Groups {
         let at = failure.at.0;
         let oldest = hour_of(at.saturating_sub(KEPT_MS));
         for group in &mut self.groups {
-            group.hours.retain(|(hour, _)| *hour >= oldest);
+            group.hours.drop_before(oldest);
+            group.newest_hours.iter_mut().for_each(|hours| hours.drop_before(oldest));
         }
-        self.groups.retain(|group| !group.hours.is_empty());
+        self.groups.retain(|group| !group.hours.0.is_empty());
         if let Some(group) = self.groups.iter_mut().find(|group| group.identity == identity) {
             group.add(failure);
             return;
@@ -127,7 +139,9 @@ impl Groups {
             last_at: at,
             since_version: failure.version,
             job: failure.job.to_string(),
-            hours: Vec::new(),
+            hours: Hours::default(),
+            newest_version: failure.version,
+            newest_hours: Some(Hours::default()),
         };
         group.add(failure);
         self.groups.push(group);
@@ -148,11 +162,12 @@ impl Groups {
         true
     }
 
-    /// The groups with a failure from `since` to `now`, the largest first.
-    pub(super) fn read(&self, since: Millis, now: Millis) -> Vec<FailureGroup> {
+    /// The groups with a failure from `since` to `now`, the largest first. `version` is the present one of the endpoint.
+    pub(super) fn read(&self, since: Millis, now: Millis, version: u32) -> Vec<FailureGroup> {
         let since = since.0.max(now.0.saturating_sub(KEPT_MS));
         let (first, last) = (hour_of(since), hour_of(now.0));
-        let mut views: Vec<_> = self.groups.iter().filter_map(|group| group.view(first, last)).collect();
+        let views = self.groups.iter().filter_map(|group| group.view(first, last, version));
+        let mut views: Vec<_> = views.collect();
         views.sort_by_key(|view| Reverse((view.count, view.last_at)));
         views
     }
@@ -183,13 +198,14 @@ impl Group {
             self.last_at = failure.at.0;
             self.job = failure.job.to_string();
         }
-        self.count(hour, failure.count);
-    }
-
-    fn count(&mut self, hour: u32, count: u32) {
-        match self.hours.binary_search_by_key(&hour, |(hour, _)| *hour) {
-            Ok(at) => self.hours[at].1 = self.hours[at].1.saturating_add(count),
-            Err(at) => self.hours.insert(at, (hour, count)),
+        self.hours.count(hour, failure.count);
+        if failure.version > self.newest_version {
+            // Of failures whose version is not known, some can be of this one.
+            self.newest_hours = (self.newest_version > 0).then(Hours::default);
+            self.newest_version = failure.version;
+        }
+        if let Some(hours) = self.newest_hours.as_mut().filter(|_| failure.version == self.newest_version) {
+            hours.count(hour, failure.count);
         }
     }
 
@@ -201,17 +217,23 @@ impl Group {
         if other.last_at > self.last_at {
             (self.last_at, self.job) = (other.last_at, other.job);
         }
-        other.hours.into_iter().for_each(|(hour, count)| self.count(hour, count));
+        self.hours.join(other.hours);
+        let is_known = self.newest_version > 0 && other.newest_version > 0;
+        if other.newest_version > self.newest_version {
+            (self.newest_version, self.newest_hours) = (other.newest_version, other.newest_hours);
+        } else if other.newest_version == self.newest_version {
+            let both = self.newest_hours.take().zip(other.newest_hours);
+            self.newest_hours = both.map(|(mut hours, others)| {
+                hours.join(others);
+                hours
+            });
+        }
+        self.newest_hours = self.newest_hours.take().filter(|_| is_known);
     }
 
-    /// The group in these hours; `None` if nothing failed in them.
-    fn view(&self, first: u32, last: u32) -> Option<FailureGroup> {
-        let mut per_hour = vec![0; last.checked_sub(first)? as usize + 1];
-        for (hour, count) in &self.hours {
-            if let Some(place) = hour.checked_sub(first).and_then(|at| per_hour.get_mut(at as usize)) {
-                *place = u64::from(*count);
-            }
-        }
+    /// The group in these hours; `None` if nothing failed in them. `version` is the present one of the endpoint.
+    fn view(&self, first: u32, last: u32, version: u32) -> Option<FailureGroup> {
+        let per_hour = self.hours.between(first, last)?;
         let count = per_hour.iter().sum();
         (count > 0).then_some(())?;
         Some(FailureGroup {
@@ -224,15 +246,69 @@ impl Group {
             first_at: self.first_at,
             last_at: self.last_at,
             since_version: self.since_version,
+            present_version: version,
+            present_version_count: self.count_in(version, first, last, count),
             job: self.job.parse().ok()?,
             per_hour,
         })
     }
 
+    /// How many of the `all` failures in these hours are of the present version; `None` if that is not known.
+    fn count_in(&self, version: u32, first: u32, last: u32, all: u64) -> Option<u64> {
+        if self.since_version >= version {
+            return Some(all);
+        }
+        match self.newest_version {
+            0 => None,
+            newest if newest < version => Some(0),
+            newest if newest == version => {
+                Some(self.newest_hours.as_ref()?.between(first, last)?.iter().sum())
+            }
+            // The endpoint has had another change since `version` was read.
+            _ => None,
+        }
+    }
+
     fn bytes(&self) -> usize {
         let Identity { error_type, message, place, .. } = &self.identity;
         let texts = [error_type, message, place].into_iter().flatten().map(String::len).sum::<usize>();
-        GROUP_BYTES + texts + self.hours.capacity() * size_of::<(u32, u32)>()
+        let hours =
+            self.hours.0.capacity() + self.newest_hours.as_ref().map_or(0, |hours| hours.0.capacity());
+        GROUP_BYTES + texts + hours * size_of::<(u32, u32)>()
+    }
+}
+
+impl Hours {
+    /// Orders the hours of a file.
+    fn order(&mut self) {
+        self.0.sort_unstable();
+        self.0.dedup_by_key(|(hour, _)| *hour);
+    }
+
+    fn drop_before(&mut self, oldest: u32) {
+        self.0.retain(|(hour, _)| *hour >= oldest);
+    }
+
+    fn count(&mut self, hour: u32, count: u32) {
+        match self.0.binary_search_by_key(&hour, |(hour, _)| *hour) {
+            Ok(at) => self.0[at].1 = self.0[at].1.saturating_add(count),
+            Err(at) => self.0.insert(at, (hour, count)),
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        other.0.into_iter().for_each(|(hour, count)| self.count(hour, count));
+    }
+
+    /// The number of each hour from the first to the last; `None` if there is no such hour.
+    fn between(&self, first: u32, last: u32) -> Option<Vec<u64>> {
+        let mut per_hour = vec![0; last.checked_sub(first)? as usize + 1];
+        for (hour, count) in &self.0 {
+            if let Some(place) = hour.checked_sub(first).and_then(|at| per_hour.get_mut(at as usize)) {
+                *place = u64::from(*count);
+            }
+        }
+        Some(per_hour)
     }
 }
 

@@ -30,7 +30,7 @@ fn present(keeps_text: bool) -> BTreeMap<EndpointId, bool> {
 }
 
 fn read(failures: &Failures, since: u64, now: u64) -> Vec<(String, u64)> {
-    let groups = failures.read(&endpoint(1), Millis(since), Millis(now));
+    let groups = failures.read(&endpoint(1), Millis(since), Millis(now), 3);
     groups.into_iter().map(|group| (group.message.unwrap_or_default(), group.count)).collect()
 }
 
@@ -45,17 +45,86 @@ fn failures_that_differ_in_numbers_are_one_group() {
         Failure { version: 4, ..failure(NOW, "no customer 5") },
     ];
     failures.add(all.to_vec(), &present(true));
-    let groups = failures.read(&endpoint(1), Millis(hour(4)), Millis(NOW));
+    let groups = failures.read(&endpoint(1), Millis(hour(4)), Millis(NOW), 4);
     assert_eq!(groups.len(), 2);
     let group = &groups[0];
     assert_eq!((group.message.as_deref(), group.count), (Some("no customer #"), 3));
     assert_eq!(group.per_hour, [0, 1, 0, 1, 1]);
     assert_eq!((group.first_at, group.last_at, group.since_version), (hour(3), NOW, 3));
+    assert_eq!((group.present_version, group.present_version_count), (4, Some(1)));
     assert_eq!(group.job, all[3].job);
     // A shorter span has fewer jobs, and the first time stays.
-    let later = failures.read(&endpoint(1), Millis(NOW), Millis(NOW));
+    let later = failures.read(&endpoint(1), Millis(NOW), Millis(NOW), 4);
     assert_eq!((later.len(), later[0].count, later[0].first_at), (1, 1, hour(3)));
     assert_eq!(later[0].group, group.group);
+}
+
+/// The jobs of the first group, and those of a version.
+fn counts(failures: &Failures, since: u64, version: u32) -> (u64, Option<u64>) {
+    let groups = failures.read(&endpoint(1), Millis(since), Millis(NOW), version);
+    (groups[0].count, groups[0].present_version_count)
+}
+
+fn in_version(version: u32, at: u64) -> Failure {
+    Failure { version, ..failure(at, "a") }
+}
+
+#[test]
+fn a_group_counts_the_failures_of_the_present_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let failures = Failures::open(dir.path()).unwrap();
+    let before = NOW - 5 * HOUR_MS;
+    failures.add(vec![in_version(3, before), in_version(3, NOW)], &present(true));
+    assert_eq!(counts(&failures, before, 3), (2, Some(2)), "it is new in this version");
+    assert_eq!(counts(&failures, before, 4), (2, Some(0)));
+    let many = Failure { count: 3, ..in_version(4, before + HOUR_MS) };
+    failures.add(vec![many, in_version(4, NOW)], &present(true));
+    assert_eq!(counts(&failures, before, 4), (6, Some(4)));
+    assert_eq!(counts(&failures, NOW, 4), (2, Some(1)), "of the same span");
+    // A job of a round before the change.
+    failures.add(vec![in_version(3, NOW)], &present(true));
+    assert_eq!(counts(&failures, before, 4), (7, Some(4)));
+    failures.write().unwrap();
+    let again = Failures::open(dir.path()).unwrap();
+    assert_eq!(counts(&again, before, 4), (7, Some(4)));
+    again.add(vec![in_version(6, NOW)], &present(true));
+    assert_eq!((counts(&again, before, 6), counts(&again, before, 7)), ((8, Some(1)), (8, Some(0))));
+}
+
+#[test]
+fn groups_that_are_joined_add_up_what_failed_in_the_newest_version() {
+    let failures = Failures::default();
+    let all = [(3, "a"), (4, "a"), (4, "b"), (4, "b"), (3, "c"), (5, "d")];
+    failures
+        .add(all.map(|(version, error)| Failure { version, ..failure(NOW, error) }).to_vec(), &present(true));
+    let version = |version| {
+        let groups = failures.read(&endpoint(1), Millis(NOW), Millis(NOW), version);
+        groups.iter().map(|group| (group.count, group.present_version_count)).collect::<Vec<_>>()
+    };
+    assert_eq!(version(4).iter().filter(|counts| counts.1 == Some(2)).count(), 1);
+    failures.add(Vec::new(), &present(false));
+    assert_eq!(version(5), [(6, Some(1))]);
+}
+
+#[test]
+fn what_earlier_versions_of_the_server_counted_has_no_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let (job, hour) = (JobId::mint(Millis(NOW), 0, false), NOW / HOUR_MS);
+    let group = format!(
+        r#"{{"kind":"handler","type":null,"message":"a","place":null,"firstAt":{NOW},"lastAt":{NOW},"sinceVersion":3,"job":"{job}","hours":[[{hour},2]]}}"#
+    );
+    let file = dir.path().join(format!("{}.json", endpoint(1)));
+    fs::write(file, format!(r#"{{"groups":[{group}]}}"#)).unwrap();
+    let failures = Failures::open(dir.path()).unwrap();
+    assert_eq!(counts(&failures, NOW, 3), (2, Some(2)), "no version was before the first failure");
+    assert_eq!(counts(&failures, NOW, 4), (2, None));
+    failures.add(vec![in_version(4, NOW)], &present(true));
+    assert_eq!(counts(&failures, NOW, 4), (3, None), "the first two can be of version 4");
+    assert_eq!(counts(&failures, NOW, 5), (3, Some(0)));
+    failures.add(vec![in_version(5, NOW)], &present(true));
+    failures.write().unwrap();
+    let again = Failures::open(dir.path()).unwrap();
+    assert_eq!(counts(&again, NOW, 5), (4, Some(1)));
 }
 
 #[test]

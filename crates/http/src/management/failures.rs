@@ -10,7 +10,7 @@ use super::access::may_read_endpoint;
 use super::{JsonResult, PathId};
 use crate::HttpState;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
-use crate::openapi::schema::{array_of, count, object, text, time};
+use crate::openapi::schema::{array_of, count, object, or_null, text, time};
 use crate::openapi::{Group, Operation};
 use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
@@ -27,8 +27,9 @@ const SINCE: &[Parameter] = &[query(
 
 const ABOUT: &str = "Failures of the same kind, type and place whose messages differ in numbers and ids alone are one group; `#` \
     stands in their place. At most 100 groups are kept, for 30 days, the largest first. `perHour` has the failures of each hour from \
-    `since` to now. `sinceVersion` is the version of the endpoint in which the group was seen first, and `job` the last job. A \
-    group without a type, message and place has failures that came too fast to read their errors. A killed server loses the \
+    `since` to now. `sinceVersion` is the version of the endpoint in which the group was seen first, and `job` the last job. \
+    `presentVersion` is the version of the endpoint now, and `presentVersionCount` how many of `count` failed in it; it is null \
+    while an earlier version of the server counted some of them. A group without a type, message and place has failures that came too fast to read their errors. A killed server loses the \
     failures of a minute.";
 
 /// The operation on failures.
@@ -45,7 +46,7 @@ pub(super) fn group() -> Group {
 }
 
 fn schema() -> Value {
-    let nullable = || json!({ "type": "string", "nullable": true });
+    let nullable = || or_null(text());
     let kinds = FailureKind::ALL.map(FailureKind::as_str);
     let members = [
         ("group", text()),
@@ -57,6 +58,8 @@ fn schema() -> Value {
         ("firstAt", time()),
         ("lastAt", time()),
         ("sinceVersion", count()),
+        ("presentVersion", count()),
+        ("presentVersionCount", or_null(count())),
         ("job", text()),
         ("perHour", array_of(&count())),
     ];
@@ -85,7 +88,7 @@ async fn list(
     let Some(history) = state.history() else { return Ok(json!([]).into()) };
     // The failures of the last moment, too.
     state.engine().note_failures(history);
-    let groups = history.failures().read(&endpoint.id(), since, now);
+    let groups = history.failures().read(&endpoint.id(), since, now, endpoint.record().version);
     Ok(groups.iter().map(view).collect::<Value>().into())
 }
 
@@ -100,6 +103,8 @@ fn view(group: &FailureGroup) -> Value {
         "firstAt": rfc3339(Millis(group.first_at)),
         "lastAt": rfc3339(Millis(group.last_at)),
         "sinceVersion": group.since_version,
+        "presentVersion": group.present_version,
+        "presentVersionCount": group.present_version_count,
         "job": group.job,
         "perHour": group.per_hour,
     })

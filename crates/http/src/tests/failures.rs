@@ -57,6 +57,26 @@ async fn jobs_that_fail_for_one_reason_are_one_group() {
 }
 
 #[tokio::test]
+async fn a_group_says_how_many_failed_in_the_present_version() {
+    let (server, _) = server("").await;
+    let told = async || {
+        let groups = groups(&server).await;
+        let numbers = ["count", "sinceVersion", "presentVersion", "presentVersionCount"];
+        groups.iter().map(|group| numbers.map(|name| group[name].as_u64())).collect::<Vec<_>>()
+    };
+    fail(&server, "out of memory").await;
+    fail(&server, "out of memory").await;
+    assert_eq!(told().await, [[2, 1, 1, 2].map(Some)]);
+    let template = server.ask("POST /v1/templates", r#"{"name":"next","imageName":"i"}"#).await.json();
+    let change = json!({ "templateId": template["id"] }).to_string();
+    assert_eq!(server.ask("PATCH /v1/endpoints/demo", &change).await.json()["version"], 2);
+    assert_eq!(told().await, [[2, 1, 2, 0].map(Some)]);
+    fail(&server, "out of memory").await;
+    fail(&server, "no such file").await;
+    assert_eq!(told().await, [[3, 1, 2, 1].map(Some), [1, 2, 2, 1].map(Some)]);
+}
+
+#[tokio::test]
 async fn a_parameter_that_is_no_time_is_refused() {
     let (server, _) = server("").await;
     let refused = server.refusal("GET /v1/endpoints/demo/failures?since=yesterday", "").await;
