@@ -153,6 +153,13 @@ def test_a_level_shows_its_lines_and_those_that_are_worse(console, api):
         for at, text in enumerate(every):
             is_shown = at >= first or (level == "level:info" and at == 0)
             expect(box.get_by_text(text)).to_have_count(1 if is_shown else 0)
+    # The server leaves out the lines, so that a page of them is a page of what is wanted.
+    with page.expect_request(lambda request: "level=INFO" in request.url):
+        line.fill("level:info")
+    for level, left_out in (("INFO", every[1:2]), ("WARNING", every[:3]), ("ERROR", every[:4])):
+        lines = api.ok("GET", f"/v1/endpoints/{endpoint.id}/logs", params={"level": level})["lines"]
+        shown = [text for text in every if any(text in one["text"] for one in lines)]
+        assert shown == [text for text in every if text not in left_out], level
     line.fill("level:loud")
     expect(page.get_by_text("takes error, warning, info or debug")).to_be_visible()
     line.fill("worker:none")

@@ -4,10 +4,9 @@ import * as api from "./api.js";
 import { fieldsOf, partsOf } from "./event_stream.js";
 import { takeTurn } from "./live.js";
 import { LogBlocks } from "./log_blocks.js";
-import { isDetail } from "./log_text.js";
 
 /** @typedef {import("./log_text.js").LogLine} LogLine */
-/** @typedef {{worker?: string, job?: string, level?: string, q?: string, after?: string, regex?: string, isDetailLeftOut?: boolean}} LogFilter */
+/** @typedef {{worker?: string, job?: string, level?: string, q?: string, after?: string, regex?: string}} LogFilter */
 /** @typedef {{lines: LogLine[], cursor: string | null, scannedBytes: number}} Page the newest line is the first */
 
 /** How long a response that failed is not sent again, and how often lines are read without one. */
@@ -33,13 +32,13 @@ export class LogReader {
     this.scanned = 0;
     /** Whether a page was read: without lines, there are none. */
     this.isBegun = false;
-    /** Whether older lines are read by a press only: the last read of them failed, or gave none that is wanted. */
+    /** Whether older lines are read by a press only: the last read of them failed, or gave none. */
     this.needsPress = false;
     /** Whether one reads the newest lines. Otherwise what is read stays where it is. */
     this.isAtEnd = true;
     /** Whether newer lines are left out, as older ones are read. */
     this.isBehind = false;
-    /** The ids of the lines that came last, also of those that are not wanted. */
+    /** The ids of the lines that came last. */
     this.lastIds = /** @type {Set<string>} */ (new Set());
     /** Ends with the page. */
     this.opened = new AbortController();
@@ -111,11 +110,6 @@ export class LogReader {
     this.changed();
   }
 
-  /** @param {LogLine[]} lines */
-  wanted(lines) {
-    return this.filter.isDetailLeftOut ? lines.filter((line) => !isDetail(line)) : lines;
-  }
-
   /** Reads what is printed, as long as this tab has a turn. @param {AbortSignal} stop */
   async follow(stop) {
     while (!stop.aborted) {
@@ -152,7 +146,7 @@ export class LogReader {
     if (data === undefined) return;
     const value = typeof data === "string" ? JSON.parse(data) : data;
     if (event === "page") this.begun(value);
-    else this.add(this.wanted(value.lines));
+    else this.add(value.lines);
     this.lastIds = new Set(value.lines.map((/** @type {LogLine} */ { id }) => id));
     this.error = null;
     this.changed();
@@ -160,7 +154,7 @@ export class LogReader {
 
   /** The newest lines: at the begin, after a response that ended, and where lines were left out. @param {Page} page */
   begun(page) {
-    const lines = this.wanted(page.lines).reverse();
+    const lines = [...page.lines].reverse();
     const isGap = page.cursor !== null && !page.lines.some(({ id }) => this.lastIds.has(id));
     if (this.isBegun && !isGap) return this.add(lines);
     if (this.isBegun && !this.isAtEnd) return this.halt();
@@ -189,9 +183,8 @@ export class LogReader {
       const page = /** @type {Page} */ (await api.json("GET", this.path({ cursor, limit: String(OLDER_PAGE) }), { signal: this.opened.signal }));
       // Meanwhile lines may have been dropped, or read anew.
       if (lines === this.lines && cursor === this.cursor) {
-        const wanted = this.wanted(page.lines);
-        this.needsPress = wanted.length === 0;
-        lines.prepend(wanted.reverse());
+        this.needsPress = page.lines.length === 0;
+        lines.prepend(page.lines.reverse());
         this.cursor = page.cursor;
         this.scanned += page.scannedBytes;
         if (lines.dropNewest(LINES_MAX)) this.halt();

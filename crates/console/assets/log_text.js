@@ -17,9 +17,6 @@ export function messageOf(text) {
   }
 }
 
-/** Whether a line is of a level below INFO, as far as its words say it. @param {LogLine} line */
-export const isDetail = ({ level, text }) => level === null && /\b(?:DEBUG|TRACE)\b/.test(text);
-
 /** The colours of terminals, as the tones of states. @type {Record<number, string>} */
 const TONES = { 31: "failed", 91: "failed", 32: "completed", 92: "completed", 33: "queued", 93: "queued", 34: "running", 94: "running", 35: "timedout", 95: "timedout", 36: "accent", 96: "accent", 90: "cancelled" };
 

@@ -42,8 +42,7 @@ function parsed(line, level) {
   if (filter.after === "?") return { filter: {}, fault: "`after:` takes a duration such as 10min, 2h or 1d, or a time such as 2030-01-31T12:00." };
   const least = LEAST[chosen.toUpperCase()];
   if (!least) return { filter: {}, fault: "`level:` takes error, warning, info or debug: lines of this level and of worse ones." };
-  if (least === "ERROR" || least === "WARNING") filter.level = least;
-  filter.isDetailLeftOut = least === "INFO" || undefined;
+  if (least !== "DEBUG") filter.level = least;
   const regex = /^\/(.+)\/(i?)$/.exec(rest);
   return { filter: regex ? { ...filter, regex: regex[2] ? `(?i)${regex[1]}` : regex[1] } : { ...filter, q: rest }, fault: "" };
 }

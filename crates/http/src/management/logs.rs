@@ -39,7 +39,7 @@ use crate::wire::sse;
 
 const LINES_MAX: u64 = 5_000;
 const LINES_USUAL: u64 = 500;
-const LEVELS: [&str; 2] = ["ERROR", "WARNING"];
+const LEVELS: [&str; 3] = ["ERROR", "WARNING", "INFO"];
 const ORDERS: [&str; 1] = ["desc"];
 /// Most characters of a job's id without its prefix.
 const JOB_ID_CHARS: usize = 36;
@@ -60,7 +60,8 @@ const PARAMETERS: &[Parameter] = &[
     query(
         "level",
         ParameterKind::Word { words: &LEVELS, default: None },
-        "only lines of this level or a worse one, as far as lines show theirs",
+        "only lines of this level or a worse one, as far as lines show theirs; `INFO` leaves out lines with the \
+         words `DEBUG` and `TRACE`",
     ),
     query("since", ParameterKind::Time, "only lines that were printed at this time or later"),
     query("until", ParameterKind::Time, "only lines that were printed before this time"),

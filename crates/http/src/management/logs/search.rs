@@ -144,9 +144,7 @@ impl Search {
             && (self.text.is_empty() || line.text.to_lowercase().contains(&self.text))
             && self.pattern.as_ref().is_none_or(|pattern| pattern.matches(&line.text))
             && self.job.as_ref().is_none_or(|job| job.has(line))
-            && self.level.is_none_or(|level| {
-                level_of(&line.text).is_some_and(|found| found == "ERROR" || found == level)
-            })
+            && self.level.is_none_or(|level| is_of_level(&line.text, level))
     }
 }
 
@@ -189,6 +187,20 @@ pub(super) fn level_of(text: &str) -> Option<&'static str> {
         () if has("WARN") || has("Warning:") => Some("WARNING"),
         () => None,
     }
+}
+
+/// Whether a line is of this level or a worse one. An ordinary line is of `INFO`, unless its words say that it is of a lower level.
+fn is_of_level(text: &str, level: &str) -> bool {
+    match level_of(text) {
+        Some(found) => found == "ERROR" || found == level || level == "INFO",
+        None => level == "INFO" && !is_detail(text),
+    }
+}
+
+/// Whether a line has a word that names a level below `INFO`.
+fn is_detail(text: &str) -> bool {
+    let is_end = |char: char| !char.is_alphanumeric() && char != '_';
+    text.split(is_end).any(|word| matches!(word, "DEBUG" | "TRACE"))
 }
 
 /// The job that a line of the SDK is about.
@@ -256,6 +268,7 @@ mod tests {
         let pattern = Pattern::parse("^a [0-4]+ ").ok();
         assert_eq!(count(Search { pattern, ..all() }), 25);
         assert_eq!(count(Search { level: Some("WARNING"), ..all() }), 20);
+        assert_eq!(count(Search { level: Some("INFO"), ..all() }), 200);
         assert_eq!(count(Search { since: 10_000, until: 20_000, ..all() }), 20);
         let ran = Some(("b".to_owned(), 5_050, 8_000));
         assert_eq!(count(Search { job: Some(JobSpan { id: "a 3 ".to_owned(), ran }), ..all() }), 1 + 4);
@@ -275,6 +288,15 @@ mod tests {
             ("loaded", None),
         ] {
             assert_eq!(level_of(text), level, "{text}");
+        }
+        for (text, levels) in [
+            ("loaded DEBUGGER, traced", [false, false, true]),
+            ("DEBUG: loaded", [false, false, false]),
+            ("{\"requestId\": null, \"message\": \"x\", \"level\": \"TRACE\"}", [false, false, false]),
+            ("WARNING in DEBUG mode", [false, true, true]),
+            ("ERROR", [true, true, true]),
+        ] {
+            assert_eq!(["ERROR", "WARNING", "INFO"].map(|level| is_of_level(text, level)), levels, "{text}");
         }
         assert_eq!(job_of("{\"requestId\": \"j-1\", \"message\""), Some("j-1"));
         assert_eq!(job_of("{\"requestId\": null, \"message\""), None);
