@@ -61,7 +61,7 @@ function Shown() {
     <${Totals} records=${records} busy=${ofEndpoints ? busyOf(ofEndpoints) : null} now=${now} range=${range} />
     <${NoPrice} records=${records} />
     <${Bars} title=${isPriced ? "Cost" : "Time of workers"} buckets=${buckets.map((start) => bucketName(range, start))} groups=${groups} shown=${isPriced ? money : workerTime} empty="No worker ran in this range." />
-    <${Groups} key=${grouping.name} sums=${sums} grouping=${grouping} names=${names} />`;
+    <${Groups} key=${grouping.name} sums=${sums} grouping=${grouping} names=${names} range=${range} />`;
 }
 
 /** Names for ids of endpoints and keys. @param {string} grouping @returns {(id: string) => string} */
@@ -100,8 +100,8 @@ function NoPrice({ records }) {
   return html`<${Alert} tone="warn" title="A part of the time has no price"><p>${types.length > 0 ? `No price is set for ${types.join(", ")}.` : "Some workers have no price."} Prices an hour are in <span class="mono">[prices]</span> of the server's settings, by GPU type; <span class="mono">cpu</span> is a worker without a GPU.</p><//>`;
 }
 
-/** @param {{sums: import("../billing.js").Sum[], grouping: import("../billing.js").Grouping, names: (id: string) => string}} props */
-function Groups({ sums, grouping, names }) {
+/** @param {{sums: import("../billing.js").Sum[], grouping: import("../billing.js").Grouping, names: (id: string) => string, range: import("../billing.js").Range}} props */
+function Groups({ sums, grouping, names, range }) {
   const isOfEndpoints = grouping.name === "endpointId";
   const [most, setMost] = useState(GROUPS);
   const all = sums.reduce((sum, { ms }) => sum + ms, 0);

@@ -89,10 +89,10 @@ function VolumeForm({ volume, onClose }) {
   const [name, setName] = useState(volume?.name ?? "");
   const first = String(volume?.size ?? 100);
   const [named, setNamed] = useState(first);
-  const { change, overtaken } = useTagged(volume ? `${PATH}/${encodeURIComponent(volume.id)}` : null);
+  const tagged = useTagged(volume ? `${PATH}/${encodeURIComponent(volume.id)}` : null, volume);
   const send = async () => {
     const body = { name: name.trim(), size: Number(named) };
-    if (volume) await change(body);
+    if (volume) await tagged.change(body);
     else await api.json("POST", PATH, { body });
     toast(volume ? `${body.name} is changed.` : `${body.name} is made. Name it in an endpoint to use it.`);
     onClose();
@@ -100,7 +100,7 @@ function VolumeForm({ volume, onClose }) {
   return html`<${FormDialog} title=${volume ? `Change ${volume.name}` : "Make a volume"} action=${volume ? "Save" : "Make the volume"} onSend=${send} onClose=${onClose} isUnsaved=${name !== (volume?.name ?? "") || named !== first}>
     <${Field} id="volume-name" label="Name" value=${name} onInput=${setName} autofocus placeholder="weights" />
     <${Field} id="volume-size" label="Size in GB" type="number" min="1" inputmode="numeric" value=${named} onInput=${setNamed} help="For people and other tools: the server does not stop a worker from writing more." />
-    <${OvertakenChange} what="volume" overtaken=${overtaken} fields=${[{ name: "name", title: "Name" }, { name: "size", title: "Size", text: (/** @type {number} */ gb) => `${count(gb)} GB` }]} />
+    <${OvertakenChange} what="volume" tagged=${tagged} fields=${[{ name: "name", title: "Name" }, { name: "size", title: "Size", text: (/** @type {number} */ gb) => `${count(gb)} GB` }]} />
   <//>`;
 }
 

@@ -15,7 +15,7 @@ export function ChangeKey({ record, onDone, onClose }) {
   const [name, setName] = useState(record.name);
   const [days, setDays] = useState(AS_IT_IS);
   const [limit, setLimit] = useState(String(record.rateLimit ?? ""));
-  const { change, overtaken } = useTagged(path);
+  const tagged = useTagged(path, record);
   const rateLimit = limit ? Number(limit) : null;
   const body = {
     ...(name.trim() !== record.name && { name: name.trim() }),
@@ -25,7 +25,7 @@ export function ChangeKey({ record, onDone, onClose }) {
   const isChanged = Object.keys(body).length > 0;
   const send = async () => {
     if (!name.trim()) throw new Error("Give it a name by which you will know it later.");
-    if (isChanged) await change(body);
+    if (isChanged) await tagged.change(body);
     onDone();
   };
   const day = (/** @type {string} */ at) => dateTime(Date.parse(at), { utc: utc.value }).slice(0, 16);
@@ -37,6 +37,6 @@ export function ChangeKey({ record, onDone, onClose }) {
       ${days === 0 && html`<${Endless} />`}</div>
     <${Field} id="key-rate" label="Most requests in 10 s" value=${limit} onInput=${setLimit} type="number" min="1" inputmode="numeric" placeholder="no limit of its own" />
     <p class="dim">What it may do, and on which endpoints, stays as it was made: make a new key for that.</p>
-    <${OvertakenChange} what="key" overtaken=${overtaken} fields=${[{ name: "name", title: "Name" }, { name: "expiresAt", title: "Ends", text: day }, { name: "rateLimit", title: "Most requests in 10 s" }]} />
+    <${OvertakenChange} what="key" tagged=${tagged} fields=${[{ name: "name", title: "Name" }, { name: "expiresAt", title: "Ends", text: day }, { name: "rateLimit", title: "Most requests in 10 s" }]} />
   <//>`;
 }

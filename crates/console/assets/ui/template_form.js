@@ -44,7 +44,7 @@ export function TemplateForm({ template, users, onClose }) {
   const [registry, setRegistry] = useState(template?.containerRegistryAuthId ?? "");
   const registries = useRead(REGISTRIES, READ_MS).data ?? [];
   const path = `${PATH}/${encodeURIComponent(template?.id ?? "")}`;
-  const { change, overtaken } = useTagged(template ? path : null);
+  const tagged = useTagged(template ? path : null, template);
   const secrets = secretsOf(template?.env ?? {});
   const send = async () => {
     const words = parseWords(command);
@@ -52,7 +52,7 @@ export function TemplateForm({ template, users, onClose }) {
     const parsed = parseEnv(env);
     if (parsed.fault) throw new Error(parsed.fault);
     const body = { name: name.trim(), imageName: image.trim(), dockerStartCmd: words, workdir: workdir.trim() || null, env: { ...parsed.env, ...secrets }, containerRegistryAuthId: registry || null };
-    if (template) await change(body);
+    if (template) await tagged.change(body);
     else await api.json("POST", PATH, { body: { ...body, isServerless: true } });
     toast(template ? `${body.name} is changed.` : `${body.name} is made. Choose it in an endpoint.`);
     onClose();
@@ -70,6 +70,6 @@ export function TemplateForm({ template, users, onClose }) {
     <div class="field"><label for="template-env">Variables</label><textarea id="template-env" class="mono" rows="4" spellcheck=${false} placeholder="NAME=value" value=${env} onInput=${(/** @type {any} */ event) => setEnv(event.target.value)} aria-describedby="template-env-help"></textarea>
       <p class="dim" id="template-env-help">One a line. *** keeps the value that is stored.${names.length > 0 && ` From secrets, and kept: ${names.join(", ")}.`}</p></div>
     ${users.length > 0 && html`<p>${users.length === 1 ? `${users[0].name} gets a new version` : `${users.length} endpoints get a new version`}: workers end after their jobs, and others start.</p>`}
-    <${OvertakenChange} what="template" overtaken=${overtaken} fields=${[...SHOWN, { name: "containerRegistryAuthId", title: "Login of the registry", text: registryName }]} />
+    <${OvertakenChange} what="template" tagged=${tagged} fields=${[...SHOWN, { name: "containerRegistryAuthId", title: "Login of the registry", text: registryName }]} />
   <//>`;
 }
