@@ -6,6 +6,8 @@ import pytest
 
 from harness import processes
 from harness.client import Api
+from harness.fake_worker import FakeWorker
+from harness.server import QUICK
 from harness.wait import until
 from test_cli import NOT_FOUND, Cli
 from test_workers import running_job, started
@@ -127,3 +129,33 @@ def test_a_wait_after_crashes_is_ended(fresh_server, tmp_path):
     before = len(ended(endpoint))
     cli.ok("workers", "try-now", endpoint.id)
     until(lambda: len(ended(endpoint)) > before, "the next worker started without a wait", 7)
+
+
+def test_an_external_worker_has_the_address_that_it_last_asked_from(fresh_server):
+    api = Api(fresh_server(config=QUICK + 'trusted_proxies = "127.0.0.1"\n'))
+    endpoint, other = api.external(), api.external()
+    worker = FakeWorker(endpoint)
+
+    def addresses(path=f"/v1/endpoints/{endpoint.id}/workers", of=api):
+        answer = of.ok("GET", path)
+        return [one.get("address") for one in (answer["workers"] if "workers" in answer else answer)]
+
+    worker.ping()
+    assert addresses() == [None], "it has not asked for a job"
+    for address, hops in (("203.0.113.9", "6.6.6.6, 203.0.113.9"), ("2001:db8::7", "2001:db8::7"), ("127.0.0.1", "")):
+        worker.session.headers["X-Forwarded-For"] = hops
+        endpoint.run({})
+        job = worker.take()
+        worker.done(job["id"], {"output": 1})
+        assert addresses() == [address]
+    shown = f"/v1/endpoints/{endpoint.id}?includeWorkers=true"
+    assert addresses(shown) == addresses("/v1/pods") == ["127.0.0.1"]
+    # Who may not see the computers sees no address.
+    scopes = [{"scope": "read", "endpointIds": [endpoint.id, other.id]}]
+    key = Api(api.server, api.ok("POST", "/v1/apikeys", json={"name": "some", "scopes": scopes})["key"])
+    assert addresses(of=key) == addresses(shown, of=key) == [None]
+    # One that the server started has a computer.
+    managed = api.endpoint("echo.py", workersMax=1)
+    managed.runsync({})
+    (started,) = api.ok("GET", f"/v1/endpoints/{managed.id}/workers")
+    assert "address" not in started and "machineId" in started

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import PHONE
+from harness.browser import PHONE, key_for
 from harness.fake_worker import FakeWorker
 from harness.reverse_proxy import Answer, ReverseProxy
 from harness.wait import until
@@ -460,3 +460,17 @@ def test_an_external_worker_says_when_it_was_heard(console, api):
     worker.take()
     page = console().sign_in(path=f"/endpoints/{endpoint.id}/workers").page
     expect(page.get_by_role("region", name="Running").get_by_role("row").filter(has_text="Running").last).to_contain_text(re.compile("heard (just now|\\d+ s ago)"))
+    # Its own page has where it asked from, and what such a worker needs.
+    page.get_by_title(worker.id).click()
+    details = page.get_by_role("region", name="Details")
+    expect(details).to_contain_text("127.0.0.1 where it last asked for jobs from")
+    page.get_by_role("button", name="Show the variables").click()
+    expect(page.get_by_role("region", name="Worker token")).to_contain_text(f"{endpoint.id}/job-take")
+    # The list says it, too. A key for the endpoint alone may not know it.
+    page.goto(page.url.rsplit("/", 1)[0])
+    expect(page.get_by_role("row").filter(has=page.get_by_title(worker.id))).to_contain_text("elsewhere, 127.0.0.1")
+    key = key_for(api, {"scope": "read", "endpointIds": [endpoint.id]})["key"]
+    reader = console().sign_in(key, path=f"/endpoints/{endpoint.id}/workers/{worker.id}").page
+    expect(reader.get_by_role("region", name="Details")).to_contain_text("elsewhere, by someone else")
+    expect(reader.get_by_role("region", name="Details")).not_to_contain_text("127.0.0.1")
+    expect(reader.get_by_role("region", name="Worker token")).to_have_count(0)

@@ -2388,6 +2388,8 @@ export interface components {
         /** @description the JSON that a client or a worker sent */
         Payload: unknown;
         Pod: {
+            /** @description the address that an external worker last asked for jobs from, behind `trusted_proxies` that of the proxy's client; absent for a key without `read` or `manage` for all endpoints */
+            address?: string;
             adjustedCostPerHr?: number;
             containerDiskInGb?: number;
             costPerHr?: number;

@@ -1,5 +1,7 @@
 //! Arguments, results and errors of the engine's interfaces. All of them are owned data.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use longshore_model::{
     Counters, Idempotency, JobId, JobRow, JobState, Millis, Submitter, TraceContext, WorkerCounts, WorkerId,
@@ -178,6 +180,8 @@ pub struct TakeRequest {
     pub says_busy: Option<bool>,
     /// How long the take waits for a job, in ms.
     pub hold_ms: u64,
+    /// The address of the worker; `None` if it is not known.
+    pub address: Option<IpAddr>,
 }
 
 /// A job that a worker gets.
@@ -273,6 +277,9 @@ pub struct WorkerView {
     pub jobs_done: u64,
     /// The time of the worker's last request, or of its registration.
     pub last_contact: Millis,
+    /// The address that an external worker last asked for jobs from. `None` for one that the server started, and for one that
+    /// has not asked since the server knows it.
+    pub address: Option<IpAddr>,
     /// The health by its checks; `None` for a worker that takes jobs.
     pub health: Option<HealthNote>,
 }

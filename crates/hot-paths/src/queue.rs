@@ -105,7 +105,8 @@ impl HotQueue {
     fn take(&mut self, worker: u64) -> Vec<JobRow> {
         let worker = self.worker(worker);
         let (says_busy, overlapping, input_bytes_max) = (Some(false), false, u64::MAX);
-        let take = Take { worker, slots: 1, says_busy, overlapping, gpu: None, input_bytes_max };
+        let take =
+            Take { worker, slots: 1, says_busy, overlapping, address: None, gpu: None, input_bytes_max };
         self.apply(|queue, now, out| queue.take(now, black_box(&take), out))
     }
 

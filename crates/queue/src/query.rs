@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::iter::Peekable;
+use core::net::IpAddr;
 
 use longshore_model::{Counters, JobId, JobRow, JobState, KeyId, Millis, WorkerId, WorkerPhase};
 
@@ -133,6 +134,8 @@ pub struct WorkerLoad {
     pub last_contact: Millis,
     /// The number of the worker's reports that counted since it became known.
     pub jobs_done: u64,
+    /// The address that its last take came from, as far as it is known.
+    pub address: Option<IpAddr>,
 }
 
 /// The entries of lists that are each in order, in one order: an entry that comes `first` before another one.
@@ -320,6 +323,7 @@ impl Queue {
             last_take: worker.last_take,
             last_contact: worker.last_contact,
             jobs_done: worker.jobs_done,
+            address: worker.address,
         })
     }
 

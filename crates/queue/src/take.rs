@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use longshore_model::{JobRow, Millis, WorkerId, limits};
 use longshore_planted::{Bug, planted};
@@ -22,6 +23,8 @@ pub struct Take {
     pub says_busy: Option<bool>,
     /// Another take of the same worker is open. `Some(false)` in `says_busy` may then cross a delivery in flight.
     pub overlapping: bool,
+    /// The address that the take came from; `None` if it is not known, or the same as before.
+    pub address: Option<IpAddr>,
     /// The type of the worker's first GPU, for the rows of the jobs; `None` if it has none.
     pub gpu: Option<Arc<str>>,
     /// Limit of the sum of the inputs of the delivered jobs, in bytes.
@@ -40,6 +43,9 @@ impl Queue {
         let Some(worker) = self.workers.get_mut(&take.worker) else { return Vec::new() };
         worker.overlaps |= take.overlapping;
         worker.last_take = now;
+        if take.address.is_some() {
+            worker.address = take.address;
+        }
         // An external worker cannot be replaced. If it sends another take after its lease ended, it gets jobs again.
         worker.draining &= worker.managed;
         let draining = worker.draining;

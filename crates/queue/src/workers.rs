@@ -5,6 +5,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use longshore_model::{JobId, Millis, WorkerId};
 
@@ -78,6 +79,8 @@ pub(crate) struct Worker {
     pub(crate) overlaps: bool,
     /// The number of the worker's reports that counted.
     pub(crate) jobs_done: u64,
+    /// The address that its last take came from, as far as it is known.
+    pub(crate) address: Option<IpAddr>,
 }
 
 impl Worker {
@@ -237,6 +240,7 @@ impl Workers {
             draining: false,
             overlaps: false,
             jobs_done: 0,
+            address: None,
         };
         self.by_id.insert(id.clone(), worker);
         self.schedule(id, lease_ms);

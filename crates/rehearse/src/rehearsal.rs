@@ -229,6 +229,7 @@ impl<'a> Rehearsal<'a> {
             slots: worker.free,
             says_busy: Some(worker.busy_since.is_some()),
             overlapping: false,
+            address: None,
             gpu: None,
             input_bytes_max: u64::MAX,
         };

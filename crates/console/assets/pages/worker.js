@@ -14,7 +14,8 @@ import { LogLines } from "../ui/log_lines.js";
 import { Age, Moment } from "../ui/time.js";
 import { WorkerJobs } from "../ui/worker_jobs.js";
 import { WorkerResources } from "../ui/worker_resources.js";
-import { Jobs, lived, useMachineNames, WorkerButtons, WorkerState, workersPath } from "../ui/worker_table.js";
+import { Jobs, isElsewhere, lived, useMachineNames, WorkerButtons, WorkerState, workersPath } from "../ui/worker_table.js";
+import { WorkerToken } from "../ui/worker_token.js";
 
 const READ_MS = 3000;
 
@@ -34,6 +35,7 @@ export default function WorkerPage() {
     <${Card} title="Details"><${Details} endpoint=${endpoint} worker=${worker} /><//>
     ${may.requests(endpoint.id) && html`<${WorkerJobs} endpoint=${endpoint} worker=${worker} />`}
     ${worker.status !== "EXITED" && html`<${WorkerResources} worker=${worker} at=${workers.at} />`}
+    ${isElsewhere(worker) && may.change(endpoint.id) && html`<${WorkerToken} endpoint=${endpoint} />`}
     <${LogLines} endpoint=${endpoint} filter=${{ worker: worker.id }} since=${worker.startedAt} title="Log" />`;
 }
 
@@ -63,13 +65,14 @@ function Details({ endpoint, worker }) {
   const facts = [
     ["Id", html`<${Id} id=${worker.id} />`],
     ["Endpoint", html`<a href=${href(endpointPath(endpoint))}>${endpoint.name}</a>${worker.version !== undefined && `, version ${worker.version}`}${isOld ? `; the present one is ${endpoint.version}` : ""}`],
-    ...(machineOf ? /** @type {[string, any][]} */ ([["Machine", machineOf(worker)]]) : []),
+    ...(machineOf ? /** @type {[string, any][]} */ ([["Machine", isElsewhere(worker) ? "elsewhere" : machineOf(worker)]]) : []),
     ["GPU", worker.gpu?.count ? html`${worker.gpu.count} × ${worker.gpu.id}${worker.status !== "EXITED" && html`<${Gpus} worker=${worker} />`}` : "none"],
     ["Started", worker.startedAt ? html`<${Moment} at=${worker.startedAt} />${worker.startedBecause && html` <span class="dim">because: ${causeOf(worker.startedBecause)}</span>`}` : "elsewhere, by someone else"],
     ["Start took", worker.startMs === undefined ? html`<span class="dim">${worker.startedAt === undefined ? "not known of a worker that others started" : worker.status === "EXITED" ? (worker.jobsDone === undefined ? "not recorded" : "it never asked for a job") : "it has not asked for a job yet"}</span>` : duration(worker.startMs)],
   ];
   if (worker.status === "EXITED") facts.push(["Ended", html`<${Moment} at=${worker.endedAt} /> <span class="dim">after ${duration(lived(worker))}</span>`]);
   else facts.push(["Jobs", html`<${Jobs} endpoint=${endpoint} worker=${worker} />`], ["Last heard", html`<${Age} at=${worker.lastHeardAt} />`]);
+  if (worker.address) facts.push(["Address", html`<span class="mono">${worker.address}</span> <span class="dim">where it last asked for jobs from</span>`]);
   facts.push(["Jobs done", count(worker.jobsDone)]);
   if (worker.rssBytes !== undefined) facts.push(["Memory", size(worker.rssBytes)]);
   if (worker.cpuRatio !== undefined) facts.push(["Processors", `${rate(worker.cpuRatio)} busy`]);

@@ -39,14 +39,17 @@ export function WorkerTable({ endpoint, health }) {
   return html`<${Workers} rows=${data.map((/** @type {WorkerRecord} */ worker) => ({ endpoint, worker }))} />`;
 }
 
+/** Whether someone else started the worker, on any computer. @param {WorkerRecord} worker */
+export const isElsewhere = ({ startedAt, machineId, status }) => startedAt === undefined && !machineId && status !== "THROTTLED";
+
 /**
- * The name of a worker's computer; null for a key that may not know the computers.
+ * The name of a worker's computer, or the address of one that runs elsewhere; null for a key that may not know the computers.
  * @returns {((worker: WorkerRecord) => string) | null}
  */
 export function useMachineNames() {
   const machines = useRead(may.everyRead.value ? "/v1/machines" : null, MACHINES_MS).data;
   if (!may.everyRead.value) return null;
-  return ({ machineId, status }) => (status === "THROTTLED" ? "–" : machineId ? (machines?.find((/** @type {any} */ { id }) => id === machineId)?.name ?? machineId) : "elsewhere");
+  return ({ machineId, status, address }) => (status === "THROTTLED" ? "–" : machineId ? (machines?.find((/** @type {any} */ { id }) => id === machineId)?.name ?? machineId) : address ? `elsewhere, ${address}` : "elsewhere");
 }
 
 /** How busy and how full a GPU is, as far as its driver says it. @param {any} gpu @returns {string} */

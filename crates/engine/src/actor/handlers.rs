@@ -17,14 +17,14 @@ use crate::metrics::{RetryReason, SubmitRefusal};
 use crate::owner_use::Use;
 use crate::stream_tail::TailEvent;
 use crate::workers::take::Undelivered;
-use crate::{Accepted, EndpointError};
+use crate::{Accepted, EndpointError, TakeRequest};
 
 impl Actor {
     /// Handles one request as a part of this round.
     pub(super) fn handle(&mut self, request: Request) {
         match request {
             Request::Submit { submit, input, watch, reply } => self.submit(submit, input, watch, reply),
-            Request::Take { worker, slots, says_busy, reply } => self.take(worker, slots, says_busy, reply),
+            Request::Take { worker, request, reply } => self.take(worker, request, reply),
             Request::Undelivered { jobs, reply } => self.undelivered(jobs, reply),
             Request::Unpark { worker } => self.unpark(&worker),
             Request::Report { worker, job, report, outcome, reply } => {
@@ -197,10 +197,11 @@ impl Actor {
         self.hold(HeldReply::Accepted, reply, result);
     }
 
-    fn take(&mut self, worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: ReplySender<Given>) {
+    fn take(&mut self, worker: WorkerId, request: TakeRequest, reply: ReplySender<Given>) {
+        let TakeRequest { slots, says_busy, address, .. } = request;
         let overlapping = self.parked.overlaps(&worker);
         let was_draining = self.queue.is_draining(&worker);
-        let take = Take { says_busy, overlapping, ..self.take_of(&worker, slots) };
+        let take = Take { says_busy, overlapping, address, ..self.take_of(&worker, slots) };
         let given = self.take_within_budget(take);
         // A take never starts the draining of a worker. It ends the draining of an external one.
         let is_draining = was_draining && self.queue.is_draining(&worker);
@@ -218,7 +219,8 @@ impl Actor {
     fn take_of(&self, worker: &WorkerId, slots: u32) -> Take {
         let has_gpus = self.shared.record().gpu_count > 0;
         let gpu = if has_gpus { self.shared.gpu_of(worker).map(Into::into) } else { None };
-        Take { worker: worker.clone(), slots, says_busy: None, overlapping: false, gpu, input_bytes_max: 0 }
+        let worker = worker.clone();
+        Take { worker, slots, says_busy: None, overlapping: false, address: None, gpu, input_bytes_max: 0 }
     }
 
     /// Requeues jobs that were delivered to no worker. The last job goes first, so that the jobs keep their order.

@@ -169,6 +169,7 @@ fn fleet_view(queue: &Queue, now: Millis) -> FleetView {
         running: worker.running,
         jobs_done: worker.jobs_done,
         last_contact: worker.last_contact,
+        address: worker.address.filter(|_| !worker.managed),
         health: None,
     });
     FleetView {

@@ -12,7 +12,7 @@ use super::query::Query;
 use crate::payload_budget::BudgetPermit;
 use crate::stream_tail::StreamTail;
 use crate::workers::take::Undelivered;
-use crate::{Accepted, EndpointError};
+use crate::{Accepted, EndpointError, TakeRequest};
 
 /// Sends the reply of a request. A closed channel is no error: the client or worker has disconnected.
 pub(crate) type ReplySender<T> = oneshot::Sender<Result<T, EndpointError>>;
@@ -27,7 +27,7 @@ pub(crate) enum Request {
     Submit { submit: Submit, input: Payload, watch: Option<EndWaiter>, reply: ReplySender<Accepted> },
     /// A worker requests up to `slots` jobs; parked until one is ready. `says_busy`: whether the worker has jobs in progress,
     /// `None` if it does not say.
-    Take { worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: ReplySender<Given> },
+    Take { worker: WorkerId, request: TakeRequest, reply: ReplySender<Given> },
     /// Jobs that were assigned to a worker but could not be delivered.
     Undelivered { jobs: Vec<Undelivered>, reply: ReplySender<()> },
     /// Reply to the worker's parked takes with no job. A take that has got a job is no longer parked.

@@ -174,7 +174,7 @@ impl Scene {
     }
 
     pub(super) async fn take(&self) -> TakenJob {
-        let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 60_000 };
+        let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 60_000, address: None };
         self.demo.workers().take("w1".parse().unwrap(), request).await.unwrap().remove(0)
     }
 

@@ -26,6 +26,7 @@ impl Balancer {
             jobs: Vec::new(),
             jobs_done: seen.ended,
             last_contact: seen.last_contact,
+            address: None,
             health: Some(health_note(seen.health, worker)),
         });
         FleetView {

@@ -92,11 +92,10 @@ impl Workers {
         request: TakeRequest,
         until: Instant,
     ) -> Result<Given, EndpointError> {
-        let TakeRequest { slots, says_busy, .. } = request;
         let (reply, answer) = oneshot::channel();
         let mut pending = PendingTake { workers: self, answer };
         let answer = &mut pending.answer;
-        self.shared.send(Request::Take { worker: worker.clone(), slots, says_busy, reply })?;
+        self.shared.send(Request::Take { worker: worker.clone(), request, reply })?;
         let mut held = tokio::time::timeout_at(until, &mut *answer).await;
         if held.is_err() {
             // The commit of a delivery may be in flight. So the actor decides which reply the take gets.

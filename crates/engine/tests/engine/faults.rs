@@ -126,7 +126,7 @@ async fn a_parked_take_gets_the_job_of_a_take_whose_commit_failed() {
     let id = demo.jobs().submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_broken(true);
     let refused = async {
-        let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 600_000 };
+        let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 600_000, address: None };
         assert!(matches!(
             demo.workers().take(worker("w1"), request).await,
             Err(EndpointError::Unavailable(_) | EndpointError::CommitFailed(_))

@@ -324,7 +324,7 @@ pub(crate) fn worker(name: &str) -> WorkerId {
 
 /// Takes one job at most.
 pub(crate) async fn take(handle: &EndpointHandle, name: &str, hold_ms: u64) -> Vec<TakenJob> {
-    let request = TakeRequest { slots: 1, says_busy: None, hold_ms };
+    let request = TakeRequest { slots: 1, says_busy: None, hold_ms, address: None };
     handle.workers().take(worker(name), request).await.unwrap()
 }
 

@@ -28,7 +28,10 @@ async fn with_large_jobs(disks: &mut Disks, count: usize) -> (Engine, EndpointHa
 }
 
 async fn batch(demo: &EndpointHandle, name: &str, slots: u32, hold_ms: u64) -> Vec<TakenJob> {
-    demo.workers().take(worker(name), TakeRequest { slots, says_busy: None, hold_ms }).await.unwrap()
+    demo.workers()
+        .take(worker(name), TakeRequest { slots, says_busy: None, hold_ms, address: None })
+        .await
+        .unwrap()
 }
 
 fn ids(jobs: &[TakenJob]) -> Vec<JobId> {

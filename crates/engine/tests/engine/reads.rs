@@ -46,7 +46,9 @@ async fn key(demo: &EndpointHandle, job: JobId) -> JobKey {
 }
 
 async fn batch(demo: &EndpointHandle, slots: u32) -> Result<Vec<TakenJob>, EndpointError> {
-    demo.workers().take(worker("w1"), TakeRequest { slots, says_busy: Some(false), hold_ms: 30_000 }).await
+    demo.workers()
+        .take(worker("w1"), TakeRequest { slots, says_busy: Some(false), hold_ms: 30_000, address: None })
+        .await
 }
 
 fn ids(jobs: &[TakenJob]) -> Vec<JobId> {
@@ -113,7 +115,7 @@ async fn an_unreadable_disk_fails_no_job_and_is_retried_at_intervals() {
     let mut unreadable = 0;
     while began.elapsed() < Duration::from_millis(1_500) {
         // The worker sends its next take immediately.
-        let request = TakeRequest { slots: 2, says_busy: Some(false), hold_ms: 100 };
+        let request = TakeRequest { slots: 2, says_busy: Some(false), hold_ms: 100, address: None };
         match demo.workers().take(worker("w1"), request).await {
             Err(EndpointError::Unreadable(_)) => unreadable += 1,
             other => assert_eq!(other.unwrap().len(), 0),
@@ -153,7 +155,7 @@ async fn an_undelivered_job_is_requeued_also_while_commits_fail() {
     disks.store.set_unreadable(bad, None);
     disks.store.set_broken(false);
     let later = async || {
-        let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 1_000 };
+        let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 1_000, address: None };
         demo.workers().take(worker("w2"), request).await.is_ok_and(|taken| ids(&taken) == [jobs[0]])
     };
     eventually(later).await;
@@ -250,9 +252,10 @@ async fn a_job_whose_worker_disconnects_before_its_input_is_read_goes_to_the_nex
 async fn a_job_whose_worker_disconnects_before_it_reads_the_reply_goes_to_the_next_worker() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let gone = demo
-        .workers()
-        .take(worker("gone"), TakeRequest { slots: 1, says_busy: Some(false), hold_ms: 30_000 });
+    let gone = demo.workers().take(
+        worker("gone"),
+        TakeRequest { slots: 1, says_busy: Some(false), hold_ms: 30_000, address: None },
+    );
     let mut gone = Box::pin(gone);
     assert!(tokio::time::timeout(Duration::ZERO, &mut gone).await.is_err(), "it is parked");
     let expected = demo.jobs().submit(job(&engine, "1")).await.unwrap().id;
@@ -270,7 +273,7 @@ async fn a_job_whose_worker_disconnects_before_the_delivery_is_durable_goes_to_t
     let expected = demo.jobs().submit(job(&engine, "1")).await.unwrap().id;
     disks.store.set_held(true);
     let before = disks.store.commits.load(Ordering::SeqCst);
-    let request = TakeRequest { slots: 1, says_busy: Some(false), hold_ms: 30_000 };
+    let request = TakeRequest { slots: 1, says_busy: Some(false), hold_ms: 30_000, address: None };
     let mut gone = Box::pin(demo.workers().take(worker("gone"), request));
     assert!(tokio::time::timeout(Duration::ZERO, &mut gone).await.is_err(), "it waits for the commit");
     eventually(async || disks.store.commits.load(Ordering::SeqCst) > before).await;

@@ -28,6 +28,11 @@ pub(super) fn may_read(state: &HttpState, headers: &HeaderMap) -> Result<(), Api
     auth::authorize(state, headers, Permission::ReadCatalog).map(drop)
 }
 
+/// Whether the key may know the computers that workers run on, and the addresses of those that run elsewhere.
+pub(super) fn may_see_machines(state: &HttpState, key: &Caller) -> bool {
+    key.permits(Permission::ReadCatalog, None, auth::now_for(key, state))
+}
+
 /// Checks that a request may read one endpoint, and returns the key and the endpoint. A key that is limited to endpoints
 /// may read these; a key with the scope `jobs` alone may read none.
 pub(super) fn may_read_endpoint(

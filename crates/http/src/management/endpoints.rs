@@ -11,7 +11,7 @@ use longshore_envelope::{EnvelopeError, web_address};
 use longshore_model::{Endpoint, Permission, Provider, SharedWith, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
-use super::access::{may_manage, may_manage_endpoint, may_read_endpoint};
+use super::access::{may_manage, may_manage_endpoint, may_read_endpoint, may_see_machines};
 use super::base_url::base_url;
 use super::code::check_code;
 use super::endpoint_fields::ENDPOINT_FIELDS;
@@ -240,8 +240,11 @@ async fn view(
 ) -> Result<EndpointView, ApiError> {
     let record = endpoint.record();
     let template = state.engine().catalog().template(&record.template_id);
-    let workers =
-        if query.flag("includeWorkers")? { Some(pods::of_endpoint(state, endpoint).await) } else { None };
+    let workers = if query.flag("includeWorkers")? {
+        Some(pods::of_endpoint(state, endpoint, may_see_machines(state, key)).await)
+    } else {
+        None
+    };
     let extras = Extras { template: query.flag("includeTemplate")?, workers: workers.as_deref() };
     let mut view = shown(state, &record, template.as_deref(), extras);
     if let Some(template) = view.0.get_mut("template") {

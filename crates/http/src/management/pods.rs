@@ -88,6 +88,7 @@ pub(super) fn group() -> Group {
             ("jobs", array_of(&text())),
             ("jobsDone", count()),
             ("lastHeardAt", time()),
+            ("address", address()),
             ("health", health()),
             ("lastCheck", text()),
             ("rssBytes", count()),
@@ -119,6 +120,15 @@ fn stage() -> Value {
     json!({
         "type": "string",
         "description": "what happens to a worker that is being started, such as `pulling 41 of 109 MB`",
+    })
+}
+
+/// The schema of the address of an external worker.
+fn address() -> Value {
+    json!({
+        "type": "string",
+        "description": "the address that an external worker last asked for jobs from, behind `trusted_proxies` that of the \
+                        proxy's client; absent for a key without `read` or `manage` for all endpoints",
     })
 }
 
@@ -186,7 +196,10 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     for endpoint in state.engine().endpoints() {
         if matches_query(&query, &state, &endpoint) {
             pods.extend(
-                of_endpoint(&state, &endpoint).await.into_iter().filter(|pod| has_requested_gpu(&query, pod)),
+                of_endpoint(&state, &endpoint, true)
+                    .await
+                    .into_iter()
+                    .filter(|pod| has_requested_gpu(&query, pod)),
             );
         }
     }
@@ -203,7 +216,7 @@ async fn get(
 ) -> Result<Response, ApiError> {
     may_read(&state, &headers)?;
     for endpoint in state.engine().endpoints() {
-        let found = of_endpoint(&state, &endpoint).await.into_iter().find(|pod| pod["id"] == json!(id));
+        let found = of_endpoint(&state, &endpoint, true).await.into_iter().find(|pod| pod["id"] == json!(id));
         if let Some(pod) = found {
             return Ok(ETag::of(state.engine(), &pod).answer_get(&headers, pod));
         }
@@ -242,8 +255,8 @@ fn compute_type(record: &Endpoint) -> &'static str {
 }
 
 /// The workers of one endpoint: workers that the queue knows, workers that are starting, and workers without a
-/// placement.
-pub(super) async fn of_endpoint(state: &HttpState, endpoint: &EndpointHandle) -> Vec<Value> {
+/// placement. `addresses`: with the addresses of the external ones.
+pub(super) async fn of_endpoint(state: &HttpState, endpoint: &EndpointHandle, addresses: bool) -> Vec<Value> {
     // An endpoint that was deleted meanwhile has no workers.
     let view = endpoint.workers().fleet_view().await.unwrap_or_default();
     let status = endpoint.workers().fleet_status();
@@ -252,7 +265,7 @@ pub(super) async fn of_endpoint(state: &HttpState, endpoint: &EndpointHandle) ->
     let usage = state.engine().worker_usage(&record).await;
     let gpus = WorkerGpus::of(state, &status);
     let stages = state.engine().start_stages(endpoint, &status).await;
-    let of = Common { state, record: &record, template: template.as_ref(), usage, stages, gpus };
+    let of = Common { state, record: &record, template: template.as_ref(), usage, stages, gpus, addresses };
     let managed = |worker: &WorkerView| status.workers.iter().find(|managed| managed.id == worker.id);
     let registered = view.workers.iter().map(|worker| of.registered(worker, managed(worker)));
     let starting =
@@ -262,9 +275,10 @@ pub(super) async fn of_endpoint(state: &HttpState, endpoint: &EndpointHandle) ->
     registered.chain(starting).chain(throttled).map(Value::Object).collect()
 }
 
-/// The workers of one endpoint as events show them: without what is the same for all of them.
+/// The workers of one endpoint as events show them: without what is the same for all of them, and without addresses, which
+/// not every reader may know.
 pub(super) async fn for_events(state: &HttpState, endpoint: &EndpointHandle) -> Vec<Value> {
-    let mut workers = of_endpoint(state, endpoint).await;
+    let mut workers = of_endpoint(state, endpoint, false).await;
     for worker in workers.iter_mut().filter_map(Value::as_object_mut) {
         worker.retain(|name, _| {
             !["env", "dockerEntrypoint", "dockerStartCmd", "ports"].contains(&name.as_str())
@@ -287,6 +301,7 @@ pub(super) fn ended_of_endpoint(
         usage: HashMap::new(),
         stages: HashMap::new(),
         gpus,
+        addresses: false,
     };
     ended.iter().map(|ended| Value::Object(of.ended(ended))).collect()
 }
@@ -301,6 +316,8 @@ struct Common<'a> {
     /// What happens to those that are starting.
     stages: HashMap<WorkerId, StartStage>,
     gpus: WorkerGpus,
+    /// Whether the addresses of external workers are shown.
+    addresses: bool,
 }
 
 impl Common<'_> {
@@ -318,6 +335,9 @@ impl Common<'_> {
         pod.insert("jobs".to_owned(), json!(worker.jobs));
         pod.insert("jobsDone".to_owned(), json!(worker.jobs_done));
         pod.insert("lastHeardAt".to_owned(), views::time(worker.last_contact));
+        if let Some(address) = worker.address.filter(|_| self.addresses) {
+            pod.insert("address".to_owned(), json!(address));
+        }
         if let Some(note) = &worker.health {
             pod.insert("health".to_owned(), json!(note.health.as_str()));
             pod.insert("lastCheck".to_owned(), json!(&*note.last_check));

@@ -7,7 +7,7 @@ use longshore_engine::EndpointHandle;
 use longshore_model::WorkerId;
 use serde_json::json;
 
-use super::access::may_manage_endpoint;
+use super::access::{may_manage_endpoint, may_see_machines};
 use super::workers::no_such_worker;
 use super::{JsonResult, PathId, PathIds, pods};
 use crate::HttpState;
@@ -67,7 +67,7 @@ async fn drain_all(State(state): State<HttpState>, PathId(id): PathId, headers: 
     for worker in &ids {
         drain_one(&endpoint, worker, &key).await?;
     }
-    let mut pods = pods::of_endpoint(&state, &endpoint).await;
+    let mut pods = pods::of_endpoint(&state, &endpoint, false).await;
     // One that has exited meanwhile is no longer listed.
     pods.retain(|pod| ids.iter().any(|id| pod["id"] == json!(id)));
     for pod in &mut pods {
@@ -92,7 +92,7 @@ async fn try_now(State(state): State<HttpState>, PathId(id): PathId, headers: He
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     endpoint.workers().try_now();
     tracing::info!(endpoint = %endpoint.id(), by = %key.id, "wait after crashes ended");
-    Ok(Json(pods::of_endpoint(&state, &endpoint).await.into()))
+    Ok(Json(pods::of_endpoint(&state, &endpoint, may_see_machines(&state, &key)).await.into()))
 }
 
 /// The id of a worker that this server started and that has not exited.
@@ -118,7 +118,8 @@ async fn managed(endpoint: &EndpointHandle, worker: &str) -> Result<WorkerId, Ap
 
 /// The worker that was told to end.
 async fn ending(state: &HttpState, endpoint: &EndpointHandle, worker: &WorkerId) -> JsonResult {
-    let shown = pods::of_endpoint(state, endpoint).await.into_iter().find(|pod| pod["id"] == json!(worker));
+    let shown =
+        pods::of_endpoint(state, endpoint, false).await.into_iter().find(|pod| pod["id"] == json!(worker));
     // One that has exited meanwhile is no longer listed.
     let mut pod = shown
         .unwrap_or_else(|| json!({ "id": worker, "endpointId": endpoint.id(), "desiredStatus": "EXITED" }));

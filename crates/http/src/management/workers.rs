@@ -12,7 +12,7 @@ use longshore_model::Permission::ReadCatalog;
 use longshore_model::{EndpointId, WorkerId};
 use serde_json::Value;
 
-use super::access::may_read_endpoint;
+use super::access::{may_read_endpoint, may_see_machines};
 use super::log_tail::{FindLog, LogBody, LogTail, send_once_there};
 use super::{JsonResult, PathIds, pods};
 use crate::HttpState;
@@ -61,9 +61,9 @@ async fn list(
     uri: Uri,
     headers: HeaderMap,
 ) -> JsonResult {
-    let (_, endpoint) = may_read_endpoint(&state, &headers, &id)?;
+    let (key, endpoint) = may_read_endpoint(&state, &headers, &id)?;
     let ended = Query::of(&uri)?.flag("ended")?;
-    let mut workers = pods::of_endpoint(&state, &endpoint).await;
+    let mut workers = pods::of_endpoint(&state, &endpoint, may_see_machines(&state, &key)).await;
     if ended {
         let (files, of) = (Arc::clone(state.files()), endpoint.id());
         let ended = blocking(move || files.ended_workers(&of)).await?;

@@ -15,7 +15,7 @@ async fn server(fixture: &Fixture) -> Value {
 
 /// The number of jobs that a short take gets.
 async fn taken(fixture: &Fixture) -> usize {
-    let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 50 };
+    let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 50, address: None };
     fixture.endpoint.workers().take(worker(), request).await.unwrap().len()
 }
 
@@ -53,7 +53,7 @@ async fn a_draining_server_accepts_jobs_and_hands_out_none() {
     fixture.ask("POST /v1/endpoints", &created.replace('T', &template)).await;
     let later = fixture.engine.endpoint("later").unwrap();
     fixture.ask("POST /v2/later/run", r#"{"input":{}}"#).await;
-    let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 50 };
+    let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 50, address: None };
     assert!(
         later.workers().take(worker(), request).await.unwrap().is_empty(),
         "an endpoint of the drain's time"

@@ -99,7 +99,7 @@ impl Fixture {
 
     /// The next job, when there is one.
     pub(super) async fn take(&self) -> TakenJob {
-        let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 20_000 };
+        let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 20_000, address: None };
         let mut jobs = timeout(DEADLINE, self.endpoint.workers().take(worker(), ask)).await.unwrap().unwrap();
         assert_eq!(jobs.len(), 1);
         jobs.remove(0)

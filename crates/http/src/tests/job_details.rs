@@ -16,7 +16,7 @@ async fn submit(server: &Direct, body: &str) -> String {
 }
 
 async fn take(server: &Direct) -> JobId {
-    let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 0 };
+    let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 0, address: None };
     let taken = server.engine.endpoint("demo").unwrap().workers().take(worker(), ask).await.unwrap();
     taken[0].row.id
 }
@@ -78,7 +78,7 @@ async fn the_worker_of_an_attempt_is_known_after_its_end() {
     let workers = server.engine.endpoint("demo").unwrap();
     // The name of a worker of which the files are stored, and that is not among those that run.
     let gone: WorkerId = "w-ended".parse().unwrap();
-    let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 0 };
+    let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 0, address: None };
     let taken = workers.workers().take(gone.clone(), ask).await.unwrap()[0].row.id;
     workers.workers().report(gone, taken, completed("1")).await.unwrap();
     let life = get(&server, &format!("/v2/demo/jobs/{job}")).await;
@@ -314,7 +314,7 @@ async fn a_search_finds_names_and_ids_that_the_key_may_read() {
         assert_eq!((&found["searched"], &found["of"]), (&json!(1), &json!(1)));
     }
     let known: WorkerId = "w-Known".parse().unwrap();
-    let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 0 };
+    let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 0, address: None };
     server.engine.endpoint("demo").unwrap().workers().take(known, ask).await.unwrap();
     let found = get(&server, "/v1/search?q=-kno").await;
     assert_eq!(found["workers"][0]["id"], "w-Known");

@@ -100,7 +100,7 @@ async fn submit(server: &Direct) -> String {
 }
 
 async fn take(server: &Direct) -> Option<JobId> {
-    let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 0 };
+    let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 0, address: None };
     let taken = server.engine.endpoint("demo").unwrap().workers().take(worker(), ask).await.unwrap();
     taken.first().map(|job| job.row.id)
 }

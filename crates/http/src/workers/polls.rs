@@ -4,6 +4,7 @@
 //! after a hold, and a refusal only after a pause. A worker that should wait for the server gets 429, the one status
 //! after which the worker pauses by itself.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::http::request::Parts;
@@ -16,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use super::job_object;
 use super::path::{WorkerQuery, segment};
 use crate::HttpState;
-use crate::gate::{auth, peer};
+use crate::gate::{auth, client, peer};
 use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
 use crate::wire::route_path::RoutePath;
@@ -32,7 +33,7 @@ pub(super) fn take(
     path: RoutePath<'_>,
     head: &Parts,
 ) -> impl Future<Output = Response> + Send + use<> {
-    poll(state, path, head, |query| TakePoll { most: None, says_busy: query.says_busy() })
+    poll(state, path, head, |query, address| TakePoll { most: None, says_busy: query.says_busy(), address })
 }
 
 /// `GET job-take-batch/{worker}?batch_size=N`: returns at most N jobs as an array.
@@ -41,9 +42,11 @@ pub(super) fn take_batch(
     path: RoutePath<'_>,
     head: &Parts,
 ) -> impl Future<Output = Response> + Send + use<> {
-    let take =
-        |query: &WorkerQuery<'_>| TakePoll { most: Some(query.batch_size()), says_busy: query.says_busy() };
-    poll(state, path, head, take)
+    poll(state, path, head, |query, address| TakePoll {
+        most: Some(query.batch_size()),
+        says_busy: query.says_busy(),
+        address,
+    })
 }
 
 /// `GET job-stop/{worker}`: returns the jobs that the worker must stop.
@@ -52,7 +55,7 @@ pub(super) fn stop(
     path: RoutePath<'_>,
     head: &Parts,
 ) -> impl Future<Output = Response> + Send + use<> {
-    poll(state, path, head, |_| StopPoll)
+    poll(state, path, head, |_, _| StopPoll)
 }
 
 /// A request that is held open.
@@ -72,6 +75,7 @@ struct TakePoll {
     /// where they asked for one job.
     most: Option<u32>,
     says_busy: Option<bool>,
+    address: Option<IpAddr>,
 }
 
 impl Poll for TakePoll {
@@ -84,7 +88,12 @@ impl Poll for TakePoll {
     ) -> impl Future<Output = Result<Option<JsonBody>, EndpointError>> + Send {
         async move {
             let slots = self.most.unwrap_or(1);
-            let request = TakeRequest { slots, says_busy: self.says_busy, hold_ms: hold.as_millis() as u64 };
+            let request = TakeRequest {
+                slots,
+                says_busy: self.says_busy,
+                hold_ms: hold.as_millis() as u64,
+                address: self.address,
+            };
             let jobs: Vec<TakenJob> = endpoint.workers().take(worker, request).await?;
             Ok(match (jobs.first(), self.most) {
                 (None, _) => None,
@@ -125,11 +134,12 @@ fn poll<Q: Poll>(
     state: &HttpState,
     path: RoutePath<'_>,
     head: &Parts,
-    parse: fn(&WorkerQuery<'_>) -> Q,
+    parse: fn(&WorkerQuery<'_>, Option<IpAddr>) -> Q,
 ) -> impl Future<Output = Response> + Send + use<Q> {
     let began = Instant::now();
     let hold = state.worker_hold();
-    let request = parse(&WorkerQuery::parse(path.worker, head.uri.query()));
+    let address = client::address(state, &head.headers).map(|client| client.address);
+    let request = parse(&WorkerQuery::parse(path.worker, head.uri.query()), address);
     let admitted = admit(state, path, &head.headers);
     // Jobs for a disconnected worker would be lost until its lease ends.
     peer::hands_over();

@@ -194,7 +194,15 @@ impl History {
         // The first worker has none.
         let gpu = (worker != self.workers[0]).then(|| format!("the GPU of {worker}").into());
         let input_bytes_max = u64::MAX;
-        self.run(Command::Take(Take { worker, slots, says_busy, overlapping, gpu, input_bytes_max }));
+        self.run(Command::Take(Take {
+            worker,
+            slots,
+            says_busy,
+            overlapping,
+            address: None,
+            gpu,
+            input_bytes_max,
+        }));
     }
 
     /// One of the verbs of a worker on a job.

@@ -197,7 +197,15 @@ fn take(id: &str, flags: &[&str]) -> Take {
     let input_bytes_max = flags.iter().find_map(|flag| flag.strip_prefix("bytes="));
     let input_bytes_max = input_bytes_max.map_or(u64::MAX, |bytes| bytes.parse().expect("a size in bytes"));
     let gpu = flags.iter().find_map(|flag| flag.strip_prefix("gpu=")).map(Into::into);
-    Take { worker: worker(id), slots: slots.unwrap_or(1), says_busy, overlapping, gpu, input_bytes_max }
+    Take {
+        worker: worker(id),
+        slots: slots.unwrap_or(1),
+        says_busy,
+        overlapping,
+        address: None,
+        gpu,
+        input_bytes_max,
+    }
 }
 
 fn report(world: &mut World, id: &str, job: &str, report: Report) -> Command {

@@ -143,7 +143,7 @@ async fn a_stopping_server_releases_takes_before_the_wait_for_the_reload_is_over
         eventually(async || scene.engine.metrics().invariants_broken() == count).await;
         eventually(async || scene.demo.jobs().health().await.is_ok()).await;
     }
-    let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 25_000 };
+    let request = TakeRequest { slots: 1, says_busy: None, hold_ms: 25_000, address: None };
     let take = tokio::spawn({
         let demo = scene.demo.clone();
         async move { demo.workers().take("w1".parse().unwrap(), request).await }

@@ -205,6 +205,7 @@ impl EndpointApi for FakeQueue {
                     jobs: Vec::new(),
                     jobs_done: worker.jobs_done,
                     last_contact: Millis(0),
+                    address: None,
                     health: None,
                     idle_ms: if worker.running > 0 { 0 } else { worker.since.elapsed().as_millis() as u64 },
                 })
