@@ -140,3 +140,26 @@ def test_the_driver_is_asked_when_a_worker_with_a_gpu_dies(driver):
         until(lambda: gpus(api)["GPU-2"]["worker"], "another worker has the other GPU", 60)
     finally:
         server.close()
+
+
+def test_the_history_has_how_much_the_gpus_of_an_endpoint_computed(server, driver):
+    driver.lists(row(1), row(2))
+    server.start()
+    api = Api(server)
+    mine = api.endpoint("environment.py", gpuTypeIds=["NVIDIA L4"], workersMin=1, workersMax=1)
+    without = api.endpoint("environment.py", computeType="CPU", workersMin=1, workersMax=1)
+    mine.runsync({})
+    without.runsync({})
+
+    def steps(endpoint):
+        found = api.ok("GET", f"/v1/endpoints/{endpoint.id}/history?last=300000&step=2000&series=gpuMs,gpuReadMs,gpuBusyMs")
+        return list(zip(*(found["series"][name] for name in ("gpuMs", "gpuReadMs", "gpuBusyMs")), strict=True))
+
+    # Some steps before and after which the worker held the GPU: the driver says 87 %.
+    whole = until(lambda: [step for step in steps(mine) if step[0] and step[1] == step[0]], "a step in which the GPU was read", 30)
+    assert all(abs(busy / read - 0.87) < 0.01 for _, read, busy in whole), whole
+    assert {step for step in steps(without) if step[0] is not None} <= {(0, 0, 0)}
+    # What the driver does not say is no idle time.
+    driver.lists(row(1).replace(", 87,", ", [N/A],"), row(2))
+    unread = until(lambda: [step for step in steps(mine) if step[0] and step[1] == 0], "a step in which nothing is known of the GPU", 30)
+    assert {busy for _, _, busy in unread} == {0}

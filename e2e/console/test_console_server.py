@@ -56,6 +56,33 @@ def test_metrics_show_every_chart_and_compare_with_the_range_before(console, wor
     expect(figures.get_by_role("columnheader", name="Change")).to_be_visible()
 
 
+def test_metrics_have_the_use_of_gpus_where_there_are_gpus(console, api, worked):
+    page = console().sign_in(path=f"/endpoints/{worked.id}/metrics").page
+    # Only the settings name these GPUs, so that no driver says how busy they are.
+    expect(page.get_by_text("Nothing says how busy these GPUs were in this time range.")).to_be_visible()
+    figures = page.get_by_role("region", name="Figures of this range")
+    expect(figures.get_by_role("rowheader", name="Time of GPUs")).to_be_visible()
+    expect(figures.get_by_role("rowheader", name="GPU use")).to_have_count(0)
+
+    def as_said(route):
+        answer = route.fetch()
+        body = answer.json()
+        if "gpuMs" in body["series"]:
+            body["series"] |= {"gpuReadMs": body["series"]["gpuMs"], "gpuBusyMs": [value and value / 4 for value in body["series"]["gpuMs"]]}
+            body["total"] |= {"gpuReadMs": body["total"]["gpuMs"], "gpuBusyMs": body["total"]["gpuMs"] / 4}
+        route.fulfill(response=answer, json=body)
+
+    page.route("**/history?**", as_said)
+    page.reload()
+    expect(page.get_by_role("img", name="GPU use, latest: of the workers' GPUs 25 %")).to_be_visible()
+    expect(figures.get_by_role("row").filter(has_text="GPU use")).to_contain_text("25 %")
+    page.unroute("**/history?**")
+    without = api.external(name="Without GPUs")
+    page.goto(page.url.replace(worked.id, without.id))
+    expect(page.get_by_role("heading", name="GPUs of workers")).to_be_visible()
+    expect(page.get_by_role("heading", name="GPU use")).to_have_count(0)
+
+
 def test_machines_show_the_worker_of_a_gpu_and_the_waiting_endpoint(console, api, worked):
     waiting = api.endpoint("echo.py", name="Too large", gpuCount=2, gpuTypeIds=["NVIDIA L4"])
     job = waiting.run({})

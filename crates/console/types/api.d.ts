@@ -1412,8 +1412,12 @@ export interface components {
                     firstByteP95Ms?: (number | null)[];
                     /** @description requests that the server answered in place of a worker */
                     forwardsRefused?: (number | null)[];
+                    /** @description the part of `gpuReadMs` in which they computed, in ms */
+                    gpuBusyMs?: (number | null)[];
                     /** @description the time of the workers' GPUs, in ms */
                     gpuMs?: (number | null)[];
+                    /** @description the time of those GPUs of which the driver said how much they computed, in ms */
+                    gpuReadMs?: (number | null)[];
                     /** @description those to `/cancel` and `/retry` */
                     limitedCancel?: (number | null)[];
                     /** @description those that would be forwarded to a worker */
@@ -1540,8 +1544,12 @@ export interface components {
                     firstByteP95Ms?: number | null;
                     /** @description requests that the server answered in place of a worker */
                     forwardsRefused?: number | null;
+                    /** @description the part of `gpuReadMs` in which they computed, in ms */
+                    gpuBusyMs?: number | null;
                     /** @description the time of the workers' GPUs, in ms */
                     gpuMs?: number | null;
+                    /** @description the time of those GPUs of which the driver said how much they computed, in ms */
+                    gpuReadMs?: number | null;
                     /** @description those to `/cancel` and `/retry` */
                     limitedCancel?: number | null;
                     /** @description those that would be forwarded to a worker */
@@ -1680,8 +1688,12 @@ export interface components {
                 firstByteP95Ms?: (number | null)[];
                 /** @description requests that the server answered in place of a worker */
                 forwardsRefused?: (number | null)[];
+                /** @description the part of `gpuReadMs` in which they computed, in ms */
+                gpuBusyMs?: (number | null)[];
                 /** @description the time of the workers' GPUs, in ms */
                 gpuMs?: (number | null)[];
+                /** @description the time of those GPUs of which the driver said how much they computed, in ms */
+                gpuReadMs?: (number | null)[];
                 /** @description those to `/cancel` and `/retry` */
                 limitedCancel?: (number | null)[];
                 /** @description those that would be forwarded to a worker */
@@ -1812,8 +1824,12 @@ export interface components {
                 firstByteP95Ms?: number | null;
                 /** @description requests that the server answered in place of a worker */
                 forwardsRefused?: number | null;
+                /** @description the part of `gpuReadMs` in which they computed, in ms */
+                gpuBusyMs?: number | null;
                 /** @description the time of the workers' GPUs, in ms */
                 gpuMs?: number | null;
+                /** @description the time of those GPUs of which the driver said how much they computed, in ms */
+                gpuReadMs?: number | null;
                 /** @description those to `/cancel` and `/retry` */
                 limitedCancel?: number | null;
                 /** @description those that would be forwarded to a worker */

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use http::Uri;
 use longshore_blobs::{Blobs, RemoteBlobs, RemoteHealth};
+use longshore_history::GpuUse;
 use longshore_launch::{Launchers, WorkerUsage};
 use longshore_model::{Endpoint, EndpointId, Epoch, JobId, Millis, Provider, ShardId, WorkerId};
 use longshore_store::Store;
@@ -190,6 +191,11 @@ impl Engine {
     /// The GPUs that workers can get, their holders, and the endpoints that wait for them.
     pub fn gpus(&self) -> GpuStatus {
         self.inner.gpu_pool.status()
+    }
+
+    /// How much the GPUs of each endpoint's workers compute, as the driver said last.
+    pub(crate) fn gpu_uses(&self) -> BTreeMap<EndpointId, GpuUse> {
+        self.inner.gpu_pool.use_by_endpoint()
     }
 
     /// What the running workers of the endpoint's provider use of their computer. Empty if the launcher cannot say.

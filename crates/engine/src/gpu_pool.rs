@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longshore_fleet::{GpuInventory, GpuNeed, InLine, PlacementError, Shortage};
+use longshore_history::GpuUse;
 use longshore_launch::{GpuReading, Limits, WorkerExit};
 use longshore_model::{Endpoint, EndpointId, Gpu, Millis, WorkerId};
 use tokio::sync::Notify;
@@ -155,6 +156,22 @@ impl GpuPool {
         }
     }
 
+    /// How much the GPUs of each endpoint's workers compute, as the driver said last. A sick GPU does not count.
+    pub(crate) fn use_by_endpoint(&self) -> BTreeMap<EndpointId, GpuUse> {
+        let state = self.state();
+        let mut uses: BTreeMap<EndpointId, GpuUse> = BTreeMap::new();
+        for (gpu, worker) in state.inventory.gpus() {
+            let owner = worker.and_then(|worker| state.owners.get(worker));
+            let percent = state.readings.get(&gpu.device).and_then(|reading| reading.use_percent);
+            if let (Some(owner), Some(percent), None) = (owner, percent, state.inventory.fault(&gpu.device)) {
+                let of_endpoint = uses.entry(*owner).or_default();
+                of_endpoint.read += 1;
+                of_endpoint.percents += u32::from(percent.min(100));
+            }
+        }
+        uses
+    }
+
     /// Returns every GPU with its holder, and the endpoints that wait for GPUs, in the order of their turns.
     pub(crate) fn status(&self) -> GpuStatus {
         let state = self.state();
@@ -283,5 +300,43 @@ impl GpuWaiter {
 impl Drop for GpuWaiter {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(device: &str, use_percent: Option<u8>) -> GpuReading {
+        let gpu = Gpu { device: device.to_owned(), type_id: "L4".to_owned(), memory_mib: 1 };
+        GpuReading { use_percent, ..GpuReading::of(gpu) }
+    }
+
+    #[test]
+    fn the_use_of_gpus_is_that_of_the_endpoint_whose_workers_hold_them() {
+        let devices = ["0", "1", "2", "3"];
+        let well = |percents: [Option<u8>; 4]| {
+            devices
+                .into_iter()
+                .zip(percents)
+                .map(|(device, percent)| reading(device, percent))
+                .collect::<Vec<_>>()
+        };
+        let readings = well([Some(80), Some(7), None, Some(99)]);
+        let pool = GpuPool::new(readings.iter().map(|it| it.gpu.clone()).collect(), Capacity::default());
+        let (one, other) = (EndpointId::mint(1), EndpointId::mint(2));
+        pool.hold(one, &"w-1".parse().unwrap(), &[readings[0].gpu.clone(), readings[2].gpu.clone()]);
+        pool.hold(other, &"w-2".parse().unwrap(), &[readings[1].gpu.clone()]);
+        assert!(pool.use_by_endpoint().is_empty(), "no driver has said anything");
+        pool.note_readings(readings);
+        let known = |read, percents| GpuUse { read, percents };
+        assert_eq!(pool.use_by_endpoint(), BTreeMap::from([(one, known(1, 80)), (other, known(1, 7))]));
+        // A sick GPU is none that computes, and of GPUs that cannot be read nothing is known.
+        let mut sick = well([Some(80), Some(7), Some(20), None]);
+        sick[0].fault = Some("requires reset".to_owned());
+        pool.note_readings(sick);
+        assert_eq!(pool.use_by_endpoint(), BTreeMap::from([(one, known(1, 20)), (other, known(1, 7))]));
+        pool.note_unreadable("nvidia-smi failed");
+        assert!(pool.use_by_endpoint().is_empty());
     }
 }

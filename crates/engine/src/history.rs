@@ -1,8 +1,10 @@
 //! Observes the endpoints for their history.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use longshore_history::{History, Observed, ObservedWorkers};
+use longshore_history::{GpuUse, History, Observed, ObservedWorkers};
+use longshore_model::EndpointId;
 
 use crate::{EndpointHandle, Engine};
 
@@ -12,12 +14,14 @@ impl Engine {
     pub fn sample_history(&self, history: &History) -> bool {
         self.note_failures(history);
         let handles = self.endpoints();
-        history.sample(self.now(), handles.iter().map(observed))
+        let gpu_uses = self.gpu_uses();
+        history.sample(self.now(), handles.iter().map(|handle| observed(handle, &gpu_uses)))
     }
 }
 
 impl EndpointHandle {
-    /// The numbers of workers by what they do, from what the actor and the supervisor published last.
+    /// The numbers of workers by what they do, from what the actor and the supervisor published last; without the use of their
+    /// GPUs.
     pub fn worker_numbers(&self) -> ObservedWorkers {
         let shared = self.shared();
         let status = shared.fleet_status();
@@ -34,15 +38,17 @@ impl EndpointHandle {
             throttled: status.throttled,
             unhealthy: status.unhealthy,
             gpus: status.workers.iter().map(|worker| worker.placement.gpus.len() as u32).sum(),
+            gpu_use: GpuUse::default(),
         }
     }
 }
 
-fn observed(handle: &EndpointHandle) -> Observed<'_> {
+fn observed<'a>(handle: &'a EndpointHandle, gpu_uses: &BTreeMap<EndpointId, GpuUse>) -> Observed<'a> {
+    let gpu_use = gpu_uses.get(&handle.id()).copied().unwrap_or_default();
     Observed {
         endpoint: handle.id(),
         activity: &handle.metrics().activity,
         forwards: handle.balancer().map(|balancer| balancer.observed()),
-        workers: handle.worker_numbers(),
+        workers: ObservedWorkers { gpu_use, ..handle.worker_numbers() },
     }
 }

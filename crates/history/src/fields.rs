@@ -105,10 +105,14 @@ pub enum Field {
     ForwardsRefused = 49,
     /// Times that a request was sent to another worker, or over another connection.
     SentAgain = 50,
+    /// The time of the workers' GPUs, each times the part of it in which its driver said that it computed, in ms.
+    GpuBusyMs = 51,
+    /// The time of those of the workers' GPUs whose driver said how much they computed, in ms.
+    GpuReadMs = 52,
 }
 
 /// The number of fields.
-pub(crate) const FIELDS: usize = 51;
+pub(crate) const FIELDS: usize = 53;
 
 impl Field {
     /// Every field, in the order of their numbers.
@@ -164,6 +168,8 @@ impl Field {
         Self::Answered5xx,
         Self::ForwardsRefused,
         Self::SentAgain,
+        Self::GpuBusyMs,
+        Self::GpuReadMs,
     ];
 
     /// The number after both spans, of which `later` is the second.

@@ -36,7 +36,7 @@ pub use histogram::{CELLS, Histogram, cell_of};
 pub use history::{History, Plan, Timeline};
 pub use operation::LimitedOperation;
 pub use record::Record;
-pub use recorder::{Observed, ObservedWorkers};
+pub use recorder::{GpuUse, Observed, ObservedWorkers};
 pub use share::Share;
 
 /// How long one step is in memory while it is recent, in ms.

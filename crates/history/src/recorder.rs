@@ -34,6 +34,17 @@ pub struct ObservedWorkers {
     pub unhealthy: u32,
     /// The GPUs of all workers.
     pub gpus: u32,
+    /// How much those compute.
+    pub gpu_use: GpuUse,
+}
+
+/// How much some GPUs compute, as their drivers said last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GpuUse {
+    /// The GPUs of which it is known.
+    pub read: u32,
+    /// The sum of the parts of their time in which these compute, each in percent.
+    pub percents: u32,
 }
 
 /// An endpoint at one moment.
@@ -228,7 +239,7 @@ impl Tracked {
         if let Some(forwards) = &one.forwards {
             forwards.add_to(&mut record, self.forwarded.get_or_insert_default());
         }
-        let ObservedWorkers { idle, running, starting, throttled, unhealthy, gpus } = one.workers;
+        let ObservedWorkers { idle, running, starting, throttled, unhealthy, gpus, gpu_use } = one.workers;
         for (field, value) in [
             (Field::WorkersIdle, idle),
             (Field::WorkersRunning, running),
@@ -242,11 +253,13 @@ impl Tracked {
             (Field::BusyMs, u64::from(running)),
             (Field::PaidMs, u64::from(idle + running + starting)),
             (Field::GpuMs, u64::from(gpus)),
+            (Field::GpuReadMs, u64::from(gpu_use.read)),
             (Field::RunningMs, record.get(Field::Running)),
             (Field::CoveredMs, 1),
         ] {
             record.set(field, number * elapsed_ms);
         }
+        record.set(Field::GpuBusyMs, u64::from(gpu_use.percents) * elapsed_ms / 100);
         one.activity.worked(record.get(Field::BusyMs), record.get(Field::PaidMs));
         self.minute.extend(&record);
         self.slow_step.extend(&record);
@@ -289,7 +302,9 @@ mod tests {
     const BEGIN: u64 = 1_700_000_040_000;
 
     fn sample(recorder: &mut Recorder, at: u64, activities: &[(EndpointId, Activity)]) -> Option<Block> {
-        let workers = ObservedWorkers { running: 1, idle: 1, gpus: 4, ..ObservedWorkers::default() };
+        // Of three of the four GPUs it is known how much they compute.
+        let gpu_use = GpuUse { read: 3, percents: 150 };
+        let workers = ObservedWorkers { running: 1, idle: 1, gpus: 4, gpu_use, ..ObservedWorkers::default() };
         recorder.sample(
             Millis(at),
             activities.iter().map(|(endpoint, activity)| Observed {
@@ -327,6 +342,8 @@ mod tests {
             assert_eq!((record.get(Field::Submitted), record.get(Field::Completed)), (30, 30));
             assert_eq!((record.get(Field::CoveredMs), record.get(Field::GpuMs)), (MINUTE_MS, 4 * MINUTE_MS));
             assert_eq!((record.get(Field::BusyMs), record.get(Field::PaidMs)), (MINUTE_MS, 2 * MINUTE_MS));
+            let gpus = (record.get(Field::GpuBusyMs), record.get(Field::GpuReadMs));
+            assert_eq!(gpus, (MINUTE_MS * 3 / 2, 3 * MINUTE_MS));
             // The start of a worker counts once, also of one that no sample saw.
             let starts = if number == 0 { 2 } else { 0 };
             assert_eq!((record.get(Field::Starts), record.start.count()), (starts, starts));

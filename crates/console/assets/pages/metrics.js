@@ -16,10 +16,13 @@ import { FAILURE_KINDS, LIMITED, METRICS_KINDS, METRICS_SERIES } from "../ui/met
 import { Objectives } from "../ui/objectives.js";
 
 /** @typedef {Record<string, number | null>} Totals */
-/** @typedef {{name: string, of: (total: Totals) => number | null, shown: (value: number | null) => string, isRare?: boolean}} Row `isRare`: shown if it happened */
+/**
+ * @typedef {{name: string, of: (total: Totals) => number | null, shown: (value: number | null) => string, isRare?: boolean, needs?: string}} Row
+ * `isRare`: shown if it happened · `needs`: a series without which it is not shown
+ */
 
-const { submitted, limited, bad, kinds, delays, runs, ready, cold, busy, gpus, bytes, chunks, webhooks } = METRICS_KINDS;
-const CHARTS = [KINDS.jobs, submitted, KINDS.ended, limited, bad, kinds, delays, runs, KINDS.workers, ready, KINDS.starts, cold, busy, gpus, bytes, chunks, webhooks];
+const { submitted, limited, bad, kinds, delays, runs, ready, cold, busy, gpus, gpuUse, bytes, chunks, webhooks } = METRICS_KINDS;
+const CHARTS = [KINDS.jobs, submitted, KINDS.ended, limited, bad, kinds, delays, runs, KINDS.workers, ready, KINDS.starts, cold, busy, gpus, gpuUse, bytes, chunks, webhooks];
 const HOUR_MS = 3600000;
 /** The hour that goes on costs more each minute. */
 const COSTS_MS = 60000;
@@ -116,6 +119,7 @@ const ROWS = [
   { name: "Time of workers", of: of("paidMs"), shown: duration },
   { name: "Busy part of it", of: shareOf("busyMs", ["paidMs"]), shown: share },
   { name: "Time of GPUs", of: of("gpuMs"), shown: duration },
+  { name: "GPU use", of: shareOf("gpuBusyMs", ["gpuReadMs"]), shown: share, needs: "gpuReadMs" },
   { name: "Bytes of inputs", of: of("bytesIn"), shown: size },
   { name: "Bytes of outputs and chunks", of: of("bytesOut"), shown: size },
   { name: "Webhooks delivered", of: of("webhooksDelivered"), shown: count },
@@ -125,7 +129,8 @@ const ROWS = [
 /** @param {{total: Totals, before: Totals | undefined, isCompared: boolean}} props */
 function Figures({ total, before, isCompared }) {
   const action = html`<${Button} kind="small" pressed=${isCompared} onClick=${() => setQuery({ compare: isCompared ? null : "1" })}>Compare with the range before<//>`;
-  const rows = ROWS.filter(({ of: valueOf, isRare }) => !isRare || valueOf(total) || (before && valueOf(before)));
+  const either = (/** @type {(total: Totals) => number | null} */ valueOf) => valueOf(total) || (before && valueOf(before));
+  const rows = ROWS.filter(({ of: valueOf, isRare, needs }) => (!isRare || either(valueOf)) && (!needs || either(of(needs))));
   return html`<${Card} title="Figures of this range" flush actions=${action}><div class="table-box" tabindex="0"><table class="table">
     <thead><tr><th scope="col">Figure</th><th scope="col" class="num">This range</th>${isCompared && html`<th scope="col" class="num">The range before</th><th scope="col" class="num">Change</th>`}</tr></thead>
     <tbody>${rows.map((row) => html`<tr key=${row.name}><th scope="row">${row.name}</th><td class="num">${row.shown(row.of(total))}</td>

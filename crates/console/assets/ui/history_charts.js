@@ -9,7 +9,11 @@ import { Later } from "./later.js";
 import { refresh } from "../store.js";
 
 /** @typedef {import("../timeline.js").History} History */
-/** @typedef {{title: string, unit: (value: number) => string, lines: (history: History) => import("./plot.js").Line[]}} Kind */
+/**
+ * @typedef {{title: string, unit: (value: number) => string, lines: (history: History) => import("./plot.js").Line[],
+ *   isShown?: (history: History) => boolean, empty?: string}} Kind
+ *   `isShown`: whether the chart is there at all · `empty`: what is in place of lines
+ */
 
 const ENDED = ["completed", "failed", "timedOut"];
 
@@ -73,13 +77,13 @@ export const half = (tone, p50, p95) => [
 export function HistoryCharts({ history, kinds, hasMap = false, more = null }) {
   const { data, error, path } = history;
   if (error && !data) return html`<${Failed} what="The charts" error=${error} onRetry=${() => refresh(path)} />`;
-  if (!data) return html`<p class="range-note"> </p><div class="two">${kinds.map(({ title }) => html`<${Chart} key=${title} title=${title} t=${[]} lines=${[]} empty=${html`<${Loading} rows=${3} />`} />`)}</div>`;
+  if (!data) return html`<p class="range-note"> </p><div class="two">${kinds.filter(({ isShown }) => !isShown).map(({ title }) => html`<${Chart} key=${title} title=${title} t=${[]} lines=${[]} empty=${html`<${Loading} rows=${3} />`} />`)}</div>`;
   const t = data.t.map((at) => at / 1000);
   const span = /** @type {[number, number]} */ ([Date.parse(data.from) / 1000, Date.parse(data.to) / 1000]);
   const marks = data.marks.map(({ at, kind, text }) => ({ at: Date.parse(at) / 1000, text: kind === "restart" ? "start" : text.replace("version ", "v") }));
   const missing = data.missingBefore && dateTime(Date.parse(data.missingBefore), { utc: utc.value }).slice(0, 16);
   const isAll = data.missingBefore === data.to;
   return html`<p class="range-note dim">${isAll ? "No data in this time range." : missing ? `No data before ${missing}.` : `Each point is ${duration(data.stepMs)}.`}</p>
-    <div class="two">${kinds.map(({ title, lines, unit }) => html`<${Chart} key=${title} title=${title} t=${t} lines=${lines(data)} unit=${unit} span=${span} marks=${marks}
-      onZoom=${(/** @type {number} */ from, /** @type {number} */ to) => zoom(from * 1000, to * 1000)} empty=${isAll ? "No data in this time range." : "Nothing of this kind in this time range."} />`)}${more}${hasMap && html`<${Later} address="./ui/heat_map.js" props=${{ title: "How long jobs waited", t, cells: data.series.delayCells ?? [] }} />`}</div>`;
+    <div class="two">${kinds.filter(({ isShown }) => !isShown || isShown(data)).map(({ title, lines, unit, empty }) => html`<${Chart} key=${title} title=${title} t=${t} lines=${lines(data)} unit=${unit} span=${span} marks=${marks}
+      onZoom=${(/** @type {number} */ from, /** @type {number} */ to) => zoom(from * 1000, to * 1000)} empty=${isAll ? "No data in this time range." : (empty ?? "Nothing of this kind in this time range.")} />`)}${more}${hasMap && html`<${Later} address="./ui/heat_map.js" props=${{ title: "How long jobs waited", t, cells: data.series.delayCells ?? [] }} />`}</div>`;
 }

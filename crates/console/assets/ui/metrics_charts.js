@@ -8,7 +8,7 @@ import { perSecond } from "../timeline.js";
 export const METRICS_SERIES = [
   "failedHandler", "failedWorkerLost", "failedSize", "failedDamaged", "delivered", "metColdStart",
   "limitedRun", "limitedRunsync", "limitedStatus", "limitedStream", "limitedCancel", "limitedPurgeQueue", "limitedOpenai", "limitedRequests", "limitedWebhooks", "limitedLb",
-  "cancelled", "refused", "delayP90Ms", "delayP99Ms", "runP90Ms", "runP99Ms", "busyMs", "paidMs", "gpuMs", "bytesIn", "bytesOut", "chunks", "webhooksDelivered", "webhooksRetried", "webhooksFailed",
+  "cancelled", "refused", "delayP90Ms", "delayP99Ms", "runP90Ms", "runP99Ms", "busyMs", "paidMs", "gpuMs", "gpuReadMs", "gpuBusyMs", "bytesIn", "bytesOut", "chunks", "webhooksDelivered", "webhooksRetried", "webhooksFailed",
 ];
 
 /** Why jobs failed: the name, the series, the tone. @type {[string, string, string][]} */
@@ -84,6 +84,13 @@ export const METRICS_KINDS = {
     ],
   },
   gpus: { title: "GPUs of workers", unit: rate, lines: ({ series, stepMs }) => [{ name: "held", tone: "accent", values: series.gpuMs.map((value) => (value === null ? null : value / stepMs)), isFilled: true }] },
+  gpuUse: {
+    title: "GPU use",
+    unit: share,
+    lines: ({ series }) => [{ name: "of the workers' GPUs", tone: "running", values: ratio(series.gpuBusyMs, series.gpuReadMs), isFilled: true }],
+    isShown: ({ series }) => series.gpuMs.some(Boolean),
+    empty: "Nothing says how busy these GPUs were in this time range.",
+  },
 };
 
 /** Four percentiles of a time. @param {string} name @param {Record<string, (number | null)[]>} series */

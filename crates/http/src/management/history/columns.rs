@@ -103,6 +103,12 @@ pub(super) const SERIES: &[Series] = &[
     series("busyMs", Of(Field::BusyMs), "the time of workers with a job, in ms"),
     series("paidMs", Of(Field::PaidMs), "the time of all workers, in ms"),
     series("gpuMs", Of(Field::GpuMs), "the time of the workers' GPUs, in ms"),
+    series(
+        "gpuReadMs",
+        Of(Field::GpuReadMs),
+        "the time of those GPUs of which the driver said how much they computed, in ms",
+    ),
+    series("gpuBusyMs", Of(Field::GpuBusyMs), "the part of `gpuReadMs` in which they computed, in ms"),
     series("bytesIn", Of(Field::BytesIn), "bytes of inputs"),
     series("bytesOut", Of(Field::BytesOut), "bytes of outputs and chunks"),
     series("chunks", Of(Field::Chunks), "chunks of streams"),
