@@ -1,15 +1,19 @@
 """Pictures of pages, compared with kept ones. A kept picture has a sixteenth of the pixels: each is the mean of a block, so that
-the edges of letters, which differ between computers, hardly change it. The browser itself reads and writes them."""
+the edges of letters, which differ between computers, hardly change it. Its colours are in steps: it has few of them, and few bytes.
+The browser itself reads the pictures."""
 
 import base64
 
 from playwright.sync_api import Page
 
+from .png import written
+
 BLOCK = 4
+STEP = 8
 # By how much a colour may differ, of 255.
 COLOUR_MAX = 24
 
-SMALL = """async ({picture, block}) => {
+SMALL = """async ({picture, block, step}) => {
   const bitmap = await createImageBitmap(await (await fetch("data:image/png;base64," + picture)).blob());
   const {width, height} = bitmap;
   const whole = new OffscreenCanvas(width, height).getContext("2d");
@@ -23,18 +27,13 @@ SMALL = """async ({picture, block}) => {
       for (let channel = 0; channel < 3; channel += 1) sums[to + channel] += from[at + channel];
       sums[to + 3] += 1;
     }
-  const small = new ImageData(w, h);
-  for (let at = 0; at < sums.length; at += 4) {
-    for (let channel = 0; channel < 3; channel += 1) small.data[at + channel] = Math.round(sums[at + channel] / sums[at + 3]);
-    small.data[at + 3] = 255;
-  }
-  const canvas = new OffscreenCanvas(w, h);
-  canvas.getContext("2d").putImageData(small, 0, 0);
-  const blob = await canvas.convertToBlob({type: "image/png"});
-  const bytes = new Uint8Array(await blob.arrayBuffer());
+  const small = new Uint8ClampedArray(w * h * 3);
+  for (let pixel = 0; pixel < w * h; pixel += 1)
+    for (let channel = 0; channel < 3; channel += 1)
+      small[pixel * 3 + channel] = Math.round(sums[pixel * 4 + channel] / sums[pixel * 4 + 3] / step) * step;
   let text = "";
-  for (const byte of bytes) text += String.fromCharCode(byte);
-  return btoa(text);
+  for (const byte of small) text += String.fromCharCode(byte);
+  return [w, h, btoa(text)];
 }"""
 
 DIFFERING = """async ({pictures, most}) => {
@@ -55,7 +54,8 @@ DIFFERING = """async ({pictures, most}) => {
 
 def small(tool: Page, png: bytes) -> bytes:
     """The picture with the mean of each block; `tool` is an empty page that does the work."""
-    return base64.b64decode(tool.evaluate(SMALL, {"picture": _text(png), "block": BLOCK}))
+    width, height, pixels = tool.evaluate(SMALL, {"picture": _text(png), "block": BLOCK, "step": STEP})
+    return written(width, height, base64.b64decode(pixels))
 
 
 def differing(tool: Page, one: bytes, other: bytes) -> float:
