@@ -264,6 +264,13 @@ impl Activity {
         }
     }
 
+    /// A number that changes with each delivery and each end of a job, and with each worker that becomes ready.
+    pub fn changes(&self) -> u64 {
+        let counts = [COMPLETED, FAILED, TIMED_OUT, STARTS].map(|counter| self.counts[counter].load(Relaxed));
+        let delivered = self.delay.iter().map(|cell| u64::from(cell.load(Relaxed)));
+        counts.into_iter().chain(delivered).fold(0, u64::wrapping_add)
+    }
+
     /// Adds to the time of the workers. Only the recorder does.
     pub(crate) fn worked(&self, busy_ms: u64, paid_ms: u64) {
         self.busy_ms.fetch_add(busy_ms, Relaxed);

@@ -196,6 +196,20 @@ impl History {
         Timeline { span, endpoints, starts }
     }
 
+    /// What happened at an endpoint since about `from` (in ms), up to the last sample, as far as memory has it: it has steps of 10 s
+    /// of two hours at most. `None` if nothing is known. Never blocks on files.
+    pub fn recent(&self, endpoint: &EndpointId, from: u64) -> Option<Record> {
+        // Samples wait for the recorder: it is only copied from.
+        let copied = lock(&self.recorder).slow_steps(endpoint);
+        let (steps, present) = copied?;
+        let mut total = Record::default();
+        for (_, record) in steps.steps_from(from / SLOW_STEP_MS) {
+            total.extend(&record);
+        }
+        total.extend(&present);
+        Some(total)
+    }
+
     /// Adds the minutes that are not in files yet, also the present one so far. The endpoints are in the order of `ids`.
     fn add_unwritten(&self, ids: &[EndpointId], endpoints: &mut [(EndpointId, Buckets)]) {
         // The present minute first: one that is over meanwhile is among the unwritten ones, and is left out there.

@@ -174,6 +174,11 @@ impl Recorder {
         (self.minute_covered_ms > 0).then(|| (minute_of(self.step), endpoints.iter().map(record).collect()))
     }
 
+    /// Copies of the steps of 10 s of an endpoint, and of the one that is not over. `None` if the endpoint was not sampled.
+    pub(crate) fn slow_steps(&self, endpoint: &EndpointId) -> Option<(Ring, Record)> {
+        self.endpoints.get(endpoint).map(|tracked| (tracked.slow.clone(), tracked.slow_step.clone()))
+    }
+
     /// Since when steps are in memory, in ms; `None` before the first sample.
     pub(crate) fn known_from(&self, steps: Steps) -> Option<u64> {
         let (covered, step_ms) = self.covered(steps);

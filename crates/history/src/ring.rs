@@ -68,15 +68,21 @@ impl Ring {
 
     /// The stored steps with their records, the oldest first.
     pub(crate) fn steps(&self) -> Vec<(u64, Record)> {
+        self.steps_from(0)
+    }
+
+    /// The same without the steps before `from`, which are not decoded.
+    pub(crate) fn steps_from(&self, from: u64) -> Vec<(u64, Record)> {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
-        let (mut rest, mut steps) = (bytes.as_slice(), Vec::with_capacity(self.len));
-        let mut step = self.first;
+        let (mut rest, mut steps) = (bytes.as_slice(), Vec::new());
+        let (mut step, mut is_first) = (self.first, true);
         while let Some(distance) = varint::take(&mut rest) {
-            if !steps.is_empty() {
-                step += distance;
+            step += if std::mem::take(&mut is_first) { 0 } else { distance };
+            let Some(record) = varint::take_bytes(&mut rest) else { break };
+            if step >= from {
+                let Some(record) = Record::decode(record) else { break };
+                steps.push((step, record));
             }
-            let Some(record) = varint::take_bytes(&mut rest).and_then(Record::decode) else { break };
-            steps.push((step, record));
         }
         steps
     }
@@ -99,6 +105,10 @@ mod tests {
         assert!(steps.len() > 30 && steps.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert_eq!(steps.last().map(|(step, record)| (*step, record.clone())), Some((998, busy(998 % 7))));
         assert!(ring.known_from() <= steps[0].0 && ring.known_from() > 100);
+        for from in [0, steps[0].0, steps[7].0, 998, 999] {
+            let later: Vec<_> = steps.iter().filter(|(step, _)| *step >= from).cloned().collect();
+            assert_eq!(ring.steps_from(from), later, "{from}");
+        }
     }
 
     #[test]

@@ -129,6 +129,31 @@ fn an_hour_has_its_present_minute_and_each_minute_once() {
 }
 
 #[test]
+fn what_is_recent_has_the_last_sample_and_not_what_is_older() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = open(dir.path(), BEGIN);
+    let one = one();
+    assert_eq!(history.recent(&endpoint(1), BEGIN), None);
+    run(&history, BEGIN, 3, &one, 5);
+    let before = one[0].1.changes();
+    one[0].1.delivered(4);
+    one[0].1.ended(JobState::Failed, Some(900));
+    assert_ne!(one[0].1.changes(), before);
+    // One step of 2 s into a step of 10 s.
+    let workers = ObservedWorkers::default();
+    let observed = Observed { endpoint: endpoint(1), activity: &one[0].1, forwards: None, workers };
+    history.sample(Millis(BEGIN + 3 * MINUTE_MS + 2_000), [observed]);
+    let counts = |from: u64| {
+        let recent = history.recent(&endpoint(1), from).unwrap();
+        (recent.get(Field::Completed), recent.get(Field::Failed), recent.run.count(), recent.delay.count())
+    };
+    assert_eq!(counts(0), (15, 1, 16, 16));
+    assert_eq!(counts(BEGIN + MINUTE_MS), (10, 1, 11, 11));
+    assert_eq!(counts(BEGIN + 3 * MINUTE_MS), (0, 1, 1, 1));
+    assert_eq!(history.recent(&endpoint(2), 0), None);
+}
+
+#[test]
 fn forwarded_requests_are_in_the_files() {
     let dir = tempfile::tempdir().unwrap();
     let history = open(dir.path(), BEGIN);

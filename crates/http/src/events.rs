@@ -52,11 +52,11 @@ const PARAMETERS: &[Parameter] = &[
 
 const ABOUT: &str = "Server-sent events. `hello` is the first one, always: with `resumed: true` the events after \
     `Last-Event-ID` follow, else read what you show. `jobs` has the counts of an endpoint and the jobs that changed, at most \
-    every 250 ms (less often with more than 100 readers) and 100 of them; `more` is the number of the other changes. `stats` has the numbers of `/health` that \
-    changed. `worker`, `endpoint`, `attention`, `webhook` and `bulk` have the resource, or its id and `deleted`; `job` has the row of the \
+    every 250 ms (less often with more than 100 readers) and 100 of them; `more` is the number of the other changes. `stats` has the numbers of `/health`, \
+    and the times, rates and costs of the endpoint, that changed. `worker`, `endpoint`, `attention`, `webhook` and `bulk` have the resource, or its id and `deleted`; `job` has the row of the \
     wanted job, or `unknown` if it may have changed; `audit` has an entry of the audit \
     log. After `gap`, read again what you show. A key gets `jobs`, `job`, `stats`, `webhook` and `bulk` of endpoints whose jobs it may read, `audit` if \
-    it manages the server, and the rest of endpoints that it may read. The events end when the key or the session does.";
+    it manages the server, and the rest of endpoints that it may read, also the `stats` of workers and costs. The events end when the key or the session does.";
 
 /// The operation that streams events. The first reader calls `collect`, which fills the hub until it is not needed.
 pub(crate) fn group(collect: fn(&HttpState)) -> Group {

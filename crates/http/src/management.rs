@@ -26,6 +26,7 @@ mod failures;
 pub(crate) mod fields;
 mod from_fields;
 pub(crate) mod full_disk;
+mod gauges;
 mod history;
 #[cfg(test)]
 mod hostile;

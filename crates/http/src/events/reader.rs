@@ -37,7 +37,7 @@ pub(super) struct Wanted {
 
 impl Wanted {
     fn includes(&self, event: &Event) -> bool {
-        self.topics.contains(&event.topic)
+        self.topics.contains(&event.topic.named())
             && self.endpoint.is_none_or(|endpoint| event.endpoint == Some(endpoint))
     }
 

@@ -9,6 +9,8 @@ use crate::wire::api_error::ApiError;
 pub(crate) enum Topic {
     Jobs,
     Stats,
+    /// The part of `stats` about workers and their costs, which readers get who want `stats` and may read the endpoint.
+    WorkerStats,
     Workers,
     Endpoints,
     Attention,
@@ -18,6 +20,7 @@ pub(crate) enum Topic {
 }
 
 impl Topic {
+    /// The topics that readers name.
     pub(super) const ALL: [Self; 8] = [
         Self::Jobs,
         Self::Stats,
@@ -33,7 +36,7 @@ impl Topic {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Jobs => "jobs",
-            Self::Stats => "stats",
+            Self::Stats | Self::WorkerStats => "stats",
             Self::Workers => "workers",
             Self::Endpoints => "endpoints",
             Self::Attention => "attention",
@@ -53,11 +56,16 @@ impl Topic {
         }
     }
 
+    /// The topic that a reader names to get this one.
+    pub(super) fn named(self) -> Self {
+        if self == Self::WorkerStats { Self::Stats } else { self }
+    }
+
     /// Whether the key may get the topic's events about `endpoint`. An event about no endpoint is about the server.
     pub(super) fn is_permitted(self, key: &ApiKey, endpoint: Option<&EndpointId>, now: Millis) -> bool {
         let permission = match self {
             Self::Jobs | Self::Stats | Self::Webhooks | Self::Bulk => Permission::ReadJobs,
-            Self::Workers | Self::Endpoints | Self::Attention => Permission::ReadCatalog,
+            Self::WorkerStats | Self::Workers | Self::Endpoints | Self::Attention => Permission::ReadCatalog,
             Self::Audit => Permission::WriteCatalog,
         };
         key.permits(permission, endpoint, now)

@@ -192,9 +192,13 @@ fn records(
 
 /// The time of one row of worker usage, in ms, and its cost.
 fn of_workers(usage: &Usage, prices: &Prices) -> Sum {
+    Sum { ms: usage.ms, amount: cost_of(usage, prices), ..Sum::default() }
+}
+
+/// The cost of one row of worker usage.
+pub(super) fn cost_of(usage: &Usage, prices: &Prices) -> f64 {
     let gpu_type = Some(usage.kind.gpu_type_id.as_str()).filter(|type_id| !type_id.is_empty());
-    let amount = usage.ms as f64 / 3_600_000.0 * prices.per_hour(gpu_type, usage.kind.gpu_count);
-    Sum { ms: usage.ms, amount, ..Sum::default() }
+    usage.ms as f64 / 3_600_000.0 * prices.per_hour(gpu_type, usage.kind.gpu_count)
 }
 
 /// The fields that identify a record, with their values.

@@ -10,6 +10,7 @@ use longshore_model::EndpointId;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
+use super::gauges::{Costs, Gauges};
 use super::{attention, pods};
 use crate::HttpState;
 use crate::events::hub::Draft;
@@ -22,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const CONCURRENT: usize = 16;
 /// A problem whose text alone has changed, such as the time since it began, is told again in one of this many looks.
 const LOOKS_PER_TEXT: u64 = 5;
+/// The workers are metered for their costs in one of this many looks, because that reads the usage of the day.
+const LOOKS_PER_BILL: u64 = 15;
 /// Members of a worker that change while nothing happens.
 const ALWAYS_NEW: [&str; 2] = ["idleMs", "lastHeardAt"];
 
@@ -30,12 +33,16 @@ const ALWAYS_NEW: [&str; 2] = ["idleMs", "lastHeardAt"];
 pub(super) struct SlowStates {
     told: HashMap<EndpointId, EndpointState>,
     looks: u64,
+    costs: Costs,
 }
 
 #[derive(Clone, Default)]
 struct EndpointState {
     slug: Option<String>,
     stats: Map<String, Value>,
+    /// Those of `stats` that only keys that may read the endpoint get.
+    worker_stats: Map<String, Value>,
+    gauges: Gauges,
     /// The workers by id.
     workers: BTreeMap<String, Value>,
     /// What is wrong with the endpoint.
@@ -47,13 +54,19 @@ impl SlowStates {
     /// what it read before may have changed back meanwhile, to what was told last.
     pub(super) async fn changes(&mut self, state: &HttpState) -> Vec<Draft> {
         let tells_all = state.events().has_new_reader();
+        if self.looks.is_multiple_of(LOOKS_PER_BILL) {
+            self.costs = Costs::now(state);
+        }
         self.looks += 1;
         let tells_texts = self.looks.is_multiple_of(LOOKS_PER_TEXT);
-        let look = |endpoint: EndpointHandle| async move {
-            (endpoint.id(), timeout(PATIENCE, look(state, &endpoint)).await.ok().flatten())
+        let (told, costs, looks) = (&self.told, &self.costs, self.looks);
+        let look = |(place, endpoint): (usize, EndpointHandle)| async move {
+            // The turns differ, so that not all endpoints are looked up in the history in the same look.
+            let before = Before { state: told.get(&endpoint.id()), costs, turn: looks + place as u64 };
+            (endpoint.id(), timeout(PATIENCE, look(state, &endpoint, before)).await.ok().flatten())
         };
-        let seen: Vec<_> =
-            iter(state.engine().endpoints()).map(look).buffer_unordered(CONCURRENT).collect().await;
+        let endpoints = iter(state.engine().endpoints()).enumerate();
+        let seen: Vec<_> = endpoints.map(look).buffer_unordered(CONCURRENT).collect().await;
         let mut drafts = Vec::new();
         let mut told = HashMap::with_capacity(seen.len());
         for (id, now) in seen {
@@ -77,8 +90,16 @@ impl SlowStates {
     }
 }
 
+/// What a look at an endpoint goes on from.
+struct Before<'a> {
+    /// The state that was told last.
+    state: Option<&'a EndpointState>,
+    costs: &'a Costs,
+    turn: u64,
+}
+
 /// The present state of an endpoint; `None` if its queue cannot say it.
-async fn look(http: &HttpState, endpoint: &EndpointHandle) -> Option<EndpointState> {
+async fn look(http: &HttpState, endpoint: &EndpointHandle, before: Before<'_>) -> Option<EndpointState> {
     let health = endpoint.jobs().health().await.ok()?;
     let (counters, counts) = (health.counters, health.workers);
     let Value::Object(mut stats) = json!({
@@ -99,7 +120,12 @@ async fn look(http: &HttpState, endpoint: &EndpointHandle) -> Option<EndpointSta
     if let Some(numbers) = lb::numbers::of(endpoint) {
         stats.insert("lb".to_owned(), numbers);
     }
-    let workers = pods::for_events(http, endpoint).await.into_iter().map(|worker| {
+    let gauges = Gauges::after(before.state.map(|state| &state.gauges), http, endpoint, &health, before.turn);
+    gauges.put_of_jobs(endpoint, &mut stats);
+    let mut worker_stats = gauges.of_workers();
+    let workers = pods::for_events(http, endpoint).await;
+    before.costs.put(endpoint.id(), &workers, &mut worker_stats);
+    let workers = workers.into_iter().map(|worker| {
         let id = worker["id"].as_str().unwrap_or_default().to_owned();
         (id, worker)
     });
@@ -111,7 +137,8 @@ async fn look(http: &HttpState, endpoint: &EndpointHandle) -> Option<EndpointSta
         || http.engine().impossible_gpus(endpoint).is_some()
         || endpoint.record().slo.is_some();
     let problem = if may_be_wrong { attention::for_events(http, endpoint).await } else { None };
-    Some(EndpointState { slug: endpoint.record().slug.clone(), stats, workers: workers.collect(), problem })
+    let slug = endpoint.record().slug.clone();
+    Some(EndpointState { slug, stats, worker_stats, gauges, workers: workers.collect(), problem })
 }
 
 impl EndpointState {
@@ -131,14 +158,18 @@ impl EndpointState {
 
     /// Adds the events of what this state has and `before` has not, or otherwise.
     fn differences(&self, endpoint: EndpointId, before: &Self, drafts: &mut Vec<Draft>) {
-        let slug = &self.slug;
-        let changed = self.stats.iter().filter(|(name, value)| before.stats.get(*name) != Some(*value));
-        let mut stats: Map<_, _> = changed.map(|(name, value)| (name.clone(), value.clone())).collect();
-        if !stats.is_empty() {
-            stats.insert("endpoint".to_owned(), json!(endpoint));
-            stats.insert("slug".to_owned(), json!(slug));
-            let json = Value::Object(stats).to_string();
-            drafts.push(Draft { topic: Topic::Stats, endpoint: Some(endpoint), json });
+        for (topic, now, before) in [
+            (Topic::Stats, &self.stats, &before.stats),
+            (Topic::WorkerStats, &self.worker_stats, &before.worker_stats),
+        ] {
+            let changed = now.iter().filter(|(name, value)| before.get(*name) != Some(*value));
+            let mut stats: Map<_, _> = changed.map(|(name, value)| (name.clone(), value.clone())).collect();
+            if !stats.is_empty() {
+                stats.insert("endpoint".to_owned(), json!(endpoint));
+                stats.insert("slug".to_owned(), json!(self.slug));
+                let json = Value::Object(stats).to_string();
+                drafts.push(Draft { topic, endpoint: Some(endpoint), json });
+            }
         }
         let mut tell = |json: Value| {
             drafts.push(Draft { topic: Topic::Workers, endpoint: Some(endpoint), json: json.to_string() });

@@ -12,6 +12,11 @@ pub struct Prices(Arc<BTreeMap<String, f64>>);
 const CPU: &str = "cpu";
 
 impl Prices {
+    /// Whether nothing has a price.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The price of one worker for one hour.
     pub(crate) fn per_hour(&self, gpu_type: Option<&str>, gpus: usize) -> f64 {
         let price = self.0.get(gpu_type.unwrap_or(CPU)).copied().unwrap_or(0.0);

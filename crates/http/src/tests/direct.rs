@@ -14,6 +14,7 @@ use http_body::Frame;
 use http_body_util::BodyExt as _;
 use longshore_blobs::MemoryBlobs;
 use longshore_engine::{Engine, Runtime};
+use longshore_history::History;
 use longshore_model::{EndpointId, Millis};
 use longshore_store::MemoryStore;
 use serde_json::{Value, json};
@@ -44,6 +45,8 @@ pub(super) struct Direct {
     pub(super) endpoint: EndpointId,
     pub(super) other: EndpointId,
     pub(super) edge: Edge,
+    /// What the endpoints did, which is recorded when a test samples it.
+    pub(super) history: Arc<History>,
 }
 
 /// A response with its whole body.
@@ -87,13 +90,15 @@ impl Direct {
         let parts = engine_parts(store, Arc::new(MemoryBlobs::new()), Arc::new(PausedRuntime));
         let engine = Engine::start(parts).await.unwrap();
         engine.keys().put(admin_key(ADMIN, Millis(0))).await.unwrap();
+        let history = Arc::new(History::in_memory(Millis(0)));
         let settings = HttpSettings {
+            history: Some(Arc::clone(&history)),
             rate_limits: RateLimits::Off,
             lb_domain: Some("apps.test".to_owned()),
             ..HttpSettings::default()
         };
         let edge = router(HttpState::with_files(engine.clone(), &settings, Arc::<FakeFiles>::default()));
-        Self { engine, edge, endpoint: EndpointId::mint(0), other: EndpointId::mint(0) }
+        Self { engine, edge, endpoint: EndpointId::mint(0), other: EndpointId::mint(0), history }
     }
 
     pub(super) async fn send(&self, request: Request<Body>) -> Reply {

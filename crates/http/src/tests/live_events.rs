@@ -10,7 +10,7 @@ use longshore_engine::{Outcome, TakeRequest};
 use longshore_hostile::cases;
 use longshore_model::{JobId, KeyScope, Millis};
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt as _;
 
@@ -168,8 +168,11 @@ async fn the_numbers_the_workers_and_the_settings_are_told_when_they_change() {
     let all = reader.named("stats").await;
     assert_eq!((&all.data["queued"], &all.data["idle"]), (&json!(0), &json!(0)));
     submit(&server).await;
-    let changed = reader.named("stats").await;
-    assert_eq!(changed.data, json!({ "endpoint": server.endpoint, "slug": "demo", "queued": 1 }));
+    let changed = reader.until(|event| event.data.get("queued") == Some(&json!(1))).await;
+    // The clock of the engine stands still.
+    let (id, now) = (server.endpoint, server.engine.now().0);
+    let expected = json!({ "endpoint": id, "slug": "demo", "queued": 1, "oldestAt": now, "finished": 0.0 });
+    assert_eq!((changed.name.as_str(), changed.data), ("stats", expected));
     take(&server).await.unwrap();
     let told = reader.named("worker").await;
     assert_eq!((&told.data["id"], &told.data["status"]), (&json!("w-1"), &json!("RUNNING")));
@@ -183,6 +186,65 @@ async fn the_numbers_the_workers_and_the_settings_are_told_when_they_change() {
     assert_eq!(told.data, json!({ "id": server.endpoint, "deleted": true }));
     let told = reader.until(deleted("worker")).await;
     assert_eq!(told.data, json!({ "id": "w-1", "endpointId": server.endpoint, "deleted": true }));
+}
+
+/// Adds the numbers of the events up to one with which `is_complete` holds.
+async fn gather(
+    reader: &mut Reader,
+    is_complete: impl Fn(&Map<String, Value>) -> bool,
+) -> Map<String, Value> {
+    let mut told = Map::new();
+    while !is_complete(&told) {
+        let event = reader.named("stats").await;
+        told.extend(event.data.as_object().unwrap().clone());
+    }
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_times_rates_and_starts_are_told_and_what_is_of_workers_only_to_keys_that_read_the_endpoint() {
+    let server = Direct::start().await;
+    let minted =
+        mint_key("k", vec![KeyScope::Jobs { endpoint_ids: vec![server.endpoint] }], Millis(0)).unwrap();
+    server.engine.keys().put(minted.record.clone()).await.unwrap();
+    let path = "/v1/events?topics=stats&endpoint=demo";
+    let mut reader = Reader::open(&server, path, ADMIN, None).await;
+    let mut of_jobs = Reader::open(&server, path, &minted.text, None).await;
+    let before = gather(&mut reader, |told| told.contains_key("starts")).await;
+    for name in ["oldestAt", "delayP50", "delayP95", "runP50", "runP95", "failedShare", "starts", "startP50"]
+    {
+        assert_eq!(before[name], Value::Null, "{name}");
+    }
+    for _ in 0..3 {
+        submit(&server).await;
+    }
+    for _ in 0..2 {
+        let job = take(&server).await.unwrap();
+        complete(&server, job).await;
+    }
+    let job = take(&server).await.unwrap();
+    let outcome = Outcome::Failed { error: "e".to_owned(), output: None };
+    server.engine.endpoint("demo").unwrap().workers().report(worker(), job, outcome).await.unwrap();
+    submit(&server).await;
+    let rate =
+        reader.until(|event| event.data["finished"].as_f64() > Some(0.0)).await.data["finished"].clone();
+    assert!(rate.as_f64() <= Some(1.5), "three jobs in 2 s or more: {rate}");
+    server.engine.sample_history(&server.history);
+
+    let is_told = |told: &Map<String, Value>| told.get("failedShare").is_some_and(Value::is_number);
+    let mut told = gather(&mut reader, is_told).await;
+    told.extend(gather(&mut reader, |told| told.contains_key("starts")).await);
+    // No time passes for jobs, and their worker was not started by the server.
+    for (name, value) in [("delayP95", 0), ("runP50", 0), ("runP95", 0), ("starts", 0)] {
+        assert_eq!(told[name], json!(value), "{name}");
+    }
+    assert_eq!(told["failedShare"], json!(0.3333));
+    let told = gather(&mut of_jobs, |told| is_told(told) && told["finished"] == json!(0.0)).await;
+    assert_eq!((&told["delayP50"], &told["oldestAt"]), (&json!(0), &json!(server.engine.now().0)));
+    assert!(["starts", "startP50"].iter().all(|name| !told.contains_key(*name)), "{told:?}");
+    // A job waits, and nothing changes.
+    let more = timeout(Duration::from_mins(1), of_jobs.next()).await;
+    assert!(more.is_err(), "{more:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,49 @@
+"""The times, rates and costs of an endpoint in the events of the server."""
+
+from datetime import datetime
+
+from harness.client import Api
+from harness.events import follow
+from harness.server import ADMIN_KEY, QUICK
+from harness.wait import until
+
+PRICED = QUICK + "[prices]\ncpu = 360\n"
+
+
+def test_stats_have_the_times_rates_and_costs_of_an_endpoint(fresh_server):
+    api = Api(fresh_server(config=PRICED))
+    endpoint = api.endpoint("sleep_blocking.py", computeType="CPU", workersMin=1, workersMax=1)
+    endpoint.wait_health("workers", "idle", 1, 40)
+    events = follow(f"{api.server.url}/v1/events?topics=stats&endpoint={endpoint.id}", ADMIN_KEY)
+    told, rates = {}, []
+
+    def read_until(is_told) -> None:
+        while not is_told():
+            event = next(events)
+            if event.name == "stats":
+                told.update(event.json)
+                rates.append(told.get("finished"))
+
+    read_until(lambda: "costHour" in told)
+    assert (told["costHour"], told["oldestAt"], told["runP50"], told["failedShare"]) == (360, None, None, None)
+    first = endpoint.run({"seconds": 5})
+    until(lambda: endpoint.status(first)["status"] == "IN_PROGRESS", "the first job runs")
+    second = endpoint.run({"seconds": 0})
+    read_until(lambda: told["oldestAt"] is not None)
+    created_at = datetime.fromisoformat(endpoint.ok("GET", f"/jobs/{second}")["createdAt"])
+    assert abs(told["oldestAt"] - created_at.timestamp() * 1000) < 2, (told, created_at)
+    endpoint.run({"seconds": "no number"})
+    read_until(lambda: told["failedShare"] == 0.3333 and told["oldestAt"] is None)
+    assert max(rate for rate in rates if rate is not None) > 0
+
+    names = {"delayP50": "delayP50Ms", "delayP95": "delayP95Ms", "runP50": "runP50Ms", "runP95": "runP95Ms", "starts": "starts", "startP50": "startP50Ms"}
+    path = f"/v1/endpoints/{endpoint.id}/history?last=900000&series={','.join(names.values())}"
+
+    def agrees() -> bool:
+        total = api.ok("GET", path)["total"]
+        return all(told[name] == total[series] for name, series in names.items())
+
+    until(agrees, "the history has the same figures")
+    # A job ran for 5 s, another one waited for it.
+    assert 4300 < told["runP95"] < 8000 and told["delayP95"] > 3000 and told["starts"] == 1, told
+    read_until(lambda: told["finished"] == 0 and told["costToday"] > 0)
