@@ -15,6 +15,14 @@ export interface components {
         AllRequestPage: {
             /** @description no later page has a job */
             complete: boolean;
+            counts?: {
+                CANCELLED: number;
+                COMPLETED: number;
+                FAILED: number;
+                IN_PROGRESS: number;
+                IN_QUEUE: number;
+                TIMED_OUT: number;
+            };
             cursor: string | null;
             of: number;
             requests: components["schemas"]["JobOfEndpoint"][];
