@@ -190,11 +190,18 @@ mod tests {
         // Only since 5 min: the hour is still good.
         let (short, id, now) = failing(2 * 1_800 - 150);
         assert_eq!(burning(&short, id, &slo(), now), None);
-        // It was bad until 10 min ago.
-        let (past, id, now) = history(|step, activity| {
-            let is_over = step > 2 * 1_800 - 300;
-            activity.ended(if is_over { JobState::Completed } else { JobState::Failed }, Some(10));
-        });
+        // It was bad until 10 min ago: the last 5 min are good, the last 30 min are not.
+        let bad_until = |minutes: u64| {
+            history(move |step, activity| {
+                let is_over = step > 2 * 1_800 - minutes * 30;
+                activity.ended(if is_over { JobState::Completed } else { JobState::Failed }, Some(10));
+            })
+        };
+        let (past, id, now) = bad_until(10);
+        let found = burning(&past, id, &slo(), now).unwrap();
+        assert_eq!((found.code, found.severity), ("error_budget_burn", Severity::Warn));
+        assert!(found.text.contains("in the last 6 hours failed"), "{}", found.text);
+        let (past, id, now) = bad_until(40);
         assert_eq!(burning(&past, id, &slo(), now), None);
     }
 
