@@ -454,6 +454,8 @@ def test_a_request_is_copied_as_it_was_sent(console, api):
         # A page may not read the clipboard; a person may paste.
         page.get_by_role("link", name="Run again with changes").click()
         field = page.get_by_label("Input, a JSON object")
+        # The input is read when the page is there.
+        expect(field).to_have_value(re.compile('"seed"'))
         field.fill("")
         field.press("Control+v")
         copied = field.input_value()

@@ -102,7 +102,8 @@ def test_the_modules_of_a_page_are_asked_for_before_the_page_is_there(server, ap
         loads.release(module)
         expect(tab.page.locator("main")).to_contain_text(pages[name].text)
         # What is loaded later is in the table, too.
-        later = set(loads.asked[before:])
+        # The cache is off while requests are held, so that modules are asked for twice.
+        later = set(loads.asked[before:]) - set(loads.asked[:before])
         told = {path for one in later for path in needs.get(one, [])}
         found_by_imports = later - told - needs.keys()
         assert not found_by_imports, (name, found_by_imports)

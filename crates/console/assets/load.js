@@ -30,17 +30,11 @@ export function readImports() {
   imports ??= import(address).then((module) => module.default, () => ((imports = null), {}));
 }
 
-/** Has the imports of a module loaded beside it: otherwise each is found when the module that imports it is there. @param {string} path */
+/** Has the imports of a module asked for beside it: otherwise each is found when the module that imports it is there. @param {string} path */
 async function preload(path) {
-  for (const needed of (await imports)?.[path] ?? []) {
-    const link = document.createElement("link");
-    // Not `modulepreload`: browsers remember for ever that a module could not be loaded.
-    link.rel = "preload";
-    link.as = "script";
-    link.crossOrigin = "anonymous";
-    link.href = new URL(needed, import.meta.url).href;
-    document.head.append(link);
-  }
+  // Into the browser's cache, from where the imports take them: browsers remember for ever that a preloaded module failed, and warn
+  // of other preloads that are not used soon.
+  for (const needed of (await imports)?.[path] ?? []) void fetch(new URL(needed, import.meta.url)).then((answer) => answer.arrayBuffer()).catch(() => {});
 }
 
 /** Adds a style sheet to the page. @param {string} address relative to this file */
