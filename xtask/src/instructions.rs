@@ -17,7 +17,7 @@ use crate::workspace::{self, Metadata};
 /// Where the counts are noted.
 const BUDGETS: &str = "crates/hot-paths/instructions.toml";
 /// The paths that `longshore-hot-paths` knows.
-const PATHS: [&str; 6] = ["submit", "take", "done", "history", "envelope", "envelope-64k"];
+const PATHS: [&str; 5] = ["submit", "take", "done", "envelope", "envelope-64k"];
 /// How often a path is gone in the shorter of the two runs.
 const TIMES: u64 = 128;
 /// A count that is further off than this, in percent, must be noted anew.

@@ -6,7 +6,6 @@
 #![expect(clippy::print_stderr, reason = "a command-line tool reports usage errors on stderr")]
 
 mod envelope;
-mod history;
 mod queue;
 
 use std::process::ExitCode;
@@ -26,7 +25,6 @@ fn main() -> ExitCode {
         "submit" => queue::submit(times),
         "take" => queue::take(times),
         "done" => queue::done(times),
-        "history" => history::count(times),
         "envelope" => envelope::parse(&envelope::small(), times),
         "envelope-64k" => envelope::parse(&envelope::large(), times),
         other => {
