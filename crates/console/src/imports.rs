@@ -36,7 +36,7 @@ pub(crate) fn table(paths: &[String], read: impl Fn(&str) -> String) -> String {
 
 /// The modules that are loaded when they are shown first, each with itself and all that it needs.
 fn loaded_later(paths: &[String], read: &impl Fn(&str) -> String) -> BTreeMap<String, BTreeSet<String>> {
-    let is_own = |path: &&String| path.ends_with(".js") && !path.starts_with("vendor/");
+    let is_own = |path: &&String| is_module(path) && !path.starts_with("vendor/");
     let mut found: BTreeSet<String> = paths.iter().filter(|path| path.starts_with(PAGES)).cloned().collect();
     for path in paths.iter().filter(is_own) {
         let text = read(path);
@@ -62,13 +62,16 @@ pub(crate) fn closure<'a>(
     let mut unread: Vec<String> = paths.map(str::to_owned).collect();
     let mut found = BTreeSet::new();
     while let Some(path) = unread.pop() {
-        let is_module = path.rsplit('.').next() == Some("js");
-        if is_module && !found.contains(&path) {
+        if is_module(&path) && !found.contains(&path) {
             unread.extend(imports(&read(&path)).map(|import| beside(&path, import)));
         }
         found.insert(path);
     }
     found
+}
+
+fn is_module(path: &str) -> bool {
+    path.rsplit('.').next() == Some("js")
 }
 
 /// The relative addresses that a module imports or exports from. Those of types are in comments, and are called as functions.
