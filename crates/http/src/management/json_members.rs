@@ -83,7 +83,7 @@ fn string_at_start(text: &str) -> &str {
 pub(super) struct EndpointView(pub(super) Map<String, Value>);
 
 impl EndpointView {
-    /// Sets a member.
+    /// Sets a member of the view, and replaces one of this name. The value of one of [`JSON_MEMBERS`] is its text.
     pub(super) fn set(&mut self, name: &str, value: Value) {
         self.0.insert(name.to_owned(), value);
     }
