@@ -37,7 +37,7 @@ def shown(tab, page) -> None:
     """Goes to a page, and waits until it has its text."""
     tab.go(page.path)
     expect(tab.page.locator("#app").get_by_text(page.text).filter(visible=True).first, page.path).to_be_visible()
-    expect(tab.page.locator(".loading")).to_have_count(0)
+    expect(tab.page.locator(".loading, .loading-page")).to_have_count(0)
 
 
 def test_without_javascript_one_sentence_says_what_is_needed(console):
@@ -76,7 +76,7 @@ def test_without_motion_nothing_moves(console, api, pages):
     tab = console(reduced_motion="reduce").sign_in()
     for path in ("/", "/requests"):
         tab.go(path)
-        expect(tab.page.locator(".loading")).to_have_count(0)
+        expect(tab.page.locator(".loading, .loading-page")).to_have_count(0)
         assert tab.page.evaluate(MOVING) == [], path
     endpoint = api.external(name="Still")
     tab.go(f"/endpoints/{endpoint.id}/requests")

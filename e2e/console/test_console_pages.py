@@ -53,7 +53,7 @@ FORGET_TRY = "window.violations = window.violations.filter((text) => !text.start
 
 
 def open_tab(console, at, width: int, scheme: str) -> Console:
-    tab = console(at, width=width, color_scheme=scheme, has_touch=width == PHONE)
+    tab = console(at, width=width, color_scheme=scheme, has_touch=width == PHONE).watch_hosts()
     tab.size = f"{width}-{scheme}"
     tab.go("/sign-in")
     expect(tab.page.get_by_role("heading", name="Sign in")).to_be_visible()
@@ -77,7 +77,7 @@ def look(state: str, tab: Console, pages: list[Shown], wait) -> None:
 
 def for_its_text(tab: Console, shown: Shown) -> None:
     expect(tab.page.locator("#app").get_by_text(shown.text).filter(visible=True).first, shown.path).to_be_visible()
-    expect(tab.page.locator(".loading")).to_have_count(0)
+    expect(tab.page.locator(".loading, .loading-page")).to_have_count(0)
 
 
 def for_its_text_alone(tab: Console, shown: Shown) -> None:

@@ -297,7 +297,7 @@ def test_a_tab_that_stays_open_does_not_grow(console, api):
         """The heap on a page without a list of jobs: a list may keep its rows."""
         go("/templates")
         expect(page.get_by_role("heading", name="Templates", level=1)).to_be_visible()
-        expect(page.locator(".loading")).to_have_count(0)
+        expect(page.locator(".loading, .loading-page")).to_have_count(0)
         return heap_bytes(tab)
 
     # What is kept of the newest jobs and of each page is there before it is measured.

@@ -16,7 +16,8 @@ const PART_MS = 8;
 /** The shortest time between two renders of chunks, in ms: a frame of fast text is not read, and costs its layout and paint. */
 const RENDER_MS = 33;
 const SPEED_MS = 5000;
-const SPEED_CHUNKS_MAX = 10000;
+/** A shorter time has no rate. */
+const SPAN_MS_MIN = 500;
 
 /** Follows one job until `close`. */
 export class JobFollow {
@@ -90,10 +91,20 @@ export class JobFollow {
   /** Chunks a second over the last 5 s; null while too few came. */
   speed() {
     const last = this.chunks.at(-1)?.at ?? 0;
-    const from = Math.max(last - SPEED_MS, this.openedAt + STORED_MS);
-    const recent = this.chunks.slice(-SPEED_CHUNKS_MAX).filter(({ at }) => at >= from);
-    const span = last - (recent[0]?.at ?? last);
-    return span > 500 ? ((recent.length - 1) * 1000) / span : null;
+    const first = this.firstSince(Math.max(last - SPEED_MS, this.openedAt + STORED_MS));
+    const span = last - (this.chunks[first]?.at ?? last);
+    return span > SPAN_MS_MIN ? ((this.chunks.length - first - 1) * 1000) / span : null;
+  }
+
+  /** The place of the first chunk that came at this time or later. @param {number} time */
+  firstSince(time) {
+    let [low, high] = [0, this.chunks.length];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if (this.chunks[middle].at < time) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   /** One response; answers whether the job has ended. @param {AbortSignal} stop */

@@ -3,7 +3,7 @@ import { visible } from "./format.js";
 import { textOf } from "./job_follow.js";
 
 /** The characters of a piece. */
-const PIECE = 8000;
+const PIECE = 3000;
 /** The characters that are shown. */
 const SHOWN = 400000;
 

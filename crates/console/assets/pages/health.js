@@ -3,7 +3,7 @@ import { html, useRef } from "../dom.js";
 import { coarse, count, dateTime, duration, percent, rate, size } from "../format.js";
 import { may, me } from "../session.js";
 import { now, refresh, useRead } from "../store.js";
-import { Alert, Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
+import { Alert, Card, Empty, Failed, Gauge, Gauges, LoadingPage } from "../ui/card.js";
 import { CopyButton } from "../ui/copy.js";
 import { Nodes } from "../ui/nodes.js";
 import { Moment } from "../ui/time.js";
@@ -11,6 +11,7 @@ import { Moment } from "../ui/time.js";
 const PATH = "/v1/server";
 const READ_MS = 5000;
 const DAY_MS = 86400000;
+const GAUGES = ["State", "Commit p50", "Commits", "Failed commits", "Disk free", "Memory", "Connections"];
 /** A certificate that ends sooner is a problem. */
 const CERTIFICATE_DAYS = 14;
 /** What the states of the server mean. @type {Record<string, string>} */
@@ -21,7 +22,7 @@ export default function Health() {
   const head = html`<div class="head"><h1>Health</h1>${data && html`<p class="dim">Longshore ${data.version}, since <${Moment} at=${data.startedAt} /></p><div class="acts"><${CopyButton} text=${report(data)}>Copy a report<//></div>`}</div>`;
   if (!may.everyRead.value) return html`${head}<${Empty}><p>Only a key that reads all endpoints may see how the server does.</p><//>`;
   if (error && !data) return html`${head}<${Failed} error=${error} onRetry=${() => refresh(PATH)} />`;
-  if (!data) return html`${head}<${Loading} rows=${8} />`;
+  if (!data) return html`${head}<${LoadingPage} gauges=${GAUGES} cards=${["Memory by budget", "Server", "Changed settings"]} />`;
   return html`${head}
     ${data.reason && html`<${Alert} tone=${data.state === "READ_ONLY" ? "bad" : "warn"} title=${WORDS[data.state] ?? data.state}><p>${data.reason}</p><//>`}
     ${endsSoon(data) && html`<${Alert} tone="bad" title="The certificate ends"><p>It ends at <${Moment} at=${data.tlsEndsAt} />. Replace its files; the server reads them again by itself.</p><//>`}

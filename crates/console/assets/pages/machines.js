@@ -5,7 +5,7 @@ import { count, percent, size } from "../format.js";
 import { useEndpointList } from "../fleet.js";
 import { may } from "../session.js";
 import { refresh, useRead, useReads } from "../store.js";
-import { Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
+import { Card, Empty, Failed, Gauge, Gauges, LoadingPage } from "../ui/card.js";
 import { GpuLine } from "../ui/gpu_line.js";
 import { Age } from "../ui/time.js";
 import { workersPath } from "../ui/worker_table.js";
@@ -20,7 +20,7 @@ export default function Machines() {
   const head = html`<div class="head"><h1>Machines and GPUs</h1><p class="dim">The computers that run workers, and their GPUs.</p></div>`;
   if (!may.everyRead.value) return html`${head}<${Empty}><p>Only a key that reads all endpoints may see the machines.</p><//>`;
   if (error && !data) return html`${head}<${Failed} error=${error} onRetry=${() => refresh(PATH)} />`;
-  if (!data) return html`${head}<${Loading} rows=${6} />`;
+  if (!data) return html`${head}<${LoadingPage} cards=${["Machine", "GPUs"]} />`;
   const One = data.length > OPEN_MAX ? Folded : Machine;
   return html`${head}${data.map((/** @type {Machine} */ machine) => html`<${One} key=${machine.id} machine=${machine} endpoints=${endpoints} />`)}`;
 }

@@ -6,7 +6,7 @@ import { bodyOf, commandOf, emptyDraft, faultOf, gpuNews, hasGpus, scalingWords 
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
-import { Card, Empty, Failed, Loading } from "../ui/card.js";
+import { Card, Empty, Failed, LoadingPage } from "../ui/card.js";
 import { CodeLine } from "../ui/copy.js";
 import { FirstStart } from "../ui/first_start.js";
 import { Field } from "../ui/form_dialog.js";
@@ -30,7 +30,8 @@ export default function NewEndpoint() {
 function WithMachines() {
   const { data, error } = useRead("/v1/machines", READ_MS);
   if (error && !data) return html`<${Failed} error=${error} onRetry=${() => refresh("/v1/machines")} />`;
-  return data ? html`<${Form} machines=${data} />` : html`<${Loading} rows=${8} />`;
+  if (data) return html`<${Form} machines=${data} />`;
+  return html`<div class="wizard"><div class="stack"><${LoadingPage} cards=${["What workers are", "Its names", "Number of workers"]} /></div><div class="stack wizard-review"><${LoadingPage} cards=${["Review"]} /></div></div>`;
 }
 
 /** @param {{machines: Machine[]}} props */

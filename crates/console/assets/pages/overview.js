@@ -7,7 +7,7 @@ import { useBillOfToday, useFleet } from "../fleet.js";
 import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { useHistory } from "../timeline.js";
-import { Card, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
+import { Card, Failed, Gauge, Gauges, LoadingPage } from "../ui/card.js";
 import { EndpointTable, workersOf } from "../ui/endpoint_table.js";
 import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
 import { Later } from "../ui/later.js";
@@ -16,17 +16,19 @@ import { Later } from "../ui/later.js";
 const SHORT = 7;
 const CHARTS = [KINDS.jobs, KINDS.ended, KINDS.delay, KINDS.workers];
 const MACHINES_MS = 60000;
+const GAUGES = ["Waiting", "Running", "Completed", "Failed", "Workers"];
 
 export default function Overview() {
   const { rows, error } = useFleet();
   const history = useHistory(null, [...SERIES.jobs, "workersIdle", "workersRunning", "workersStarting"], may.readsAny.value);
   if (error && !rows) return html`<h1>Overview</h1><${Failed} error=${error} onRetry=${() => refresh("/v1/endpoints")} />`;
-  if (!rows) return html`<h1>Overview</h1><${Loading} rows=${6} />`;
+  const charts = may.readsAny.value && html`<${HistoryCharts} history=${history} kinds=${CHARTS} />`;
+  if (!rows) return html`<h1 class="offscreen">Overview</h1><${LoadingPage} gauges=${GAUGES} cards=${["Endpoints"]}>${charts}<//>`;
   if (rows.length === 0) return html`<h1>Overview</h1><${Later} address="./ui/first_endpoint.js" />`;
   return html`<h1 class="offscreen">Overview</h1>
     <${Attention} />
     <${Totals} rows=${rows} history=${history} />
-    ${may.readsAny.value && html`<${HistoryCharts} history=${history} kinds=${CHARTS} />`}
+    ${charts}
     ${rows.length > SHORT ? html`<${Later} address="./ui/searched_endpoints.js" props=${{ rows, card }} />` : card(rows.length > 1 ? count(rows.length) : undefined, html`<${EndpointTable} rows=${rows} />`)}
     <${Later} address="./ui/just_now.js" props=${{ rows }} />`;
 }

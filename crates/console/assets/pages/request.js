@@ -7,7 +7,7 @@ import { useEndpoint } from "../fleet.js";
 import { ENDED } from "../icons.js";
 import { may } from "../session.js";
 import { Button, SureButton } from "../ui/button.js";
-import { Empty, Failed, Loading } from "../ui/card.js";
+import { Empty, Failed, Loading, LoadingPage } from "../ui/card.js";
 import { CopyButton } from "../ui/copy.js";
 import { CopyAs } from "../ui/copy_as.js";
 import { Details } from "../ui/job_details.js";
@@ -52,7 +52,7 @@ function Followed({ name, id, isBeside }) {
   const error = follow.error.value;
   const title = html`<${Title} id=${id} isBeside=${isBeside} />`;
   if (!record && error) return html`${title}${error.status === 404 ? html`<${Gone} name=${name} id=${id} endpoint=${endpoint} />` : html`<${Failed} error=${error} onRetry=${again} />`}`;
-  if (!record || !endpoint) return html`${title}<${Loading} rows=${8} />`;
+  if (!record || !endpoint) return html`${title}<div class="wide"><div class="stack"><${LoadingPage} cards=${["Life", "Output", "Input"]} /></div><div class="stack"><${LoadingPage} cards=${["Details"]} /></div></div>`;
   return html`<${Shown} title=${title} endpoint=${endpoint} isReadable=${isReadable} record=${record} follow=${follow} onAgain=${again} />`;
 }
 

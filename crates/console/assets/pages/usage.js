@@ -9,13 +9,14 @@ import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Bars } from "../ui/bars.js";
 import { Button } from "../ui/button.js";
-import { Alert, Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
+import { Alert, Card, Empty, Failed, Gauge, Gauges, LoadingPage } from "../ui/card.js";
 
 /** @typedef {import("../billing.js").BillingRecord} BillingRecord */
 
 const ROOT = "/v1/billing/endpoints";
 const READ_MS = 60000;
 const MINUTE_MS = 60000;
+const GAUGES = ["Cost", "Time of workers", "Busy", "Time of GPUs", "This month"];
 /** Rows that are shown at first; a press shows all. */
 const GROUPS = 100;
 const LONGEST = RANGES[RANGES.length - 1];
@@ -44,7 +45,7 @@ function Shown() {
     <span class="grow"></span><${Button} kind="quiet" icon="download" disabled=${!data || data.length === 0} why="Nothing was metered in this range." onClick=${() => download(data)}>CSV<//>
   </div></section>`;
   if (error && !data) return html`${filters}<${Failed} error=${error} onRetry=${() => refresh(ROOT)} />`;
-  if (!data) return html`${filters}<${Loading} rows=${6} />`;
+  if (!data) return html`${filters}<${LoadingPage} gauges=${GAUGES} cards=${["Time of workers", titleOf(grouping)]} />`;
   const records = /** @type {BillingRecord[]} */ (data);
   const sums = sumsOf(records, grouping);
   const isPriced = records.some(({ amount }) => amount > 0);
@@ -100,14 +101,17 @@ function NoPrice({ records }) {
   return html`<${Alert} tone="warn" title="A part of the time has no price"><p>${types.length > 0 ? `No price is set for ${types.join(", ")}.` : "Some workers have no price."} Prices an hour are in <span class="mono">[prices]</span> of the server's settings, by GPU type; <span class="mono">cpu</span> is a worker without a GPU.</p><//>`;
 }
 
+/** The title of the groups, such as `By endpoint` or `By GPU type`. @param {import("../billing.js").Grouping} grouping */
+const titleOf = ({ word }) => `By ${word.startsWith("GPU") ? word : word.toLowerCase()}`;
+
 /** @param {{sums: import("../billing.js").Sum[], grouping: import("../billing.js").Grouping, names: (id: string) => string, range: import("../billing.js").Range}} props */
 function Groups({ sums, grouping, names, range }) {
   const isOfEndpoints = grouping.name === "endpointId";
   const [most, setMost] = useState(GROUPS);
   const all = sums.reduce((sum, { ms }) => sum + ms, 0);
   const hasJobs = grouping.name === "owner" || grouping.name === "key";
-  if (sums.length === 0) return html`<${Card} title=${`By ${grouping.word.toLowerCase()}`} flush><${Empty}><p>No worker ran in this range. The time of those that do will be here, with its cost.</p>${range !== LONGEST && html`<${Button} onClick=${() => setQuery({ range: LONGEST.name })}>Show ${LONGEST.name}<//>`}<//><//>`;
-  return html`<${Card} title=${`By ${grouping.word[0] === "G" ? grouping.word : grouping.word.toLowerCase()}`} note=${count(sums.length)} flush><div class="table-box" tabindex="0"><table class="table">
+  if (sums.length === 0) return html`<${Card} title=${titleOf(grouping)} flush><${Empty}><p>No worker ran in this range. The time of those that do will be here, with its cost.</p>${range !== LONGEST && html`<${Button} onClick=${() => setQuery({ range: LONGEST.name })}>Show ${LONGEST.name}<//>`}<//><//>`;
+  return html`<${Card} title=${titleOf(grouping)} note=${count(sums.length)} flush><div class="table-box" tabindex="0"><table class="table">
     <thead><tr><th scope="col">${grouping.word}</th>${hasJobs && html`<th scope="col" class="num">Jobs</th>`}<th scope="col" class="num">Time of workers</th><th scope="col" class="num opt2">Of all</th>${isOfEndpoints && html`<th scope="col" class="num opt2" title="Of the time of its workers">Busy</th>`}<th scope="col" class="num">Cost</th></tr></thead>
     <tbody>${sums.slice(0, most).map(({ id, ms, amount, jobs, busy }) => html`<tr key=${id}>
       <th scope="row">${isOfEndpoints ? html`<a href=${href(`/endpoints/${encodeURIComponent(id)}`)}>${names(id)}</a>` : names(id)}</th>

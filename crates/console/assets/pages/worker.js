@@ -7,7 +7,7 @@ import { Icon } from "../icons.js";
 import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { causeOf, exitOf } from "../worker_actions.js";
-import { Card, Empty, Failed, Loading } from "../ui/card.js";
+import { Card, Empty, Failed, LoadingPage } from "../ui/card.js";
 import { Id } from "../ui/copy.js";
 import { NoEndpoint } from "../ui/endpoint_head.js";
 import { LogLines } from "../ui/log_lines.js";
@@ -26,7 +26,7 @@ export default function WorkerPage() {
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
   if (endpoint && !isReadable) return html`<h1>Worker</h1><${Empty}><p>This key may not see the workers.</p><//>`;
   if (workers.error && !workers.data) return html`<h1 class="job-title">${id}</h1><${Failed} error=${workers.error} onRetry=${() => refresh("/v1/endpoints")} />`;
-  if (!endpoint || !workers.data) return html`<h1 class="job-title">${id}</h1><${Loading} rows=${6} />`;
+  if (!endpoint || !workers.data) return html`<h1 class="job-title">${id}</h1><${LoadingPage} cards=${["Details", "Jobs", "Log"]} />`;
   const worker = workers.data.find((/** @type {any} */ one) => one.id === id);
   if (!worker) return html`<h1>This worker is not here</h1><${Empty}><p>No worker of ${endpoint.name} has the id <span class="mono">${id}</span>, and no log of it is kept. The logs of the last ten that ended are.</p><a class="button" href=${href(`${endpointPath(endpoint)}/workers`)}>Its workers</a><//>`;
   return html`<div class="head"><h1 class="job-title">${worker.id}</h1>

@@ -39,14 +39,29 @@ export function Failed({ what, error, onRetry }) {
   </div>`;
 }
 
-/** Grey bars in the final layout, shown after 150 ms. @param {{rows?: number}} props */
-export function Loading({ rows = 4 }) {
-  const [isShown, setShown] = useState(false);
+/** Whether a part is on the page for 150 ms: what is read sooner shows that nothing is missing. */
+function useIsLate() {
+  const [isLate, setLate] = useState(false);
   useEffect(() => {
-    const timer = setTimeout(() => setShown(true), 150);
+    const timer = setTimeout(() => setLate(true), 150);
     return () => clearTimeout(timer);
   }, []);
-  return html`<div class="loading" role="status" aria-busy="true" aria-label="Loading">${Array.from({ length: rows }, (_, at) => html`<div key=${at} class=${isShown ? "bar shown" : "bar"}></div>`)}</div>`;
+  return isLate;
+}
+
+/** Grey bars in the place of rows that are being read, shown after 150 ms. @param {{rows?: number, isShown?: boolean}} props */
+export function Loading({ rows = 4, isShown = false }) {
+  const bar = useIsLate() || isShown ? "bar shown" : "bar";
+  return html`<div class="loading" role="status" aria-busy="true" aria-label="Loading">${Array.from({ length: rows }, (_, at) => html`<div key=${at} class=${bar}></div>`)}</div>`;
+}
+
+/**
+ * The gauges, what is below them, and the cards of a page that is being read, shown after 150 ms.
+ * @param {{gauges?: string[], cards: string[], children?: any}} props the names of gauges, and the titles of cards
+ */
+export function LoadingPage({ gauges = [], cards, children }) {
+  if (!useIsLate()) return html`<div class="loading-page" aria-busy="true"></div>`;
+  return html`${gauges.length > 0 && html`<${Gauges}>${gauges.map((name) => html`<${Gauge} key=${name} name=${name} value="–" note=" " />`)}<//>`}${children}${cards.map((title) => html`<${Card} key=${title} title=${title} flush><${Loading} isShown /><//>`)}`;
 }
 
 /**
