@@ -29,7 +29,7 @@ use crate::wire::BoxResponse;
 use crate::wire::api_error::ApiError;
 use crate::wire::base_path::without_base;
 use crate::wire::gunzip::unpack;
-use crate::wire::request_id::{self, REQUEST_ID, RequestId, Trace};
+use crate::wire::request_id::{self, REQUEST_ID, RequestId, Trace, WithoutRequestId};
 use crate::wire::submit_trace;
 use crate::{HttpState, fast_path, lb, openai};
 
@@ -270,7 +270,9 @@ impl RequestLog {
             // The router adds `Allow` where a path exists, which a client without a key must not learn.
             response.headers_mut().remove(ALLOW);
         }
-        response.headers_mut().insert(REQUEST_ID, id.header());
+        if response.extensions().get::<WithoutRequestId>().is_none() {
+            response.headers_mut().insert(REQUEST_ID, id.header());
+        }
         if let Some(cors) = self.cors {
             cors.mark(response.headers_mut());
         }

@@ -11,6 +11,7 @@ use super::headers::{cached, guard_asset};
 use super::shell::asset_hash;
 use crate::HttpState;
 use crate::wire::api_error::ApiError;
+use crate::wire::request_id::WithoutRequestId;
 
 /// The address contains the hash of the file, so that it never means other bytes.
 const FOR_EVER: &str = "max-age=31536000, immutable";
@@ -38,6 +39,7 @@ pub(super) async fn asset(
     guard_asset(&path, response.headers_mut());
     cached(response.headers_mut(), control);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.extensions_mut().insert(WithoutRequestId);
     Ok(response)
 }
 

@@ -75,6 +75,7 @@ async fn files_are_kept_for_ever_and_come_packed_or_not() {
     assert_eq!(plain.header("cache-control"), Some("max-age=31536000, immutable"));
     assert_eq!(plain.header("x-content-type-options"), Some("nosniff"));
     assert_eq!(plain.header("content-security-policy"), None);
+    assert_eq!(plain.header("x-request-id"), None, "it would be that of the first of all requests");
     let worker = get(&server, &asset("events_worker.js"), &[]).await;
     assert!(worker.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
     for path in ["events_worker.js", "console.css"] {

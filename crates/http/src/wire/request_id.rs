@@ -10,6 +10,10 @@ use http::{HeaderMap, HeaderValue};
 use longshore_model::TraceContext;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Marks a response without `X-Request-ID`: browsers keep it, and it would name one request for all that follow.
+#[derive(Clone, Copy)]
+pub(crate) struct WithoutRequestId;
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Longest id of a sender that is used, in bytes.
 const ID_BYTES_MAX: usize = 128;
