@@ -372,7 +372,7 @@ def test_markup_from_others_is_shown_as_text(console, api):
     evil = "<img src=x onerror=alert(1)><script>alert(2)</script>"
     endpoint = api.endpoint("echo.py", name=f"E {evil}")
     job = endpoint.runsync({"text": evil, evil: 'javascript:alert(3)', "html": "data:text/html;base64," + "PHNjcmlwdD4" * 9})["id"]
-    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}")
+    tab = console().watch_hosts().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}")
     page = tab.page
     expect(page.get_by_role("region", name="Output").get_by_text(evil).first).to_be_visible()
     for path in ("/", "/endpoints", f"/endpoints/{endpoint.id}"):

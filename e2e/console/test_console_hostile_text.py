@@ -54,7 +54,7 @@ def server():
 
 @pytest.fixture
 def tab(console):
-    return console().sign_in()
+    return console().watch_hosts().sign_in()
 
 
 def check(tab, path: str, *shown: str, wait: str = "h1") -> str:

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import threading
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -74,30 +75,37 @@ def expect_only(page: Page, jobs: list[str]) -> None:
         expect(row(page, job)).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    "search, found",
-    [
-        ("state:failed", "failed"),
-        ("state:failed,timed_out tries:1", "failed"),
-        ("error:memory", "failed"),
-        ('error:~"out of memory"', "failed"),
-        ("out of memory", "failed"),
-        ("CUDA", "failed"),
-        ("version:2 state:failed", "failed"),
-        ("version:1", "completed"),
-        ('input.city:"Oslo Harbour"', "failed"),
-        ("input.city:Bremen key:admin after:1h ran:>0ms", "completed"),
-        ("state:queued before:0s waited:>1ms", "queued"),
-        (str(BIG), "completed"),
-    ],
-)
-def test_tokens_find_jobs(console, mixed, search, found):
+# Searches, with the jobs that they find.
+SEARCHES = [
+    ("state:failed", "failed"),
+    ("state:failed,timed_out tries:1", "failed"),
+    ("error:memory", "failed"),
+    ('error:~"out of memory"', "failed"),
+    ("out of memory", "failed"),
+    ("CUDA", "failed"),
+    ("version:2 state:failed", "failed"),
+    ("version:1", "completed"),
+    ('input.city:"Oslo Harbour"', "failed"),
+    ("input.city:Bremen key:admin after:1h ran:>0ms", "completed"),
+    ("state:queued before:0s waited:>1ms", "queued"),
+    (str(BIG), "completed"),
+]
+
+
+def test_tokens_find_jobs(console, mixed):
     page = console().sign_in(path=mixed.path).page
-    expect(row(page, mixed.queued[-1])).to_be_visible()
-    line(page).fill(search)
-    page.keyboard.press("Enter")
+    for search, found in SEARCHES:
+        line(page).fill(search)
+        page.keyboard.press("Enter")
+        expect_only(page, getattr(mixed, found))
+        expect(page.get_by_role("grid").get_by_role("row"), search).to_have_count(1 + len(getattr(mixed, found)))
+
+
+def test_a_search_can_be_sent_to_a_colleague(console, mixed):
+    search, found = SEARCHES[9]
+    page = console().sign_in(path=f"{mixed.path}?{urlencode({'q': search})}").page
+    expect(line(page)).to_have_value(search)
     expect_only(page, getattr(mixed, found))
-    # The view can be sent to a colleague.
     page.reload()
     expect(line(page)).to_have_value(search)
     expect_only(page, getattr(mixed, found))
@@ -148,28 +156,30 @@ def test_an_empty_list_says_what_is_kept_or_how_much_the_filter_hides(console, a
     expect(page.get_by_text("1 loaded, all there are")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    "search, fault",
-    [
-        ("state:lost", "`state:` takes queued, running, completed, failed, timed_out, cancelled"),
-        ("waited:soon", "`waited:` takes a duration, such as waited:10min."),
-        ("ran:2026-01-31", "`ran:` takes a duration"),
-        ("tries:many", "`tries:` takes a number"),
-        ("version:new", "`version:` takes the number of a version"),
-        ("worker:a/b", "`worker:` takes the whole id of a worker"),
-        ("key:mine", "`key:` takes the id of an API key, or admin."),
-        ("worker:abcdefgh worker:ijklmnop", "`worker:` is there twice."),
-        ("x" * 201, "A text has at most 200 characters."),
-    ],
-)
-def test_a_fault_in_a_search_is_said_in_words(console, mixed, search, fault):
+# Searches that cannot be, with what is said of them.
+FAULTS = [
+    ("state:lost", "`state:` takes queued, running, completed, failed, timed_out, cancelled"),
+    ("waited:soon", "`waited:` takes a duration, such as waited:10min."),
+    ("ran:2026-01-31", "`ran:` takes a duration"),
+    ("tries:many", "`tries:` takes a number"),
+    ("version:new", "`version:` takes the number of a version"),
+    ("worker:a/b", "`worker:` takes the whole id of a worker"),
+    ("key:mine", "`key:` takes the id of an API key, or admin."),
+    ("worker:abcdefgh worker:ijklmnop", "`worker:` is there twice."),
+    ("x" * 201, "A text has at most 200 characters."),
+]
+
+
+def test_a_fault_in_a_search_is_said_in_words(console, mixed):
     page = console().sign_in(path=mixed.path).page
-    line(page).fill(search)
-    expect(page.get_by_text(fault)).to_be_visible()
-    expect(line(page)).to_have_attribute("aria-invalid", "true")
-    expect(line(page)).to_have_attribute("aria-describedby", "search-fault")
-    page.get_by_role("button", name="Clear the search").click()
-    expect(row(page, mixed.queued[0])).to_be_visible()
+    for search, fault in FAULTS:
+        line(page).fill(search)
+        expect(page.get_by_text(fault)).to_be_visible()
+        expect(line(page)).to_have_attribute("aria-invalid", "true")
+        expect(line(page)).to_have_attribute("aria-describedby", "search-fault")
+        page.get_by_role("button", name="Clear the search").click()
+        expect(page.get_by_text(fault)).to_have_count(0)
+        expect(row(page, mixed.queued[0])).to_be_visible()
 
 
 def test_tokens_are_completed_with_the_keyboard_alone(console, api, mixed):
