@@ -47,9 +47,41 @@ const BUDGETS: &[(Bug, u64)] = &[
     (Bug::ReloadUnderOldEpoch, 150),
 ];
 
-/// Seeds at which hunts begin that need many worlds otherwise. The worlds before them showed nothing when this was written.
-const FIRST_SEEDS: &[(Bug, u64)] =
-    &[(Bug::PurgeHitsNewJobs, 165), (Bug::DrainedWorkerTakes, 20), (Bug::UntakenResultAccepted, 20)];
+/// Seeds at which hunts begin that need several worlds otherwise. The worlds before them showed nothing when this was written.
+const FIRST_SEEDS: &[(Bug, u64)] = &[
+    (Bug::KeysNotLoaded, 5),
+    (Bug::DrainedWorkerTakes, 25),
+    (Bug::OneRunTooMany, 2),
+    (Bug::LostAnswerCounted, 4),
+    (Bug::LeaseNotLoaded, 35),
+    (Bug::UntakenResultAccepted, 26),
+    (Bug::ResultAfterCancel, 2),
+    (Bug::TimeoutNotLoaded, 3),
+    (Bug::OutcomeNotCleared, 8),
+    (Bug::StreamNotReset, 9),
+    (Bug::PurgeHitsNewJobs, 171),
+    (Bug::ChunksOfLostAttempt, 14),
+    (Bug::DrainedTwice, 11),
+    (Bug::ResumeSkipsOne, 14),
+    (Bug::ResumeRepeatsOne, 3),
+    (Bug::EndBeforeChunks, 3),
+    (Bug::OutputSwept, 3),
+    (Bug::WaitNotWoken, 2),
+    (Bug::HookNotKept, 3),
+    (Bug::HookNotSettled, 12),
+    (Bug::HookWithoutEnd, 17),
+    (Bug::DrainKills, 44),
+    (Bug::RateOneTooMany, 22),
+    (Bug::DamagedOutputServed, 4),
+    (Bug::DamagedOutputOmitted, 3),
+    (Bug::DamagedChunkOmitted, 3),
+    (Bug::NoFence, 3),
+    (Bug::AnswerBeforeFlush, 10),
+    (Bug::TimeoutIsDeath, 6),
+    (Bug::EpochReused, 6),
+    (Bug::FailedCommitForgotten, 2),
+    (Bug::CatalogAnsweredEarly, 4),
+];
 
 /// Kills are the server's only faults, and some jobs run until after them.
 const KILLS: &[(Fault, f64)] = &[

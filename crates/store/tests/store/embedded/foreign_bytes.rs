@@ -98,6 +98,9 @@ pub(super) async fn live_in(dir: &Path) -> bool {
     !errors.is_empty()
 }
 
+/// The bits of a byte that are changed.
+const CHANGES: [u8; 3] = [0x01, 0x80, 0xff];
+
 #[tokio::test]
 async fn any_byte_of_any_record_may_be_nonsense() {
     let whole = filled().await;
@@ -105,17 +108,22 @@ async fn any_byte_of_any_record_may_be_nonsense() {
     assert!(!live_with(&whole.bytes).await);
     let end = whole.end();
     let mut refused = 0;
-    for at in records.clone() {
-        for change in [0x01, 0x80, 0xff] {
+    for pass in 0..passes() {
+        for at in records.clone() {
             let mut segment = whole.clone();
             segment.bytes.truncate(end);
-            segment.bytes[at] ^= change;
+            segment.bytes[at] ^= CHANGES[(at + pass) % CHANGES.len()];
             segment.seal(&records);
             refused += usize::from(live_with(&segment.bytes).await);
         }
     }
     // The others changed a number or a letter to another one.
-    assert!(refused > records.len() / 2, "{refused} of {}", records.len() * 3);
+    assert!(refused > records.len() * passes() / 6, "{refused} of {}", records.len() * passes());
+}
+
+/// How often each byte is changed: once in an ordinary run, in each way with `LONGSHORE_DAMAGE_STEP=1`.
+fn passes() -> usize {
+    if std::env::var("LONGSHORE_DAMAGE_STEP").is_ok_and(|step| step == "1") { CHANGES.len() } else { 1 }
 }
 
 #[tokio::test]
