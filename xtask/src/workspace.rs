@@ -1,5 +1,6 @@
 //! The workspace as cargo and git see it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -85,7 +86,19 @@ pub fn cargo() -> Command {
             cargo.env_remove(name);
         }
     }
+    if std::env::var_os("CARGO_INCREMENTAL").is_none() && !is_continued() {
+        cargo.env("CARGO_INCREMENTAL", "0");
+    }
     cargo
+}
+
+/// Whether an incremental build of the workspace is there. The first build of a clone has nothing to continue, and takes less
+/// time when it notes nothing for the next one.
+fn is_continued() -> bool {
+    let program = std::env::current_exe().unwrap_or_default();
+    let entries = program.parent().map(|folder| fs::read_dir(folder.join("incremental")));
+    let mut entries = entries.into_iter().flatten().flatten().flatten();
+    entries.any(|entry| entry.file_name().to_string_lossy().starts_with("longshore"))
 }
 
 /// Runs a program and answers what it prints.
