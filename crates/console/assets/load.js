@@ -32,9 +32,10 @@ export function readImports() {
 
 /** Has the imports of a module asked for beside it: otherwise each is found when the module that imports it is there. @param {string} path */
 async function preload(path) {
+  const needed = ((await imports)?.[path] ?? []).map((one) => new URL(one, import.meta.url).href);
   // Into the browser's cache, from where the imports take them: browsers remember for ever that a preloaded module failed, and warn
-  // of other preloads that are not used soon.
-  for (const needed of (await imports)?.[path] ?? []) void fetch(new URL(needed, import.meta.url)).then((answer) => answer.arrayBuffer()).catch(() => {});
+  // of other preloads that are not used soon. What the page has is not asked for again.
+  for (const address of needed.filter((one) => performance.getEntriesByName(one).length === 0)) void fetch(address).then((answer) => answer.arrayBuffer()).catch(() => {});
 }
 
 /** Adds a style sheet to the page. @param {string} address relative to this file */
