@@ -81,6 +81,7 @@ const FIRST_SEEDS: &[(Bug, u64)] = &[
     (Bug::EpochReused, 6),
     (Bug::FailedCommitForgotten, 2),
     (Bug::CatalogAnsweredEarly, 4),
+    (Bug::ReloadUnderOldEpoch, 79),
 ];
 
 /// Kills are the server's only faults, and some jobs run until after them.
