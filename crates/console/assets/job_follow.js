@@ -16,8 +16,8 @@ const PART_MS = 8;
 /** The shortest time between two renders of chunks, in ms: a frame of fast text is not read, and costs its layout and paint. */
 const RENDER_MS = 33;
 const SPEED_MS = 5000;
-/** A shorter time has no rate. */
-const SPAN_MS_MIN = 500;
+/** A shorter stream has no rate. */
+export const SPAN_MS_MIN = 500;
 
 /** Follows one job until `close`. */
 export class JobFollow {

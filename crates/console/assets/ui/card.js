@@ -57,11 +57,11 @@ export function Loading({ rows = 4, isShown = false }) {
 
 /**
  * The gauges, what is below them, and the cards of a page that is being read, shown after 150 ms.
- * @param {{gauges?: string[], cards: string[], children?: any}} props the names of gauges, and the titles of cards
+ * @param {{gauges?: string[], cards: string[], children?: any}} props the names of gauges, each with an empty note, and the titles of cards
  */
 export function LoadingPage({ gauges = [], cards, children }) {
   if (!useIsLate()) return html`<div class="loading-page" aria-busy="true"></div>`;
-  return html`${gauges.length > 0 && html`<${Gauges}>${gauges.map((name) => html`<${Gauge} key=${name} name=${name} value="–" note=" " />`)}<//>`}${children}${cards.map((title) => html`<${Card} key=${title} title=${title} flush><${Loading} isShown /><//>`)}`;
+  return html`${gauges.length > 0 && html`<${Gauges}>${gauges.map((name) => html`<${Gauge} key=${name} name=${name} value="–" note=${"\u00a0"} />`)}<//>`}${children}${cards.map((title) => html`<${Card} key=${title} title=${title} flush><${Loading} isShown /><//>`)}`;
 }
 
 /**

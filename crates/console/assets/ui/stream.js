@@ -1,15 +1,13 @@
 // The stream of a job: joined text that keeps its end in view until one scrolls, or chunk by chunk.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../dom.js";
 import { count, duration, moment, rate, visible } from "../format.js";
-import { metricsOf, textOf } from "../job_follow.js";
+import { SPAN_MS_MIN, metricsOf, textOf } from "../job_follow.js";
 import { JoinedText } from "../joined_text.js";
 import { member } from "../json_text.js";
 import { Card } from "./card.js";
 import { Chunks } from "./chunks.js";
 import { milestones } from "./life.js";
 
-/** A shorter stream has no rate. */
-const SPAN_MS_MIN = 500;
 /** The newest chunks, whose metrics say how many tokens a chunk has. */
 const SAMPLE = 100;
 
