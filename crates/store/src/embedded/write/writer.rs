@@ -282,15 +282,17 @@ impl WriterShared {
         if !write_state.group_commit.is_ready(&group) {
             let commits = write_state.group_commit.discard(group);
             let mut write_state = self.wait_settled(write_state)?;
-            answer(replies, write_state.group_commit.commit(commits));
+            let answers = write_state.group_commit.commit(commits);
+            write_state.answer(replies, answers);
             return Some(write_state);
         }
         match write_state.group_commit.write(group) {
-            WriteStatus::Answered(answers) => answer(replies, answers),
+            WriteStatus::Answered(answers) => write_state.answer(replies, answers),
             WriteStatus::TooBig(group) => {
                 let commits = write_state.group_commit.discard(group);
                 write_state = self.wait_settled(write_state)?;
-                answer(replies, write_state.group_commit.commit(commits));
+                let answers = write_state.group_commit.commit(commits);
+                write_state.answer(replies, answers);
             }
             WriteStatus::InFlight => {
                 write_state.waiting.push_back(replies);
@@ -327,14 +329,28 @@ impl WriteState {
         for answers in answered {
             // `StopOnPanic` has dropped the replies if another thread panicked.
             if let Some(replies) = self.waiting.pop_front() {
-                answer(replies, answers);
+                self.answer(replies, answers);
             }
+        }
+    }
+
+    /// Notes the durable end of the log and sends a reply for each batch. A copy of a running server's log ends at the note:
+    /// it must have every commit whose consequences can be seen, such as the removal of a large payload.
+    fn answer(&mut self, replies: Vec<ReplySender<()>>, answers: Results) {
+        assert_eq!(replies.len(), answers.len(), "one reply per batch");
+        self.group_commit.log.note_end();
+        for (reply, answer) in replies.into_iter().zip(answers) {
+            // A closed channel is no error: the requester dropped its future.
+            let _ = reply.send(answer);
         }
     }
 
     fn serve_other(&mut self, request: Request) {
         match request {
-            Request::Commit(commit, reply) => answer(vec![reply], self.group_commit.commit(vec![commit])),
+            Request::Commit(commit, reply) => {
+                let answers = self.group_commit.commit(vec![commit]);
+                self.answer(vec![reply], answers);
+            }
             Request::Claim(shards, reply) => _ = reply.send(self.group_commit.raise_epochs(&shards)),
             Request::Release(shards, reply) => {
                 let released = self.group_commit.release(&shards);
@@ -407,14 +423,6 @@ impl Drop for StopOnPanic<'_> {
             self.0.arrived.notify_all();
             self.0.settled.notify_all();
         }
-    }
-}
-
-/// Sends a reply for each batch. A closed channel is no error: the requester dropped its future.
-fn answer(replies: Vec<ReplySender<()>>, answers: Results) {
-    assert_eq!(replies.len(), answers.len(), "one reply per batch");
-    for (reply, answer) in replies.into_iter().zip(answers) {
-        let _ = reply.send(answer);
     }
 }
 
