@@ -41,7 +41,7 @@ SETTLED_S = 0.1
 QUIET_S = 0.2
 QUIET_IN_RECORD_S = 1
 # A page that does not look as it did may look so a moment later, on a busy computer.
-LOOKED_AT_S = 5
+LOOKED_AT_S = 30
 # In an ordinary run, each page is compared in one size, and in a long run in all of them.
 IS_LONG = os.environ.get("LONGSHORE_PAGES") == "all" or RECORDS
 
@@ -147,13 +147,13 @@ def compared(tool, draw: Callable[[], bytes], name: str, tmp_path: Path) -> list
     while True:
         drawn = draw()
         made = small(tool, drawn)
-        share = differing(tool, made, kept) if kept else 1.0
+        share, where = differing(tool, made, kept) if kept else (1.0, "all of it")
         if RECORDS or share <= DIFFERENT_MAX:
             break
         if time.monotonic() > ends:
             seen = tmp_path / file.name
             seen.write_bytes(drawn)
-            return [f"{file.name}: {share:.2%} differs; it looks like {seen}"]
+            return [f"{file.name}: {share:.2%} differs, {where}; it looks like {seen}"]
     # Small changes would add up until an ordinary run exceeds the limit.
     if RECORDS and share > 0:
         file.write_bytes(made)

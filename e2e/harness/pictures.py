@@ -44,11 +44,16 @@ DIFFERING = """async ({pictures, most}) => {
     return context.getImageData(0, 0, bitmap.width, bitmap.height);
   };
   const [a, b] = await Promise.all(pictures.map(read));
-  if (a.width !== b.width || a.height !== b.height) return 1;
+  if (a.width !== b.width || a.height !== b.height) return [1, []];
   let count = 0;
-  for (let at = 0; at < a.data.length; at += 4)
-    count += [0, 1, 2].some((channel) => Math.abs(a.data[at + channel] - b.data[at + channel]) > most);
-  return count / (a.width * a.height);
+  const box = [a.width, a.height, 0, 0];
+  for (let at = 0; at < a.data.length; at += 4) {
+    if (![0, 1, 2].some((channel) => Math.abs(a.data[at + channel] - b.data[at + channel]) > most)) continue;
+    const [x, y] = [(at / 4) % a.width, Math.floor(at / 4 / a.width)];
+    count += 1;
+    box.splice(0, 4, Math.min(box[0], x), Math.min(box[1], y), Math.max(box[2], x), Math.max(box[3], y));
+  }
+  return [count / (a.width * a.height), box];
 }"""
 
 
@@ -58,9 +63,13 @@ def small(tool: Page, png: bytes) -> bytes:
     return written(width, height, base64.b64decode(pixels))
 
 
-def differing(tool: Page, one: bytes, other: bytes) -> float:
-    """The share of the pixels of two small pictures that differ; 1 for pictures of different sizes."""
-    return tool.evaluate(DIFFERING, {"pictures": [_text(one), _text(other)], "most": COLOUR_MAX})
+def differing(tool: Page, one: bytes, other: bytes) -> tuple[float, str]:
+    """The share of the pixels of two small pictures that differ, and where on the page they are; 1 for pictures of different sizes."""
+    share, box = tool.evaluate(DIFFERING, {"pictures": [_text(one), _text(other)], "most": COLOUR_MAX})
+    if not box:
+        return share, "the sizes are different"
+    left, top, right, bottom = (BLOCK * edge for edge in box)
+    return share, f"from {left}, {top} to {right}, {bottom}"
 
 
 def _text(png: bytes) -> str:
