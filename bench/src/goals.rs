@@ -326,10 +326,15 @@ pub const GOALS: &[Goal] = &[
         Reading("console.stream.renders_per_frame"),
     ),
     goal(
-        "console, longest frame while 200 000 chunks come",
+        "console, longest frame while 200 000 chunks come, beyond that of an empty page beside it",
         "ms",
         AtMost(100.0),
-        Reading("console.stream.all.longest_frame_ms"),
+        Formula(|r| {
+            Some(
+                r.get("console.stream.all.longest_frame_ms")?
+                    - r.get("console.stream.all.empty_page.longest_frame_ms")?,
+            )
+        }),
     ),
     goal("console, nodes with 200 000 chunks", "", AtMost(1500.0), Reading("console.stream.all.nodes")),
     goal(
