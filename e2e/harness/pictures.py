@@ -51,7 +51,7 @@ DIFFERING = """async ({pictures, most}) => {
     if (![0, 1, 2].some((channel) => Math.abs(a.data[at + channel] - b.data[at + channel]) > most)) continue;
     const [x, y] = [(at / 4) % a.width, Math.floor(at / 4 / a.width)];
     count += 1;
-    box.splice(0, 4, Math.min(box[0], x), Math.min(box[1], y), Math.max(box[2], x), Math.max(box[3], y));
+    box.splice(0, 4, Math.min(box[0], x), Math.min(box[1], y), Math.max(box[2], x + 1), Math.max(box[3], y + 1));
   }
   return [count / (a.width * a.height), box];
 }"""

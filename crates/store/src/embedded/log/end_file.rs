@@ -99,7 +99,7 @@ impl EndFile {
         if end == self.end {
             return;
         }
-        // A failure is ignored: without the note less damage is noticed after a crash, but no data is lost.
+        // A failure is ignored: less damage is noticed after a crash, and a backup ends earlier, but no data is lost.
         if self.file.write_all_at(&encode(end), END_NOTE_AT as u64).is_ok() {
             self.end = end;
         }
