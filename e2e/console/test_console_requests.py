@@ -160,6 +160,36 @@ def test_an_empty_list_says_what_is_kept_or_how_much_the_filter_hides(console, a
     expect(page.get_by_text("1 loaded, all there are")).to_be_visible()
 
 
+# Types a search and Enter, and clears it by the page's button while the browser is too busy for the timer of what was typed.
+CLEAR_WHILE_BUSY = """async () => {
+  const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  const field = document.getElementById("search");
+  field.focus();
+  field.value = "state:failed";
+  const begun = performance.now();
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  await frame();
+  await frame();
+  field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  const button = () => [...document.querySelectorAll("button")].find(({ textContent }) => textContent === "Show all");
+  while (!button()) await frame();
+  while (performance.now() < begun + 400);
+  button().click();
+}"""
+
+
+def test_a_search_that_was_cleared_does_not_come_back(console, api):
+    endpoint = api.external()
+    endpoint.run({})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests").page
+    expect(page.get_by_text("1 loaded, all there are")).to_be_visible()
+    for _ in range(5):
+        page.evaluate(CLEAR_WHILE_BUSY)
+        expect(page.get_by_text("1 loaded, all there are")).to_be_visible()
+        expect(line(page)).to_have_value("")
+        expect(page).not_to_have_url(re.compile("q="))
+
+
 # Searches that cannot be, with what is said of them.
 FAULTS = [
     ("state:lost", "`state:` takes queued, running, completed, failed, timed_out, cancelled"),

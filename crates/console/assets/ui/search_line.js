@@ -82,7 +82,10 @@ function useTyped(line, onLine) {
     if (line !== sent.current) setText(line);
     sent.current = line;
   }, [line]);
+  const timer = useRef(0);
   const search = () => {
+    // Of a text that was searched for and then replaced, a late timer would search again.
+    clearTimeout(timer.current);
     if (text.trim() === line) return;
     sent.current = text.trim();
     onLine(sent.current);
@@ -90,9 +93,9 @@ function useTyped(line, onLine) {
   useEffect(() => {
     // A token without its value is not whole yet.
     if (/[:.]$/.test(text)) return undefined;
-    const timer = setTimeout(search, TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
+    timer.current = setTimeout(search, TYPING_MS);
+    return () => clearTimeout(timer.current);
+  }, [text, line]);
   return { text, setText, search };
 }
 
