@@ -7,16 +7,18 @@ T = TypeVar("T")
 
 PATIENCE = 4
 """Deadlines are written for a machine that has nothing else to do: on a busy one, the wait is this number of times as long."""
+PAUSE_MAX_S = 0.2
+"""What takes long is asked for less often, so that waiting tests leave the processors to the others."""
 
 
 def until(probe: Callable[[], T], what: str, timeout_s: float = 20, every_s: float = 0.03) -> T:
     """Calls `probe` until it answers something truthy; fails with `what` and the last answer after
-    `timeout_s`, with patience.
+    `timeout_s`, with patience. It is called every `every_s` at first, later every tenth of the time that has passed.
 
     An AssertionError of the probe counts as "not yet" and is shown if time runs out.
     """
     timeout_s *= PATIENCE
-    deadline = time.monotonic() + timeout_s
+    begun = time.monotonic()
     while True:
         try:
             last = probe()
@@ -24,9 +26,10 @@ def until(probe: Callable[[], T], what: str, timeout_s: float = 20, every_s: flo
                 return last
         except AssertionError as error:
             last = error
-        if time.monotonic() >= deadline:
+        waited_s = time.monotonic() - begun
+        if waited_s >= timeout_s:
             raise AssertionError(f"{what}: not within {timeout_s} s; last seen: {last!r}")
-        time.sleep(every_s)
+        time.sleep(max(every_s, min(waited_s / 10, PAUSE_MAX_S)))
 
 
 def holds(probe: Callable[[], object], what: str, for_s: float, every_s: float = 0.05) -> None:
