@@ -17,7 +17,9 @@ from playwright.sync_api import expect
 
 from harness.client import Api, Endpoint
 from harness.fake_worker import FakeWorker
+from harness.reverse_proxy import ReverseProxy
 from harness.server import Server
+from harness.told_flood import ToldFlood
 from harness.wait import until
 
 JOBS = int(os.environ.get("LONGSHORE_LISTED_JOBS", "1200"))
@@ -32,6 +34,8 @@ NODES_MAX = 1500
 ROWS_MAX = 60
 # A message names 100 jobs at most, and a page of the list has 1 000: these are more.
 BURST = 1200
+# News are read in pages of this length after the first one.
+LONG_PAGE = 1000
 CLIENTS = 4
 
 
@@ -163,6 +167,45 @@ def test_fast_news_cost_few_messages_requests_and_renders(console, api, server):
     # A message with more jobs than it names is a reason to read; not more often than every 2 s.
     assert len(asked) <= took + 10, asked
     assert page.locator(".vrow").count() <= ROWS_MAX
+
+
+# Counts how often the button for news was shown, and how often the first row got another job.
+WATCH_ROWS = """() => {
+  [window.pills, window.firsts] = [0, 0];
+  let first = "";
+  new MutationObserver(() => {
+    if (document.querySelector(".pill")) window.pills += 1;
+    const title = document.querySelector('[aria-rowindex="2"] .c-job')?.title;
+    if (title && title !== first) [first, window.firsts] = [title, window.firsts + 1];
+  }).observe(document.querySelector("main"), {childList: true, subtree: true, attributes: true});
+}"""
+
+
+def test_of_more_jobs_than_pages_reach_the_newest_are_read_and_shown_calmly(console, api, server):
+    endpoint = api.external(name="Crowded")
+    told = ToldFlood(endpoint.id, 15_000)
+    with ReverseProxy(server.port, intercept=told.answer) as proxy:
+        page = console(proxy).sign_in(path=f"/endpoints/{endpoint.id}/requests").page
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
+        told.begin()
+        expect(page.locator(".vrow").first).to_be_visible()
+        # The first read may begin before an event has told of so many.
+        read = told.pages
+        until(lambda: told.pages >= read + 4, "news are read", 20)
+        told.longest_page = 0
+        page.evaluate(WATCH_ROWS)
+        read, messages = told.pages, told.messages
+        until(lambda: told.pages >= read + 6, "news are read", 20)
+        pills, firsts = page.evaluate("[window.pills, window.firsts]")
+        seen = told.messages - messages
+        print(f"{firsts} changes of the first row for {seen} messages, {told.pages - read} pages")
+        # The long pages would not reach what the list has.
+        assert told.longest_page < LONG_PAGE
+        assert firsts >= 2
+        # Every second message at most, and each read of news.
+        assert firsts <= seen / 2 + (told.pages - read) + 2
+        assert pills == 0
+        told.end()
 
 
 def test_many_endpoints_are_listed_without_too_many_requests(console, api):

@@ -28,6 +28,8 @@ class ToldFlood:
         """The messages that were sent."""
         self.pages = 0
         """The pages of the list that were asked for."""
+        self.longest_page = 0
+        """The most jobs that a page was asked for."""
         self._began_ms = 0.0
         self._begun, self._ended = threading.Event(), threading.Event()
 
@@ -48,7 +50,9 @@ class ToldFlood:
         if address.path != f"/v2/{self.endpoint}/requests" or "counts" in query or not self._begun.is_set():
             return None
         self.pages += 1
-        page = self._page(int(query["limit"][0]), query.get("cursor", [""])[0])
+        limit = int(query["limit"][0])
+        self.longest_page = max(self.longest_page, limit)
+        page = self._page(limit, query.get("cursor", [""])[0])
         return Answer(200, json.dumps(page).encode(), [("Content-Type", "application/json"), ("Cache-Control", "no-store")])
 
     def _events(self):

@@ -8,6 +8,8 @@ import { changedJob } from "./told.js";
 const NEWS_MS = 2000;
 /** Without events, news is read this often. */
 const WITHOUT_EVENTS_MS = 5000;
+/** While more jobs change than events name, the rows change this often: faster, they are not read. */
+const CROWDED_MS = 500;
 
 /** Brings the news to a list until `close`. */
 export class RequestFollow {
@@ -24,7 +26,12 @@ export class RequestFollow {
     this.missingFrom = null;
     /** When something changed of which the events did not say what, in ms. */
     this.unsureAt = 0;
-    this.frame = 0;
+    /** The number of changes since the last read of news that events did not name. */
+    this.unnamed = 0;
+    /** Whether the rows are about to be changed. */
+    this.isSettling = false;
+    /** When they were changed last, in ms. */
+    this.settledAt = 0;
     this.endTold = () => {};
   }
 
@@ -35,7 +42,6 @@ export class RequestFollow {
   close() {
     this.endTold();
     clearTimeout(this.timer);
-    cancelAnimationFrame(this.frame);
   }
 
   /** While there are no events, reads what is new. */
@@ -62,6 +68,7 @@ export class RequestFollow {
     }
     const endpoint = name === "jobs" && list.endpoints.find(({ id }) => told.endpoint === id || told.slug === id);
     if (!endpoint) return;
+    this.unnamed += told.more;
     // Inputs, outputs, errors, versions and sizes are not in events.
     if (told.more > 0 || (list.isForServer && told.changed.some((/** @type {any} */ job) => !job.deleted))) this.miss(told.more > 0);
     list.merge(told.changed.filter((/** @type {any} */ job) => !job.deleted).map((/** @type {any} */ job) => changedJob(list.byId.get(job.id)?.job, job)), () => endpoint, false);
@@ -69,11 +76,21 @@ export class RequestFollow {
       const row = deleted && list.byId.get(id);
       if (row) row.job = { ...row.job, isGone: true };
     }
-    // One change of the page for all events of a frame.
-    this.frame ||= requestAnimationFrame(() => {
-      this.frame = 0;
-      list.settle();
-    });
+    this.settleSoon(told.more > 0 ? this.settledAt + CROWDED_MS - Date.now() : 0);
+  }
+
+  /** Changes the rows after this time, once for all events until then. @param {number} wait in ms */
+  settleSoon(wait) {
+    if (this.isSettling) return;
+    this.isSettling = true;
+    const settle = () => {
+      this.isSettling = false;
+      this.settledAt = Date.now();
+      if (!this.list.stop.signal.aborted) this.list.settle();
+    };
+    const next = () => requestAnimationFrame(settle);
+    if (wait > 0) setTimeout(next, wait);
+    else next();
   }
 
   /** Jobs may be missing above the known ones: reads them soon. @param {boolean} [isUnsure] whether known jobs may have changed, too */
@@ -101,10 +118,12 @@ export class RequestFollow {
     const from = this.missingFrom;
     // An event that comes meanwhile may be about jobs that these pages do not have.
     this.missingFrom = null;
+    const changes = this.unnamed;
+    this.unnamed = 0;
     // A job that no event named can have begun to match the filter, and be older than these pages.
     const isSure = this.unsureAt <= this.readAt || isForServer(list.tokens) || (list.tokens.length === 0 && !list.status);
     try {
-      const reads = await Promise.all(list.hasTooManyNews ? [] : list.sources.map((source) => readNews(source, from, isSure, list.stop.signal)));
+      const reads = await Promise.all(list.hasTooManyNews ? [] : list.sources.map((source) => readNews(source, from, isSure, changes, list.stop.signal)));
       reads.forEach(({ jobs }, at) => list.merge(jobs, list.sources[at].endpointOf, true));
       list.error = null;
       this.readAt = this.newsAt;

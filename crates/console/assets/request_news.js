@@ -7,6 +7,8 @@
 export const PAGE_MAX = 1000;
 /** The jobs of each page that is read to reach what the list has. Of more jobs, the older ones are read when one scrolls. */
 const PAGES = [100, PAGE_MAX, PAGE_MAX, PAGE_MAX];
+/** Most jobs change three times. After more changes, the pages would not reach what the list has. */
+const CHANGES_MAX = 3 * PAGES.reduce((sum, limit) => sum + limit, 0);
 /** Events of endpoints, and of jobs that were submitted concurrently, do not come in the order of the jobs' times. */
 const DISORDER_MS = 2000;
 const UUID_LENGTH = 36;
@@ -32,14 +34,15 @@ export function placeBelow(rows) {
  * @param {JobSource} source
  * @param {string | null} from the place down to which jobs may be missing; null reads the newest page only
  * @param {boolean} isSure whether no job below `from` can be missing
+ * @param {number} changes the number of changes since the last read that events did not name
  * @param {AbortSignal} stop
  * @returns {Promise<{jobs: any[], end: string}>} `end`: the place below which jobs may still be missing; empty if none is
  */
-export async function readNews(source, from, isSure, stop) {
+export async function readNews(source, from, isSure, changes, stop) {
   /** @type {any[]} */
   const jobs = [];
   let cursor = "";
-  for (const limit of PAGES) {
+  for (const limit of changes > CHANGES_MAX ? PAGES.slice(0, 1) : PAGES) {
     const { requests, cursor: next } = await source.page(limit, cursor, stop);
     jobs.push(...requests);
     if (next === null || from === null) return { jobs, end: "" };

@@ -64,7 +64,7 @@ export function RequestGrid({ list, isOfAll, columns: further, matching, downloa
   const columns = (isOfAll ? 9 : 8) + further.length;
   const names = /** @type {[string, string][]} */ ([["State", ""], ["Job", ""], ...(isOfAll ? [["Endpoint", "opt2"]] : []), ["Worker", "opt"], ["Waited, then ran", "opt2"], ["Waited", "num opt2"], ["Ran", "num"], ["Age", "num"], ["Tries", "num opt"], ...further.map((name) => [FURTHER[name].title, FURTHER[name].cls.replace(" mono", "")])]);
   const head = html`<div role="rowgroup" class="grid-top"><div class="grid-head" role="row" aria-rowindex="1">${names.map(([name, cls]) => html`<span key=${name} role="columnheader" class=${cls}>${name}</span>`)}</div></div>`;
-  return html`<div class="grid-further" style=${{ "--further": further.map((name) => FURTHER[name].width).join(" ") }}>${list.news.length > 0 && html`<button type="button" class="pill" onClick=${() => {
+  return html`<div class="grid-further" style=${{ "--further": further.map((name) => FURTHER[name].width).join(" ") }}>${list.news.length > 0 && !list.isAtTop && html`<button type="button" class="pill" onClick=${() => {
       list.showNews();
       const box = document.querySelector(".grid-scroll");
       if (box) box.scrollTop = 0;
