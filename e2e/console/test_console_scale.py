@@ -189,7 +189,7 @@ def test_of_more_jobs_than_pages_reach_the_newest_are_read_and_shown_calmly(cons
         expect(page.get_by_text("Live", exact=True)).to_be_visible()
         told.begin()
         expect(page.locator(".vrow").first).to_be_visible()
-        # The first read may begin before an event has told of so many.
+        # The first read may begin before an event has told of all these jobs.
         read = told.pages
         until(lambda: told.pages >= read + 4, "news are read", 20)
         told.longest_page = 0

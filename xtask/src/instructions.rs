@@ -17,7 +17,7 @@ use crate::workspace::{self, Metadata};
 /// Where the counts are noted.
 const BUDGETS: &str = "crates/hot-paths/instructions.toml";
 /// The paths that `longshore-hot-paths` knows.
-const PATHS: [&str; 5] = ["submit", "take", "done", "envelope", "envelope-64k"];
+const PATHS: [&str; 6] = ["submit", "take", "done", "counting", "envelope", "envelope-64k"];
 /// How often a path is gone in the shorter of the two runs.
 const TIMES: u64 = 128;
 /// A count that is further off than this, in percent, must be noted anew.
@@ -129,9 +129,9 @@ fn listed(counts: &InstructionCounts) -> String {
 
 fn noted(compiler: &str, counts: &InstructionCounts) -> String {
     let mut text = format!(
-        "# Instructions that going each of the hot paths once takes, on x86-64. `cargo xtask test` fails where a\n\
-         # count is off by more than {TOLERANCE_PERCENT} %, in either direction; `cargo xtask instructions --write` notes \
-         what it finds.\ncompiler = {compiler:?}\n\n[instructions]\n"
+        "# Instructions of one repetition of each hot path, on x86-64. `cargo xtask test` fails if a count differs by more \
+         than\n# {TOLERANCE_PERCENT} %, in either direction. `cargo xtask instructions --write` writes the measured counts.\n\
+         compiler = {compiler:?}\n\n[instructions]\n"
     );
     for (path, count) in counts {
         let _infallible = writeln!(text, "{path} = {count}");

@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stderr, reason = "a command-line tool reports usage errors on stderr")]
 
+mod counting;
 mod envelope;
 mod queue;
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         "submit" => queue::submit(times),
         "take" => queue::take(times),
         "done" => queue::done(times),
+        "counting" => counting::whole_job(times),
         "envelope" => envelope::parse(&envelope::small(), times),
         "envelope-64k" => envelope::parse(&envelope::large(), times),
         other => {

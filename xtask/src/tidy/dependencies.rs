@@ -47,7 +47,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     // The contract of a launcher, as cases; only tests may depend on it.
     ("launcher-suite", &["model", "launch"]),
     // Goes the hot paths one by one.
-    ("hot-paths", &["model", "queue", "envelope"]),
+    ("hot-paths", &["model", "queue", "envelope", "history"]),
     // Commits to a store without a server, for the bench.
     ("store-load", &["model", "store", "postgres"]),
     // Puts the parts together, so it knows them all.
