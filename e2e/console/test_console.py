@@ -6,7 +6,7 @@ import re
 import requests
 from playwright.sync_api import expect
 
-from harness.browser import LAN_NAME, key_for
+from harness.browser import LAN_NAME, key_for, message
 from harness.client import Api, unique
 from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY
@@ -164,7 +164,7 @@ def test_a_failed_job_says_why_and_is_retried(console, api):
     expect(page.get_by_text('File "outcomes.py"')).to_be_visible()
     before = endpoint.status(job)["executionTime"], endpoint.health()["jobs"]["failed"]
     page.keyboard.press("r")
-    expect(page.get_by_text("The job is queued again.").first).to_be_visible()
+    expect(message(page)).to_contain_text("The job is queued again.")
     until(lambda: endpoint.health()["jobs"]["failed"] == before[1] + 1, "the retry has failed, too", 30)
     expect(page.get_by_role("heading", name="The handler raised ValueError")).to_be_visible()
 
@@ -212,7 +212,7 @@ def test_a_card_resumes_an_endpoint_with_the_workers_that_it_had(fresh_server, c
     page = console(server).sign_in().page
     card = page.get_by_role("region", name="Attention").locator(".alert").filter(has_text="Paused with work")
     card.get_by_role("button", name="Resume").click()
-    expect(page.get_by_text("The endpoint runs again.")).to_be_visible()
+    expect(message(page)).to_contain_text("The endpoint runs again.")
     record = api.ok("GET", f"/v1/endpoints/{endpoint.id}")
     assert (record["workersMin"], record["workersMax"]) == (1, 7)
 
@@ -450,7 +450,7 @@ def test_a_request_is_copied_as_it_was_sent(console, api):
         items = ["curl", "Python", "JavaScript", "Go"] + (["longshore"] if one == plain else [])
         expect(page.get_by_role("menuitem")).to_have_text(items)
         page.get_by_role("menuitem", name="curl").click()
-        expect(page.get_by_text("Copied as curl.").first).to_be_visible()
+        expect(message(page)).to_contain_text("Copied as curl.")
         # A page may not read the clipboard; a person may paste.
         page.get_by_role("link", name="Run again with changes").click()
         field = page.get_by_label("Input, a JSON object")

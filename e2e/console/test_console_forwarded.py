@@ -6,6 +6,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from harness.browser import message
 from harness.wait import until
 
 
@@ -87,7 +88,7 @@ def test_the_settings_of_forwarded_requests_are_changed_in_place_of_those_of_job
     expect(dialog.get_by_role("row").filter(has_text="lb.public").get_by_role("cell")).to_have_text(["no key", "a key"])
     expect(dialog.get_by_role("row").filter(has_text="networkVolumeIds").get_by_role("cell")).to_have_text(["none", "data"])
     dialog.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("The settings are saved.")).to_be_visible()
+    expect(message(page)).to_contain_text("The settings are saved.")
     record = api.ok("GET", f"/v1/endpoints/{endpoint.id}")
     assert record["networkVolumeIds"] == volumes[1:]
     lb = record["lb"]

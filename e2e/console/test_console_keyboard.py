@@ -6,7 +6,7 @@ import sys
 
 from playwright.sync_api import expect
 
-from harness.browser import ADMIN_KEY, key_for
+from harness.browser import ADMIN_KEY, key_for, message
 from harness.client import HANDLERS, Api, unique
 from harness.console_pages import GPUS, failed_calls
 from harness.docker_endpoint import IMAGE, daemon, docked, needs_docker  # noqa: F401
@@ -146,7 +146,7 @@ def test_a_crash_loop_is_explained_and_repaired_by_another_template(console, api
     row = page.get_by_role("dialog", name="Save these changes?").get_by_role("row").filter(has_text="templateId")
     expect(row.get_by_role("cell")).to_have_text([crashes["name"], works["name"]])
     press(page, "Save")
-    expect(page.get_by_text("The settings are saved.")).to_be_visible()
+    expect(message(page)).to_contain_text("The settings are saved.")
     assert endpoint.wait_for(job, timeout_s=60)["status"] == "COMPLETED"
 
 
@@ -224,7 +224,7 @@ def test_a_failed_job_is_retried_and_run_again_with_changes(console, api):
     page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
     expect(page.get_by_role("button", name="Retry")).to_be_visible()
     page.keyboard.press("r")
-    expect(page.get_by_text("The job is queued again.").first).to_be_visible()
+    expect(message(page)).to_contain_text("The job is queued again.")
     assert worker.take()["id"] == job
     worker.done(job, {"output": 1})
     expect(page.get_by_role("main").get_by_text("Completed", exact=True).first).to_be_visible()

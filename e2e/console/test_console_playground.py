@@ -5,7 +5,7 @@ import re
 
 from playwright.sync_api import expect
 
-from harness.browser import PHONE, key_for
+from harness.browser import PHONE, key_for, message
 
 INPUT = "Input, a JSON object"
 EXACT = '{"seed": 9007199254740993123, "prompt": "a harbour"}'
@@ -49,7 +49,7 @@ def test_policy_and_webhook_are_sent_and_copied_as_they_were_run(console, api):
     # The command line has no flags for a policy and a webhook.
     expect(page.get_by_role("menuitem")).to_have_text(["curl", "Python", "JavaScript", "Go"])
     page.get_by_role("menuitem", name="curl").click()
-    expect(page.get_by_text("Copied as curl.").first).to_be_visible()
+    expect(message(page)).to_contain_text("Copied as curl.")
     # A page may not read the clipboard; a person may paste.
     page.get_by_label(INPUT).fill("")
     page.keyboard.press("Control+v")

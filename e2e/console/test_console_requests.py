@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from harness.browser import PHONE, key_for
+from harness.browser import PHONE, key_for, message
 from harness.client import Api, Endpoint, unique
 from harness.fake_worker import FakeWorker
 from harness.keyboard import press
@@ -416,7 +416,7 @@ def test_jobs_are_downloaded_as_lines_and_as_a_table(console, mixed):
         page.get_by_role("menuitem", name=name).click()
 
     text = download(page, lambda: choose("Download as JSONL"))
-    expect(page.get_by_text(f"{COMPLETED} jobs are in the file.")).to_be_visible()
+    expect(message(page)).to_contain_text(f"{COMPLETED} jobs are in the file.")
     assert [json.loads(found)["id"] for found in text.splitlines()] == mixed.completed[::-1]
     # Numbers keep all their digits.
     assert text.count(f'"output":{{"n":{BIG}}}') == COMPLETED
@@ -446,7 +446,7 @@ def test_the_queue_is_purged_from_the_menu_with_the_keyboard_alone(console, mixe
     dialog = page.get_by_role("dialog", name=f"Cancel {QUEUED} waiting jobs of Mixed?")
     expect(dialog).to_contain_text("None runs.")
     press(page, "Cancel the waiting jobs")
-    expect(page.get_by_text(f"{QUEUED} jobs are cancelled.")).to_be_visible()
+    expect(message(page)).to_contain_text(f"{QUEUED} jobs are cancelled.")
     expect(chip(page, f"Cancelled {QUEUED}")).to_be_visible()
     page.get_by_role("button", name="More").click()
     expect(page.get_by_role("menuitem", name="Purge the queue")).to_have_attribute("title", "No job waits.")

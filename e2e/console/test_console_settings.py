@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from harness.browser import PHONE, key_for
+from harness.browser import PHONE, key_for, message
 from harness.wait import until
 
 
@@ -31,7 +31,7 @@ def test_settings_are_reviewed_and_saved(console, api):
     expect(dialog.get_by_role("row").filter(has_text="executionTimeoutMs")).to_contain_text("1 min 30 s")
     assert tab.axe() == []
     dialog.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("The settings are saved.")).to_be_visible()
+    expect(message(page)).to_contain_text("The settings are saved.")
     expect(page.get_by_text("Nothing is changed.")).to_be_visible()
     record = api.ok("GET", f"/v1/endpoints/{endpoint.id}")
     assert (record["workersMax"], record["executionTimeoutMs"]) == (5, 90_000)
@@ -87,7 +87,7 @@ def test_objectives_example_and_schema_are_set_with_all_their_digits(console, ap
     expect(dialog.get_by_role("row").filter(has_text="Example")).to_contain_text("9007199254740993123")
     assert tab.axe() == []
     dialog.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("The settings are saved.")).to_be_visible()
+    expect(message(page)).to_contain_text("The settings are saved.")
     answer = api.call("GET", f"/v1/endpoints/{endpoint.id}")
     record = answer.json()
     assert record["slo"] == {"delayMs": 5000, "delayTarget": 0.95, "successTarget": 0.9995, "windowDays": 30}, record["slo"]
@@ -119,11 +119,11 @@ def test_a_change_by_another_is_shown_before_it_is_overwritten(console, api):
     expect(dialog.get_by_role("row").filter(has_text="workersMax")).to_contain_text("7")
     assert api.ok("GET", f"/v1/endpoints/{endpoint.id}")["workersMax"] == 7
     dialog.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("The settings are saved.")).to_be_visible()
+    expect(message(page)).to_contain_text("The settings are saved.")
     assert api.ok("GET", f"/v1/endpoints/{endpoint.id}")["workersMax"] == 0
     # Another browser resumes it with what it had.
     page.get_by_role("button", name="Resume").click()
-    expect(page.get_by_text("Disputed runs again.")).to_be_visible()
+    expect(message(page)).to_contain_text("Disputed runs again.")
     assert api.ok("GET", f"/v1/endpoints/{endpoint.id}")["workersMax"] == 7
 
 
@@ -150,7 +150,7 @@ def test_an_earlier_version_comes_back(console, api):
     row = versions.get_by_role("row").filter(has_text="created")
     row.get_by_role("button", name="Restore").click()
     row.get_by_role("button", name="Sure?").click()
-    expect(page.get_by_text("Version 1 is back, as a new version.")).to_be_visible()
+    expect(message(page)).to_contain_text("Version 1 is back, as a new version.")
     expect(versions.get_by_text("version 3 is the present one")).to_be_visible()
     assert api.ok("GET", f"/v1/endpoints/{endpoint.id}")["version"] == 3
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import PHONE, key_for
+from harness.browser import PHONE, key_for, message
 from harness.fake_worker import FakeWorker
 from harness.reverse_proxy import Answer, ReverseProxy
 from harness.wait import until
@@ -291,7 +291,7 @@ def test_all_workers_of_an_endpoint_are_drained_with_the_effect_in_numbers(conso
     expect(dialog).to_contain_text("It ends after 1 running job and gets no further one. Others start in their place: `workersMin` is 1.")
     assert tab.axe() == []
     dialog.get_by_role("button", name="Drain", exact=True).click()
-    expect(page.get_by_text("1 worker of Drained ends after its jobs.").first).to_be_visible()
+    expect(message(page)).to_contain_text("1 worker of Drained ends after its jobs.")
     expect(page.get_by_role("row").filter(has_text=worker[-12:])).to_contain_text("Ends after its jobs")
     go.touch()
     assert endpoint.wait_for(job, timeout_s=60)["status"] == "COMPLETED"
@@ -394,7 +394,7 @@ def test_the_page_of_all_workers_has_crashes_and_tries_now(console, api):
     expect(problem).to_contain_text("no model file: giving up", timeout=60_000)
     ended = len(api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers?ended=true"))
     problem.get_by_role("button", name="Try now").click()
-    expect(page.get_by_text("A worker is started now.").first).to_be_visible()
+    expect(message(page)).to_contain_text("A worker is started now.")
     until(lambda: len(api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers?ended=true")) > ended, "another worker has crashed", 30)
     reader = api.ok("POST", "/v1/apikeys", json={"name": "Reads workers", "scopes": [{"scope": "read"}]})["key"]
     page = console().sign_in(reader, path="/workers").page

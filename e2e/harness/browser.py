@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 
 from .client import Api
 from .reverse_proxy import ReverseProxy
@@ -157,6 +157,11 @@ class Console:
         self.context.close()
         faults = [fault for fault in self.faults if not any(text in fault for text in self.expected)]
         assert not faults, "\n".join(faults)
+
+
+def message(page: Page) -> Locator:
+    """The message about what was done. Up to 5 s later, its text is in the region for screen readers, too."""
+    return page.get_by_role("region", name="Message")
 
 
 def key_for(api: Api, *scopes: dict, name: str = "test") -> dict:

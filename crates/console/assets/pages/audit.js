@@ -1,5 +1,5 @@
 // The audit log: who changed what, from where, and what came of it. Newest first.
-import { html, useEffect, useMemo, useRef, useState } from "../dom.js";
+import { html, useMemo, useRef, useState } from "../dom.js";
 import * as api from "../api.js";
 import { what } from "../audit_words.js";
 import { href, place, setQuery } from "../router.js";
@@ -11,9 +11,9 @@ import { Button } from "../ui/button.js";
 import { Empty, Failed, Loading } from "../ui/card.js";
 import { Age } from "../ui/time.js";
 import { attempt, toast } from "../ui/toast.js";
+import { useTyped } from "../ui/typed.js";
 
 const READ_MS = 10000;
-const TYPING_MS = 300;
 const PAGE = 100;
 /** Most entries in one response of the server. */
 const PAGE_MAX = 1000;
@@ -57,19 +57,13 @@ function Filters({ asked }) {
   const { query } = place.value;
   const keys = useRead("/v1/apikeys", READ_MS).data ?? [];
   const [key, resource, range] = [query.get("key") ?? "", query.get("resource") ?? "", query.get("range")];
-  const [typed, setTyped] = useState(resource);
-  useEffect(() => setTyped(resource), [resource]);
-  useEffect(() => {
-    if (typed === resource) return undefined;
-    const timer = setTimeout(() => setQuery({ resource: typed.trim() }), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [typed]);
+  const { text, setText } = useTyped(resource, (typed) => setQuery({ resource: typed }));
   const known = [{ id: "admin", name: "the operator's key" }, ...keys.filter((/** @type {any} */ { id }) => id !== "admin")];
   // A key that was deleted is still in the log.
   if (key && known.every(({ id }) => id !== key)) known.push({ id: key, name: key });
   return html`<div class="filters audit-filters">
     <select aria-label="Key" value=${key} onChange=${(/** @type {any} */ event) => setQuery({ key: event.target.value })}><option value="">All keys</option>${known.map(({ id, name }) => html`<option key=${id} value=${id}>${name}</option>`)}</select>
-    <input type="search" aria-label="Resource" list="audit-kinds" spellcheck=${false} autocomplete="off" placeholder="Resource: endpoints, or endpoints/ID" value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} />
+    <input type="search" aria-label="Resource" list="audit-kinds" spellcheck=${false} autocomplete="off" placeholder="Resource: endpoints, or endpoints/ID" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} />
     <datalist id="audit-kinds">${KINDS.map((kind) => html`<option key=${kind} value=${kind}></option>`)}</datalist>
     <div class="chips" role="group" aria-label="Time">${RANGES.map(([word, name]) => html`<button type="button" key=${word} class="chip" aria-pressed=${range === name} onClick=${() => setQuery({ range: name })}>${word}</button>`)}</div>
     <${Button} kind="quiet" icon="download" onClick=${() => attempt(() => download(asked), "")}>JSONL<//>

@@ -1,13 +1,13 @@
 // What all workers of an endpoint printed, by time, searched.
-import { html, useEffect, useMemo, useState } from "../dom.js";
+import { html, useMemo } from "../dom.js";
 import { place, setQuery } from "../router.js";
 import { useEndpoint } from "../fleet.js";
 import { Empty } from "../ui/card.js";
 import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
 import { useKeys } from "../ui/keys.js";
 import { LogLines } from "../ui/log_lines.js";
+import { useTyped } from "../ui/typed.js";
 
-const TYPING_MS = 300;
 const LEVELS = /** @type {[string, string | null][]} */ ([["All", null], ["Warnings", "WARNING"], ["Errors", "ERROR"]]);
 /** The least level that is shown, by what one types; the server tells errors and warnings from other lines. */
 const LEAST = /** @type {Record<string, "ERROR" | "WARNING" | "INFO" | "DEBUG">} */ ({ CRITICAL: "ERROR", FATAL: "ERROR", ERROR: "ERROR", WARNING: "WARNING", WARN: "WARNING", INFO: "INFO", DEBUG: "DEBUG", TRACE: "DEBUG" });
@@ -60,17 +60,11 @@ function Search({ endpoint }) {
   const { query } = place.value;
   const line = query.get("q") ?? "";
   const level = query.get("level");
-  const [typed, setTyped] = useState(line);
-  useEffect(() => setTyped(line), [line]);
-  useEffect(() => {
-    if (typed === line) return undefined;
-    const timer = setTimeout(() => setQuery({ q: typed }), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [typed]);
+  const { text, setText } = useTyped(line, (q) => setQuery({ q }));
   useKeys([{ key: "/", does: "Search the logs", act: () => document.getElementById("log-search")?.focus() }]);
   const { filter, fault } = useMemo(() => parsed(line, level), [line, level]);
   return html`<div class="filters log-filters">
-      <input id="log-search" type="search" aria-label="Search the logs" aria-invalid=${fault ? "true" : undefined} aria-describedby=${fault ? "log-fault" : undefined} placeholder="Text, /regex/, worker:… job:… level:warning after:10min" value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} />
+      <input id="log-search" type="search" aria-label="Search the logs" aria-invalid=${fault ? "true" : undefined} aria-describedby=${fault ? "log-fault" : undefined} placeholder="Text, /regex/, worker:… job:… level:warning after:10min" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} />
       <div class="chips" role="group" aria-label="Level">${LEVELS.map(([word, value]) => html`<button type="button" key=${word} class="chip" aria-pressed=${level === value} onClick=${() => setQuery({ level: value })}>${word}</button>`)}</div>
       ${fault && html`<p id="log-fault" class="field-error">${fault}</p>`}
     </div>

@@ -1,10 +1,10 @@
 // The search line of requests: what one types, with the tokens and the values that may come next.
-import { html, useEffect, useRef, useState } from "../dom.js";
+import { html, useRef, useState } from "../dom.js";
 import { suggestions } from "../filter.js";
 import { may } from "../session.js";
 import { useRead } from "../store.js";
+import { useTyped } from "./typed.js";
 
-const TYPING_MS = 300;
 /** The newest versions are suggested. */
 const VERSIONS_MAX = 8;
 
@@ -24,7 +24,8 @@ function useKnown(text, workers, version) {
  *   `workers` are those of the rows that are shown, `version` is the endpoint's present one, or 0
  */
 export function SearchLine({ line, wrong, workers, version, onLine }) {
-  const { text, setText, search } = useTyped(line, onLine);
+  // A token without its value is not whole yet.
+  const { text, setText, search } = useTyped(line, onLine, (typed) => !/[:.]$/.test(typed));
   const [isOpen, setOpen] = useState(false);
   const [at, setAt] = useState(-1);
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
@@ -71,32 +72,6 @@ export function SearchLine({ line, wrong, workers, version, onLine }) {
       ${found.map(({ insert, does }, index) => html`<li key=${insert} id=${`search-${index}`} role="option" aria-selected=${index === at} onMouseDown=${(/** @type {Event} */ event) => event.preventDefault()} onClick=${() => take(index)}><span class="mono">${insert}</span><span class="dim">${does}</span></li>`)}
     </ul>
   </div>`;
-}
-
-/** The text in the field, which is searched for when one stops typing. @param {string} line @param {(line: string) => void} onLine */
-function useTyped(line, onLine) {
-  const [text, setText] = useState(line);
-  // The line comes back without the space at its end, and while one types on.
-  const sent = useRef(line);
-  useEffect(() => {
-    if (line !== sent.current) setText(line);
-    sent.current = line;
-  }, [line]);
-  const timer = useRef(0);
-  const search = () => {
-    // Of a text that was searched for and then replaced, a late timer would search again.
-    clearTimeout(timer.current);
-    if (text.trim() === line) return;
-    sent.current = text.trim();
-    onLine(sent.current);
-  };
-  useEffect(() => {
-    // A token without its value is not whole yet.
-    if (/[:.]$/.test(text)) return undefined;
-    timer.current = setTimeout(search, TYPING_MS);
-    return () => clearTimeout(timer.current);
-  }, [text, line]);
-  return { text, setText, search };
 }
 
 /** What is typed after the last space. @param {string} text */
