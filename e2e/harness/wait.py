@@ -13,7 +13,8 @@ PAUSE_MAX_S = 0.2
 
 def until(probe: Callable[[], T], what: str, timeout_s: float = 20, every_s: float = 0.03) -> T:
     """Calls `probe` until it answers something truthy; fails with `what` and the last answer after
-    `timeout_s`, with patience. It is called every `every_s` at first, later every tenth of the time that has passed.
+    `timeout_s`, with patience. It is called every `every_s` at first; the pauses grow to a tenth of the time that has
+    passed, at most 0.2 s.
 
     An AssertionError of the probe counts as "not yet" and is shown if time runs out.
     """

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "../dom.js";
 const TYPING_MS = 300;
 
 /**
+ * The text, and how it is changed; `search` does not wait until one stops typing.
  * @param {string} line what is searched for
  * @param {(line: string) => void} onLine called with the text without spaces at its ends
  * @param {(text: string) => boolean} [isWhole] whether a text is searched for without `search`
