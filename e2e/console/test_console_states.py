@@ -42,11 +42,16 @@ def test_an_endpoint_that_crashed_says_so_until_the_next_job(console, api):
     job = endpoint.run()
     expect(head).to_have_text("Workers crash")
     endpoint.ok("POST", f"/cancel/{job}")
-    # The wait after the crash ends, and no worker starts.
-    # A try that has begun before goes on.
-    until(lambda: api.ok("GET", "/v1/attention")[0]["text"].endswith(" A worker starts with the next job."), "no try is to come", 30)
+
+    def is_asleep() -> bool:
+        (problem,) = api.ok("GET", "/v1/attention")
+        is_held_back = endpoint.ok("GET", "/health")["workers"]["unhealthy"]
+        return not is_held_back and problem["text"].endswith(" A worker starts with the next job.")
+
+    # The wait after the crash ends, as does a try that had begun before, and no worker starts.
+    until(is_asleep, "nothing is held back, and no worker starts", 30)
     (problem,) = api.ok("GET", "/v1/attention")
-    assert problem["code"] == "workers_crash"
+    assert problem["code"] == "workers_crash" and problem["text"].endswith(" A worker starts with the next job.")
     assert [action["do"] for action in problem["actions"]] == ["openLog"]
     assert problem["title"] == endpoint.ok("GET", "/explain")["also"][0]["title"]
     assert "no model file" in endpoint.ok("GET", "/health")["reasons"]["unhealthy"]

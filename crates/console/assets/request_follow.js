@@ -8,7 +8,7 @@ import { changedJob } from "./told.js";
 const NEWS_MS = 2000;
 /** Without events, news is read this often. */
 const WITHOUT_EVENTS_MS = 5000;
-/** While more jobs change than events name, the rows change this often: faster, they are not read. */
+/** The shortest time between two changes of the rows while more jobs change than events name: no one reads faster. */
 const CROWDED_MS = 500;
 
 /** Brings the news to a list until `close`. */
@@ -30,8 +30,8 @@ export class RequestFollow {
     this.unnamed = 0;
     /** Whether the rows are about to be changed. */
     this.isSettling = false;
-    /** When they were changed last, in ms. */
-    this.settledAt = 0;
+    /** When they were changed last, in ms by the clock that is never set. */
+    this.settledAt = -CROWDED_MS;
     this.endTold = () => {};
   }
 
@@ -76,7 +76,7 @@ export class RequestFollow {
       const row = deleted && list.byId.get(id);
       if (row) row.job = { ...row.job, isGone: true };
     }
-    this.settleSoon(told.more > 0 ? this.settledAt + CROWDED_MS - Date.now() : 0);
+    this.settleSoon(told.more > 0 ? this.settledAt + CROWDED_MS - performance.now() : 0);
   }
 
   /** Changes the rows after this time, once for all events until then. @param {number} wait in ms */
@@ -85,7 +85,7 @@ export class RequestFollow {
     this.isSettling = true;
     const settle = () => {
       this.isSettling = false;
-      this.settledAt = Date.now();
+      this.settledAt = performance.now();
       if (!this.list.stop.signal.aborted) this.list.settle();
     };
     const next = () => requestAnimationFrame(settle);
