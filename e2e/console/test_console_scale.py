@@ -87,6 +87,35 @@ COUNT_FRAMES = """() => {
 }"""
 
 
+STEP_PX, ROW_PX = 100, 36
+# How many rows each step of scrolling gives another place in the list: their ids have the place.
+CHANGED_ROWS = """async (node) => {
+  const numbers = [];
+  for (let step = 0; step < 20; step += 1) {
+    const rows = new Set();
+    const watcher = new MutationObserver((changes) => changes.forEach(({target}) => rows.add(target)));
+    watcher.observe(node.querySelector(".grid-rows"), {subtree: true, attributeFilter: ["id"]});
+    node.scrollTop += STEP;
+    await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    watcher.disconnect();
+    numbers.push(rows.size);
+  }
+  return numbers;
+}""".replace("STEP", str(STEP_PX))
+
+
+def test_scrolling_changes_only_the_rows_that_come_into_view(console, api):
+    endpoint = api.external(name="Scrolled")
+    submit(endpoint, 200)
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests")
+    grid = tab.page.get_by_role("grid", name="Requests")
+    expect(grid).to_have_attribute("aria-rowcount", "201")
+    grid.evaluate("node => (node.scrollTop = 1000)")
+    expect(tab.page.locator("#row-40")).to_be_visible()
+    changed = grid.evaluate(CHANGED_ROWS)
+    assert 0 < max(changed) <= STEP_PX // ROW_PX + 1, changed
+
+
 def test_a_list_of_many_requests_has_few_rows_everywhere(console, api):
     endpoint = api.external(name="Deep")
     submit(endpoint, JOBS)

@@ -2,6 +2,7 @@
 import { html, useEffect, useState } from "../dom.js";
 import { countJobs, endTask, partsOfAll, partsOfRows, startTasks, useTasks, VERBS } from "../bulk.js";
 import { count } from "../format.js";
+import { countOf, useJobCounts } from "../job_counts.js";
 import { SEARCHED_MAX } from "../job_source.js";
 import { may } from "../session.js";
 import { Button } from "./button.js";
@@ -27,11 +28,16 @@ function whyNotAll(list, endpoints) {
   return partsOfAll([], list.tokens, list.status, "delete") ? "" : "The server has no condition for `error:` and numbers of tries: choose loaded rows.";
 }
 
-/**
- * What is chosen, and what can be done with it.
- * @param {{list: RequestList, matching: number | null, children?: any}} props `matching`: how many jobs the list has, if it is known
- */
-export function BulkBar({ list, matching, children }) {
+/** How many jobs match the filter of a list; null while it is not known. @param {RequestList} list */
+function useMatching(list) {
+  const counts = useJobCounts(list.endpoints);
+  if (list.tokens.length === 0) return countOf(counts, list.status);
+  return list.isComplete ? list.rows.filter(({ hasLeft, job }) => !hasLeft && !job.isGone).length : null;
+}
+
+/** What is chosen, and what can be done with it. @param {{list: RequestList, children?: any}} props */
+export function BulkBar({ list, children }) {
+  const matching = useMatching(list);
   const { selection } = list;
   const [asked, setAsked] = useState(/** @type {Verb | null} */ (null));
   const isAll = selection.isAll.value;

@@ -23,9 +23,9 @@ const FURTHER = {
 const CALLS = /** @type {Record<string, [string, string]>} */ ({ DELIVERED: ["accepted", ""], PENDING: ["pending", "tone-queued"], FAILED: ["given up", "tone-failed"] });
 
 /**
- * @param {{list: import("../request_list.js").RequestList, isOfAll: boolean, columns: string[], matching: number | null, download: ReturnType<typeof import("./download.js").useDownload>,
+ * @param {{list: import("../request_list.js").RequestList, isOfAll: boolean, columns: string[], download: ReturnType<typeof import("./download.js").useDownload>,
  *   openId: string | null, onOpen: (row: import("../request_list.js").Row) => void}} props `openId`: the job that is shown beside the list */
-export function RequestGrid({ list, isOfAll, columns: further, matching, download, openId, onOpen }) {
+export function RequestGrid({ list, isOfAll, columns: further, download, openId, onOpen }) {
   // The list is changed in place: its version says that it has.
   const version = list.version.value;
   const isPhone = useMedia(PHONE);
@@ -59,8 +59,17 @@ export function RequestGrid({ list, isOfAll, columns: further, matching, downloa
     if (isTop && list.news.length > 0) list.showNews();
     if (end > total - LOAD_BEFORE_END) void list.more();
   };
-  const row = (/** @type {number} */ index, /** @type {string} */ transform) =>
-    html`<${Row} row=${list.rows[index]} version=${version} index=${index} transform=${transform} isOfAll=${isOfAll} further=${further} isAt=${index === at} isOpen=${openId !== null && list.rows[index]?.job.id === openId} isChosen=${selection.isAll.value ? !list.rows[index]?.hasLeft : selection.ids.value.has(list.rows[index]?.job.id)} isChoosing=${selection.isChoosing.value} onOpen=${() => open(index)} onChoose=${(/** @type {boolean} */ isRange) => choose(index, isRange)} />`;
+  /** What a press of a row does. The object stays the same, so that a row that did not change is not rendered. */
+  const acts = useRef({ open, choose });
+  acts.current = { open, choose };
+  const row = (/** @type {number} */ index, /** @type {string} */ transform) => {
+    const found = list.rows[index];
+    // The list may have become shorter since it was rendered.
+    if (!found) return null;
+    const { job, endpoint, isFresh, hasLeft } = found;
+    const isChosen = selection.isAll.value ? !hasLeft : selection.ids.value.has(job.id);
+    return html`<${Row} job=${job} endpoint=${endpoint} isFresh=${isFresh} hasLeft=${hasLeft} index=${index} transform=${transform} isOfAll=${isOfAll} further=${further} isAt=${index === at} isOpen=${openId !== null && job.id === openId} isChosen=${isChosen} isChoosing=${selection.isChoosing.value} acts=${acts} />`;
+  };
   const columns = (isOfAll ? 9 : 8) + further.length;
   const names = /** @type {[string, string][]} */ ([["State", ""], ["Job", ""], ...(isOfAll ? [["Endpoint", "opt2"]] : []), ["Worker", "opt"], ["Waited, then ran", "opt2"], ["Waited", "num opt2"], ["Ran", "num"], ["Age", "num"], ["Tries", "num opt"], ...further.map((name) => [FURTHER[name].title, FURTHER[name].cls.replace(" mono", "")])]);
   const head = html`<div role="rowgroup" class="grid-top"><div class="grid-head" role="row" aria-rowindex="1">${names.map(([name, cls]) => html`<span key=${name} role="columnheader" class=${cls}>${name}</span>`)}</div></div>`;
@@ -76,7 +85,7 @@ export function RequestGrid({ list, isOfAll, columns: further, matching, downloa
       ${list.error && html`<span class="tone-failed">${list.error.message}</span>`}
       <span class="grow"></span>
       ${selection.isSome()
-        ? html`<${BulkBar} list=${list} matching=${matching}><${DownloadButtons} download=${download} chosen=${selection.isAll.value ? null : selection.ids.value} /><//>`
+        ? html`<${BulkBar} list=${list}><${DownloadButtons} download=${download} chosen=${selection.isAll.value ? null : selection.ids.value} /><//>`
         : selection.isChoosing.value && html`<div class="selection" role="group" aria-label="Chosen jobs"><b>Press the jobs to choose</b><${Button} kind="quiet small" onClick=${() => selection.none()}>Done<//></div>`}
     </div>`;
 }
@@ -104,14 +113,15 @@ export function Searched({ list }) {
   return html`<span>searched ${count(searched)} of ${count(of)} jobs</span>${!list.isComplete && !list.isFull() && html`<${Button} kind="quiet small" onClick=${go}>${list.isLoading ? "Stop" : "Go on"}<//>`}`;
 }
 
-/** @param {{row: import("../request_list.js").Row | undefined, version: number, index: number, transform: string, isOfAll: boolean, further: string[], isAt: boolean, isOpen: boolean, isChosen: boolean, isChoosing: boolean, onOpen: () => void, onChoose: (isRange: boolean) => void}} props */
-function Row({ row, index, transform, isOfAll, further, isAt, isOpen, isChosen, isChoosing, onOpen, onChoose }) {
-  if (!row) return null;
-  const { job, endpoint } = row;
+/**
+ * @param {{job: any, endpoint: Endpoint, isFresh: boolean, hasLeft?: boolean, index: number, transform: string, isOfAll: boolean, further: string[], isAt: boolean, isOpen: boolean, isChosen: boolean, isChoosing: boolean,
+ *   acts: {current: {open: (index: number) => void, choose: (index: number, isRange: boolean) => void}}}} props
+ */
+function Row({ job, endpoint, isFresh, hasLeft, index, transform, isOfAll, further, isAt, isOpen, isChosen, isChoosing, acts }) {
   const { waited, ran } = timesOf(job);
   const created = moment(job.createdAt);
-  const press = (/** @type {MouseEvent} */ event) => (isChoosing || event.shiftKey || event.ctrlKey || event.metaKey ? onChoose(event.shiftKey) : onOpen());
-  return html`<div role="row" id=${`row-${index}`} aria-rowindex=${index + 2} aria-selected=${isChosen} aria-current=${isOpen ? "true" : undefined} class=${`vrow ${isAt ? "at" : ""} ${isOpen ? "opened" : ""} ${isChosen ? "chosen" : ""} ${job.isGone || row.hasLeft ? "gone" : ""} ${row.isFresh ? "fresh" : ""}`} style=${{ transform }} onClick=${press}>
+  const press = (/** @type {MouseEvent} */ event) => (isChoosing || event.shiftKey || event.ctrlKey || event.metaKey ? acts.current.choose(index, event.shiftKey) : acts.current.open(index));
+  return html`<div role="row" id=${`row-${index}`} aria-rowindex=${index + 2} aria-selected=${isChosen} aria-current=${isOpen ? "true" : undefined} class=${`vrow ${isAt ? "at" : ""} ${isOpen ? "opened" : ""} ${isChosen ? "chosen" : ""} ${job.isGone || hasLeft ? "gone" : ""} ${isFresh ? "fresh" : ""}`} style=${{ transform }} onClick=${press}>
     <span role="gridcell" class="c-state"><${JobState} status=${job.status} /></span>
     <span role="gridcell" class="c-job mono" title=${job.id}>${shortId(job.id)}</span>
     ${isOfAll && html`<span role="gridcell" class="opt2">${endpoint.name}</span>`}

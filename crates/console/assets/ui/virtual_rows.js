@@ -13,8 +13,11 @@ const EXTRA = 6;
 export function VirtualRows({ count, rowHeight, label, describedBy, columns, at, head, row, onSeen, keep }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [view, setView] = useState({ top: 0, height: 600 });
-  const first = Math.max(0, Math.floor(view.top / rowHeight) - EXTRA);
-  const end = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + EXTRA);
+  // As many as can be seen in part together: their number stays the same while one scrolls.
+  const places = Math.ceil(view.height / rowHeight) + 1 + 2 * EXTRA;
+  const begin = Math.floor(view.top / rowHeight) - EXTRA;
+  const first = Math.max(0, begin);
+  const end = Math.max(first, Math.min(count, begin + places));
   const read = () => {
     const node = box.current;
     if (node) setView({ top: node.scrollTop, height: node.clientHeight });
@@ -50,12 +53,8 @@ export function VirtualRows({ count, rowHeight, label, describedBy, columns, at,
     if (at * rowHeight < node.scrollTop) node.scrollTop = at * rowHeight;
     else if ((at + 2) * rowHeight > node.scrollTop + node.clientHeight) node.scrollTop = (at + 2) * rowHeight - node.clientHeight;
   }, [at]);
-  const slots = end - first;
-  const shown = Array.from({ length: slots }, (_, offset) => {
-    // The same node serves every row of the same place modulo the number of places.
-    const index = first + ((offset - (first % slots) + slots) % slots);
-    return { index, slot: index % slots };
-  });
+  // The same node serves every row of the same place modulo their number, so that only rows that come into view are rendered.
+  const shown = Array.from({ length: end - first }, (_, offset) => ({ index: first + offset, slot: (first + offset) % places }));
   shown.sort((a, b) => a.slot - b.slot);
   return html`<div class="grid-scroll" ref=${box} tabindex="0" role="grid" aria-label=${label} aria-describedby=${describedBy} aria-rowcount=${count + 1} aria-colcount=${columns} aria-activedescendant=${at >= first && at < end ? `row-${at}` : undefined}>
     ${head}
