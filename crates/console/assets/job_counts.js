@@ -3,11 +3,11 @@ import { JOB_STATES } from "./icons.js";
 import { useReads } from "./store.js";
 
 /** Endpoints whose counts are read one by one and added up. Those of more are read together. */
-export const COUNTED_MAX = 20;
+const COUNTED_MAX = 20;
 const COUNTS_MS = 2000;
 
 /**
- * The number of jobs in each state; null while it is not known. Who calls this is rendered with every change of them.
+ * The number of jobs in each state; null while it is not known. A component that calls this is rendered with every change of the counts.
  * @param {Endpoint[]} endpoints
  * @returns {Record<string, number> | null}
  */

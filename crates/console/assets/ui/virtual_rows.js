@@ -13,7 +13,7 @@ const EXTRA = 6;
 export function VirtualRows({ count, rowHeight, label, describedBy, columns, at, head, row, onSeen, keep }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [view, setView] = useState({ top: 0, height: 600 });
-  // As many as can be seen in part together: their number stays the same while one scrolls.
+  // The most rows that are seen, also in part, with those beyond the edges: constant while one scrolls.
   const places = Math.ceil(view.height / rowHeight) + 1 + 2 * EXTRA;
   const begin = Math.floor(view.top / rowHeight) - EXTRA;
   const first = Math.max(0, begin);
@@ -53,7 +53,7 @@ export function VirtualRows({ count, rowHeight, label, describedBy, columns, at,
     if (at * rowHeight < node.scrollTop) node.scrollTop = at * rowHeight;
     else if ((at + 2) * rowHeight > node.scrollTop + node.clientHeight) node.scrollTop = (at + 2) * rowHeight - node.clientHeight;
   }, [at]);
-  // The same node serves every row of the same place modulo their number, so that only rows that come into view are rendered.
+  // The same node serves every row whose number modulo `places` is the same, so that only rows that come into view are rendered.
   const shown = Array.from({ length: end - first }, (_, offset) => ({ index: first + offset, slot: (first + offset) % places }));
   shown.sort((a, b) => a.slot - b.slot);
   return html`<div class="grid-scroll" ref=${box} tabindex="0" role="grid" aria-label=${label} aria-describedby=${describedBy} aria-rowcount=${count + 1} aria-colcount=${columns} aria-activedescendant=${at >= first && at < end ? `row-${at}` : undefined}>
