@@ -76,6 +76,25 @@ def test_the_life_of_a_job_shows_each_attempt(console, api):
     expect(life.filter(has_text="Waited")).to_have_count(2)
 
 
+def test_the_focus_stays_on_a_link_while_more_of_the_life_is_read(console, api):
+    endpoint = api.endpoint("echo.py", name="Started")
+    job = endpoint.run()
+    endpoint.wait_for(job, "COMPLETED")
+    tab = console().sign_in()
+    held: list = []
+    tab.page.route(f"**/v2/{endpoint.id}/jobs/{job}", lambda route: held.append(route))
+    page = tab.go(f"/endpoints/{endpoint.id}/playground?job={job}")
+    life = page.get_by_role("region", name="Life")
+    worker = life.get_by_role("link")
+    worker.focus()
+    until(lambda: (page.evaluate("1"), held)[1], "the life is asked for")
+    expect(life.get_by_role("listitem").filter(has_text="Worker started")).to_have_count(0)
+    for route in held:
+        route.continue_()
+    expect(life.get_by_role("listitem").filter(has_text="Worker started")).to_be_visible()
+    expect(worker).to_be_focused()
+
+
 def test_a_job_is_run_and_its_output_is_shown(console, api):
     endpoint = api.endpoint("echo.py", name="Echo")
     tab = console().sign_in(path=f"/endpoints/{endpoint.id}")

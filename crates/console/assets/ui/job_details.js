@@ -33,7 +33,7 @@ export function Details({ endpoint, job }) {
     ["Output", job.outputBytes === undefined || job.outputBytes === null ? null : size(job.outputBytes)],
     ["Trace", trace(job)],
   ];
-  return html`<${Card} title="Details"><dl class="kv">${facts.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl><//>`;
+  return html`<${Card} title="Details"><dl class="kv">${facts.filter(([, value]) => value !== null && value !== undefined).flatMap(([name, value]) => [html`<dt key=${`name of ${name}`}>${name}</dt>`, html`<dd key=${name}>${value}</dd>`])}</dl><//>`;
 }
 
 /** The trace of a job, with a link to the tool that shows it. @param {Job} job */

@@ -7,7 +7,7 @@ import { Dialog } from "./dialog.js";
 import { attempt, toast } from "./toast.js";
 
 /** @param {{endpoint: Endpoint, waiting: number, running: number, onClose: () => void}} props */
-export function Purge({ endpoint, waiting, running, onClose }) {
+export default function Purge({ endpoint, waiting, running, onClose }) {
   const purge = () => attempt(async () => {
     const { removed } = await api.json("POST", `/v2/${encodeURIComponent(endpoint.id)}/purge-queue`);
     toast(`${count(removed)} ${removed === 1 ? "job is" : "jobs are"} cancelled.`);

@@ -8,8 +8,8 @@ import { COLUMNS, columns, switchColumn } from "../prefs.js";
 import { may } from "../session.js";
 import { downloadItems } from "./download.js";
 import { useKeys } from "./keys.js";
+import { Later } from "./later.js";
 import { Menu } from "./menu.js";
-import { Purge } from "./purge.js";
 import { SearchLine } from "./search_line.js";
 
 /** The number of rows whose workers are suggested. */
@@ -52,5 +52,5 @@ function More({ endpoints, list, download }) {
   const choose = { name: "Choose jobs", act: () => (list.selection.isChoosing.value = true), why: list.rows.length > 0 ? "" : "No job is here." };
   const columnItems = COLUMNS.map((name) => ({ name: `Column: ${name}`, isOn: columns.value.includes(name), act: () => switchColumn(name) }));
   return html`<${Menu} label="More" kind="quiet" items=${[choose, ...downloadItems(download), ...columnItems, ...purge]} />
-    ${isPurging && html`<${Purge} endpoint=${one} waiting=${counts?.IN_QUEUE ?? 0} running=${counts?.IN_PROGRESS ?? 0} onClose=${() => setPurging(false)} />`}`;
+    ${isPurging && html`<${Later} address="./ui/purge.js" props=${{ endpoint: one, waiting: counts?.IN_QUEUE ?? 0, running: counts?.IN_PROGRESS ?? 0, onClose: () => setPurging(false) }} />`}`;
 }
