@@ -9,7 +9,9 @@ const NEWS_MS = 2000;
 /** Without events, news is read this often. */
 const WITHOUT_EVENTS_MS = 5000;
 /** The shortest time between two changes of the rows while more jobs change than events name: no one reads faster. */
-const CROWDED_MS = 500;
+const CROWDED_MS = 450;
+/** Without a further event, crowded rows are changed this much later. */
+const WITHOUT_EVENT_MS = 150;
 
 /** Brings the news to a list until `close`. */
 export class RequestFollow {
@@ -28,8 +30,9 @@ export class RequestFollow {
     this.unsureAt = 0;
     /** The number of changes since the last read of news that events did not name. */
     this.unnamed = 0;
-    /** Whether the rows are about to be changed. */
-    this.isSettling = false;
+    /** The timer and the frame that will change the rows; 0 if none will. */
+    this.settling = 0;
+    this.frame = 0;
     /** When they were changed last, in ms by the clock that is never set. */
     this.settledAt = -CROWDED_MS;
     this.endTold = () => {};
@@ -41,6 +44,7 @@ export class RequestFollow {
 
   close() {
     this.endTold();
+    this.endSettling();
     clearTimeout(this.timer);
   }
 
@@ -76,21 +80,37 @@ export class RequestFollow {
       const row = deleted && list.byId.get(id);
       if (row) row.job = { ...row.job, isGone: true };
     }
-    this.settleSoon(told.more > 0 ? this.settledAt + CROWDED_MS - performance.now() : 0);
+    this.settleSoon(told.more > 0);
   }
 
-  /** Changes the rows after this time, once for all events until then. @param {number} wait in ms */
-  settleSoon(wait) {
-    if (this.isSettling) return;
-    this.isSettling = true;
-    const settle = () => {
-      this.isSettling = false;
-      this.settledAt = performance.now();
-      if (!this.list.stop.signal.aborted) this.list.settle();
-    };
-    const next = () => requestAnimationFrame(settle);
-    if (wait > 0) setTimeout(next, wait);
-    else next();
+  /**
+   * Changes the rows: with the next frame, or while jobs are crowded with the first event after CROWDED_MS, so that the counts and
+   * the rows are drawn in one frame.
+   * @param {boolean} isCrowded
+   */
+  settleSoon(isCrowded) {
+    if (!isCrowded) {
+      this.frame ||= requestAnimationFrame(() => this.settle());
+      return;
+    }
+    const wait = this.settledAt + CROWDED_MS - performance.now();
+    // A hidden page has no frames, and needs none.
+    if (document.hidden) this.settleSoon(false);
+    else if (wait > 0) this.settling ||= window.setTimeout(() => this.settle(), wait + WITHOUT_EVENT_MS);
+    else this.settle();
+  }
+
+  /** Changes the rows. */
+  settle() {
+    this.endSettling();
+    this.settledAt = performance.now();
+    if (!this.list.stop.signal.aborted) this.list.settle();
+  }
+
+  endSettling() {
+    clearTimeout(this.settling);
+    cancelAnimationFrame(this.frame);
+    [this.settling, this.frame] = [0, 0];
   }
 
   /** Jobs may be missing above the known ones: reads them soon. @param {boolean} [isUnsure] whether known jobs may have changed, too */
@@ -127,13 +147,13 @@ export class RequestFollow {
       reads.forEach(({ jobs }, at) => list.merge(jobs, list.sources[at].endpointOf, true));
       list.error = null;
       this.readAt = this.newsAt;
-      list.dropBelow(reads.map(({ end }) => end).reduce((a, b) => (a > b ? a : b), ""));
+      list.missBelow(reads.map(({ end }) => end).reduce((a, b) => (a > b ? a : b), ""));
     } catch (error) {
       if (list.stop.signal.aborted) return;
       list.error = /** @type {import("./api.js").ApiError} */ (error);
       [this.missingFrom, this.wantsNews] = [from ?? this.missingFrom, true];
     }
-    list.settle();
+    this.settleSoon(changes > 0);
     await list.check();
   }
 }

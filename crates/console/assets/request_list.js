@@ -58,6 +58,8 @@ export class RequestList {
     this.following = new RequestFollow(this);
     /** There are more news than were read: the list begins anew when one wants them. */
     this.hasTooManyNews = false;
+    /** Below this place, jobs may be missing that came meanwhile; empty if none is. */
+    this.missingBelow = "";
     /** The rows that are seen. */
     this.seen = { first: 0, end: 0 };
     this.isChecking = false;
@@ -116,10 +118,19 @@ export class RequestList {
     this.rows.push(row);
   }
 
-  /** Jobs may be missing below this place, if it is not empty: what is there is read again. @param {string} end */
-  dropBelow(end) {
-    if (end && !this.isAtTop) this.hasTooManyNews = true;
-    if (!end || !this.isAtTop) return;
+  /** Jobs may be missing below this place, if it is not empty. @param {string} end */
+  missBelow(end) {
+    if (end > this.missingBelow) this.missingBelow = end;
+  }
+
+  /** Reads again what is below the place where jobs may be missing, or all when one wants the news. */
+  dropMissing() {
+    const end = this.missingBelow;
+    this.missingBelow = "";
+    if (!this.isAtTop) {
+      this.hasTooManyNews = true;
+      return;
+    }
     if (this.news.length > 0) this.showNews();
     const kept = this.rows.findIndex(({ job }) => placeOf(job) < end);
     if (kept >= 0) this.readFrom(kept);
@@ -152,6 +163,7 @@ export class RequestList {
 
   /** Shows the news if one is at the top. */
   settle() {
+    if (this.missingBelow) this.dropMissing();
     if (this.isAtTop && this.news.length > 0) this.showNews();
     else this.changed();
   }

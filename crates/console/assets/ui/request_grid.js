@@ -54,9 +54,10 @@ export function RequestGrid({ list, isOfAll, columns: further, download, openId,
     { key: "X", does: "Choose the rows from the last one on", act: () => choose(at, true) },
   ]);
   const seen = (/** @type {number} */ first, /** @type {number} */ end, /** @type {boolean} */ isTop) => {
+    const hasComeToTop = isTop && !list.isAtTop;
     list.isAtTop = isTop;
     list.onSeen(first, end);
-    if (isTop && list.news.length > 0) list.showNews();
+    if (hasComeToTop && list.news.length > 0) list.showNews();
     if (end > total - LOAD_BEFORE_END) void list.more();
   };
   /** What a press of a row does. The object stays the same, so that a row that did not change is not rendered. */
