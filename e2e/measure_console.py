@@ -79,6 +79,7 @@ class Sizes:
         self.flood_s = 0.5 if quick else 10
         self.tabs = 10 if quick else 200
         self.tabs_s = 0.5 if quick else 10
+        self.endpoints = 20 if quick else 1_000
         self.submit_s = 0.3 if quick else 4
         self.submit_rounds = 1 if quick else 5
         self.chunks = 2_000 if quick else 200_000
@@ -317,6 +318,21 @@ def usual(api: Api) -> Endpoint:
     return made[0]
 
 
+def submits(server: Server, api: Api, sizes: Sizes) -> dict[str, float]:
+    """What events cost the server during submits: to one endpoint beside many tabs, and to many endpoints beside one tab."""
+    of_one, per_s = submits_beside_tabs(server, [api.external(name="Busy")], sizes.tabs, sizes)
+    template = api.template()["id"]
+    many = [api.external(name=f"Busy {number}", templateId=template) for number in range(sizes.endpoints)]
+    of_many, many_per_s = submits_beside_tabs(server, many, 1, sizes)
+    return {
+        "tabs.submit.more_cpu_percent": of_one,
+        "tabs.submit.per_s": per_s,
+        "endpoints.count": len(many),
+        "endpoints.submit.more_cpu_percent": of_many,
+        "endpoints.submit.per_s": many_per_s,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
@@ -338,7 +354,7 @@ def main() -> None:
             figures |= news(browser, server, first, sizes)
             figures |= flood(browser, server, api.external(name="Flooded"), sizes)
             figures |= long_stream(browser, server, api.external(name="Talking"), sizes)
-            figures |= submits_beside_tabs(server, api.external(name="Busy"), sizes)
+            figures |= submits(server, api, sizes)
         finally:
             browser.close()
             server.close()

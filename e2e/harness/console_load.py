@@ -74,12 +74,12 @@ def long_stream(browser: Browser, server: Server, endpoint: Endpoint, sizes) -> 
         page.evaluate(BEGIN)
         metrics = Metrics(page)
         began = time.monotonic()
-        sent = 1 + paced(server, request, PER_S, seconds=sizes.paced_s)
+        sent = 1 + paced(server, [request], PER_S, seconds=sizes.paced_s)
         wait_for(page, HAS, sent)
         took_s = time.monotonic() - began
         cpu = metrics.since("TaskDuration") / took_s * 100
         frames, longest_ms, renders = page.evaluate(SEEN)
-        sent += paced(server, request, FURTHER_PER_S, count=max(0, sizes.chunks - sent))
+        sent += paced(server, [request], FURTHER_PER_S, count=max(0, sizes.chunks - sent))
         wait_for(page, HAS, sent)
         _, longest_of_all_ms, _ = page.evaluate(SEEN)
         beside_ms = empty.evaluate("window.longest_ms")
@@ -107,39 +107,41 @@ def long_stream(browser: Browser, server: Server, endpoint: Endpoint, sizes) -> 
     return figures
 
 
-def paced(server: Server, request: bytes, per_s: int, seconds: float = math.inf, count: float = math.inf) -> int:
-    """Sends a request at a steady rate, for a time or a number of times; answers how many."""
+def paced(server: Server, requests: list[bytes], per_s: int, seconds: float = math.inf, count: float = math.inf) -> int:
+    """Sends requests in turn at a steady rate, for a time or a number of times; answers how many."""
     sent, began = 0, time.monotonic()
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         while sent < count and time.monotonic() - began < seconds:
             due = min(int((time.monotonic() - began + PACE_S) * per_s), sent + BATCH, count) - sent
-            send_batch(connection, request * due, due)
+            batch = (requests[number % len(requests)] for number in range(sent, sent + due))
+            send_batch(connection, b"".join(batch), due)
             sent += due
             until(lambda sent=sent: time.monotonic() - began >= sent / per_s - PACE_S, "the next requests are due", 10, 0.002)
     return sent
 
 
-def submits_beside_tabs(server: Server, endpoint: Endpoint, sizes) -> dict[str, float]:
-    """What the streams of events of many tabs cost the server while jobs are submitted at a steady rate.
+def submits_beside_tabs(server: Server, endpoints: list[Endpoint], tabs: int, sizes) -> tuple[float, float]:
+    """What the streams of events of this many tabs cost the server while jobs are submitted to these endpoints in turn, at a
+    steady rate: in percent of one processor, and the rate.
 
     At a steady rate, because without one the process that reads the streams would take its processor time from the submits.
     """
-    request = submission(endpoint)
+    requests = [submission(endpoint) for endpoint in endpoints]
     more, rates = [], []
     for _ in range(sizes.submit_rounds):
-        alone, _ = busy(server, request, sizes.submit_s)
-        with Readers(server, sizes.tabs):
-            beside, rate = busy(server, request, sizes.submit_s)
+        alone, _ = busy(server, requests, sizes.submit_s)
+        with Readers(server, tabs):
+            beside, rate = busy(server, requests, sizes.submit_s)
         more.append(beside - alone)
         rates.append(rate)
-    return {"tabs.submit.more_cpu_percent": statistics.median(more), "tabs.submit.per_s": statistics.median(rates)}
+    return statistics.median(more), statistics.median(rates)
 
 
-def busy(server: Server, request: bytes, seconds: float) -> tuple[float, float]:
+def busy(server: Server, requests: list[bytes], seconds: float) -> tuple[float, float]:
     """The server's processor time for the submits of a second, in percent of one processor, and their rate."""
     before_s, _ = usage(server.process.pid)
     began = time.monotonic()
-    jobs = paced(server, request, PER_S, seconds=seconds)
+    jobs = paced(server, requests, PER_S, seconds=seconds)
     took_s = time.monotonic() - began
     after_s, _ = usage(server.process.pid)
     return (after_s - before_s) / took_s * 100, jobs / took_s
