@@ -231,7 +231,7 @@ def test_of_more_jobs_than_pages_reach_the_newest_are_read_and_shown_calmly(cons
         # The long pages would not reach what the list has.
         assert told.longest_page < LONG_PAGE
         assert firsts >= 2
-        # With every second message at most, also while news are read.
+        # The rows change with every second message at most, also while news are read.
         assert firsts <= seen / 2 + 2
         assert pills == 0
         told.end()

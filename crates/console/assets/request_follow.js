@@ -8,7 +8,10 @@ import { changedJob } from "./told.js";
 const NEWS_MS = 2000;
 /** Without events, news is read this often. */
 const WITHOUT_EVENTS_MS = 5000;
-/** The shortest time between two changes of the rows while more jobs change than events name: no one reads faster. */
+/**
+ * The shortest time between two changes of the rows while more jobs change than events name: no one reads faster. Events come every
+ * 250 ms, and the second one is not always after 500.
+ */
 const CROWDED_MS = 450;
 /** Without a further event, crowded rows are changed this much later. */
 const WITHOUT_EVENT_MS = 150;
@@ -84,9 +87,9 @@ export class RequestFollow {
   }
 
   /**
-   * Changes the rows: with the next frame, or while jobs are crowded with the first event after CROWDED_MS, so that the counts and
-   * the rows are drawn in one frame.
-   * @param {boolean} isCrowded
+   * Changes the rows with the next frame. While jobs are crowded, it is the first event after CROWDED_MS that changes them, so that
+   * the counts and the rows are drawn in one frame.
+   * @param {boolean} isCrowded whether more jobs change than events name
    */
   settleSoon(isCrowded) {
     if (!isCrowded) {
@@ -107,6 +110,7 @@ export class RequestFollow {
     if (!this.list.stop.signal.aborted) this.list.settle();
   }
 
+  /** Takes back what will change the rows. */
   endSettling() {
     clearTimeout(this.settling);
     cancelAnimationFrame(this.frame);
