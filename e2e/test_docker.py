@@ -153,6 +153,8 @@ def test_a_daemon_that_is_away_is_named_and_its_jobs_run_when_it_is_back(daemon,
         job = mine.run({"n": 1})
         told = cause(mine, "provider_unavailable")
         assert told["blocking"] and "away.sock" in told["text"], told
+        [problem] = mine.api.ok("GET", "/v1/attention")
+        assert (problem["code"], problem["severity"], problem["jobs"]) == ("provider_unavailable", "bad", 1), problem
         assert server.terminate() == 0
         server.config.write_text(config(daemon))
         server.start()

@@ -8,7 +8,9 @@ import pytest
 from playwright.sync_api import expect
 
 from harness.browser import key_for
+from harness.events import follow
 from harness.fake_worker import FakeWorker
+from harness.server import ADMIN_KEY
 from harness.wait import until
 
 TABS = 8
@@ -73,8 +75,12 @@ def test_a_page_asks_for_nothing_while_nothing_happens(console, live):
     page = tab.page
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     asked = Asked(tab)
+    problems = follow(f"{live.api.server.url}/v1/events?topics=attention&endpoint={live.id}", ADMIN_KEY)
     jobs = [live.run() for _ in range(3)]
     expect(page.get_by_role("row").filter(has_text=jobs[2][-12:])).to_be_visible()
+    # That no worker is there for them changes nothing else.
+    assert any(event.json.get("code") == "no_external_worker" for event in problems if event.name == "attention")
+    expect(page.get_by_role("row").filter(has_text=live.run()[-12:])).to_be_visible()
     waiting = live.health()["jobs"]["inQueue"]
     expect(page.get_by_role("main")).to_contain_text(f"Waiting{waiting}")
     # Charts and failures are of minutes; nothing else is asked.

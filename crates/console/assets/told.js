@@ -12,6 +12,12 @@ const hasFailed = (/** @type {any} */ { status }) => status === "FAILED" || stat
 /** The counts of workers in `stats`. */
 const WORKERS = ["idle", "starting", "ready", "busy", "throttled", "unhealthy"];
 
+/** The codes of the problems that come from workers or machines: reasons in `/health` and workers that ended belong to them. */
+const OF_WORKERS = ["provider_unavailable", "gpu_impossible", "start_failed", "workers_crash", "workers_unhealthy", "gpu_busy", "gpu_kept", "machine_full"];
+
+/** Whether a told problem is one of workers. Its id is that of its endpoint, `/` and its code, also if it is deleted. */
+const isOfWorkers = (/** @type {{id: string}} */ { id }) => OF_WORKERS.includes(id.slice(id.indexOf("/") + 1));
+
 /** @type {Rule[]} */
 const RULES = [
   {
@@ -19,7 +25,7 @@ const RULES = [
     path: /^\/v2\/([^/?]+)\/health$/,
     apply: (data, event, told, [, name]) => {
       if (!isOf(told, decodeURIComponent(name))) return data;
-      if (event === "attention") return AGAIN;
+      if (event === "attention") return isOfWorkers(told) ? AGAIN : data;
       return event === "jobs" ? withCounts(data, told.counts) : withStats(data, told);
     },
   },
@@ -72,7 +78,11 @@ const RULES = [
     // A worker that ended within 2 s of its start was never told of: only the counts and the problem show that it was there.
     topics: ["worker", "stats", "attention"],
     path: /^\/v1\/endpoints\/([^/]+)\/workers\?ended=true$/,
-    apply: (data, event, told, [, name]) => ((told.endpointId ?? told.endpoint) === decodeURIComponent(name) && (event !== "stats" || WORKERS.some((one) => told[one] !== undefined)) ? AGAIN : data),
+    apply: (data, event, told, [, name]) => {
+      if ((told.endpointId ?? told.endpoint) !== decodeURIComponent(name)) return data;
+      const concerns = event === "worker" || (event === "attention" ? isOfWorkers(told) : WORKERS.some((one) => told[one] !== undefined));
+      return concerns ? AGAIN : data;
+    },
   },
   { topics: ["audit"], path: /^\/v1\/(apikeys|sessions|templates|networkvolumes|containerregistryauth)$/, apply: () => AGAIN },
   { topics: ["audit"], path: /^\/v1\/audit\?/, apply: () => AGAIN },

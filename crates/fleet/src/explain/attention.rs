@@ -39,7 +39,9 @@ fn severity(cause: &WaitCause, waits: bool) -> Option<Severity> {
         | CauseCode::StartFailed
         | CauseCode::WorkersCrash
         | CauseCode::WorkersUnhealthy => Some(Severity::Bad),
-        CauseCode::NoExternalWorker | CauseCode::QueueFull if waits => Some(Severity::Bad),
+        CauseCode::ProviderUnavailable | CauseCode::NoExternalWorker | CauseCode::QueueFull if waits => {
+            Some(Severity::Bad)
+        }
         CauseCode::Draining
         | CauseCode::Paused
         | CauseCode::GpuBusy
@@ -84,12 +86,14 @@ mod tests {
 
     #[test]
     fn the_worst_problem_counts_and_jobs_in_line_are_none() {
-        use CauseCode::{InLine, NotWaiting, Paused, QueueFull, WorkersCrash};
+        use CauseCode::{InLine, NotWaiting, Paused, ProviderUnavailable, QueueFull, WorkersCrash};
         for (codes, queued, expected) in [
             (&[NotWaiting][..], 0, None),
             (&[InLine], 3, None),
             (&[NotWaiting, Paused], 0, None),
             (&[Paused], 3, Some((Severity::Warn, Paused))),
+            (&[ProviderUnavailable], 0, None),
+            (&[Paused, ProviderUnavailable], 3, Some((Severity::Bad, ProviderUnavailable))),
             (&[Paused, QueueFull], 3, Some((Severity::Bad, QueueFull))),
             (&[NotWaiting, WorkersCrash], 0, Some((Severity::Bad, WorkersCrash))),
         ] {
