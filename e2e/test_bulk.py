@@ -89,8 +89,8 @@ def test_a_task_is_audited_and_told(api):
                 break
     assert (last["id"], last["done"], last["endpoint"]) == (task["id"], 3, endpoint.id)
     entries = api.ok("GET", "/v1/audit")
-    entry = next(entry for entry in entries if entry.get("resource") == f"bulk/{task['id']}")
-    assert (entry["outcome"], entry["method"], sorted(entry["fields"])) == ("done", "POST", ["do", "ids"])
+    entry = next(entry for entry in entries if entry.get("resource") == f"endpoints/{endpoint.id}/bulk/{task['id']}")
+    assert (entry["outcome"], entry["method"], sorted(entry["fields"])) == ("done", "POST", ["do=delete", "ids"])
 
 
 def test_the_command_counts_asks_and_waits(fresh_server, tmp_path):

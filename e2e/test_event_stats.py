@@ -4,6 +4,7 @@ from datetime import datetime
 
 from harness.client import Api
 from harness.events import follow
+from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY, QUICK
 from harness.wait import until
 
@@ -47,3 +48,17 @@ def test_stats_have_the_times_rates_and_costs_of_an_endpoint(fresh_server):
     # A job ran for 5 s, another one waited for it.
     assert 4300 < told["runP95"] < 8000 and told["delayP95"] > 3000 and told["starts"] == 1, told
     read_until(lambda: told["finished"] == 0 and told["costToday"] > 0)
+
+
+def test_when_an_external_worker_was_heard_last_is_told(api):
+    endpoint = api.external()
+    worker, job = FakeWorker(endpoint), endpoint.run()
+    assert worker.take()["id"] == job
+    events = follow(f"{api.server.url}/v1/events?topics=workers&endpoint={endpoint.id}", ADMIN_KEY)
+
+    def heard(after: str) -> str:
+        return next(event.json["lastHeardAt"] for event in events if event.name == "worker" and event.json["lastHeardAt"] > after)
+
+    first = heard("")
+    assert worker.ping(job).ok
+    heard(first)

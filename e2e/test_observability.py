@@ -168,9 +168,9 @@ def test_every_panel_of_the_dashboard_has_data(tmp_path, server):
         loaded = requests.get(f"{url}/api/v1/rules", timeout=30).json()["data"]["groups"]
         rules = [rule for group in loaded for rule in group["rules"]]
         assert len(rules) == RULES.read_text().count("- record:") + RULES.read_text().count("- alert:")
-        until(
-            lambda: answer(url, f'longshore:jobs_submitted:rate5m{{endpoint="{endpoint.id}"}}'), "a recording rule has data", 60, 1
-        )
+        for rule in ("jobs_submitted:rate5m", "jobs_late:ratio_rate5m", "jobs_bad:ratio_rate5m"):
+            query = f'longshore:{rule}{{endpoint="{endpoint.id}"}}'
+            until(lambda: is_known(url, query), f"the recording rule {rule} has data", 60, 1)
         assert [rule["name"] for rule in rules if rule["health"] == "err"] == []
         assert answer(url, f'longshore_attention{{endpoint="{stuck.id}"}}')
 

@@ -402,5 +402,5 @@ def test_a_change_is_stored_if_and_only_if_its_audit_entry_is(database, make_ser
     assert (last["method"], last["resource"], last["outcome"]) == ("PATCH", f"templates/{made['id']}", "done")
     assert last["fields"] == ["name"] and "status" not in last
     assert [entry["id"] for entry in changes(api, key)] == sorted({entry["id"] for entry in changes(api, key)})
-    tasks = [entry for entry in api.ok("GET", f"/v1/audit?key={key}") if entry.get("resource") == f"bulk/{task}"]
+    tasks = [entry for entry in api.ok("GET", f"/v1/audit?key={key}") if entry.get("resource") == f"endpoints/{endpoint.id}/bulk/{task}"]
     assert [(entry["outcome"], entry.get("status")) for entry in tasks] == [("done", None)]

@@ -88,6 +88,30 @@ def test_a_page_asks_for_nothing_while_nothing_happens(console, live):
     assert others == [] and len(asked.paths) <= ASKED_MAX, asked.paths
 
 
+def test_a_page_follows_what_others_do_to_its_endpoint(console, api):
+    endpoint = api.external(slug="renamed")
+    tab = console().sign_in(path="/endpoints")
+    page = tab.page
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name=endpoint.record["name"], exact=True)).filter(has_text="renamed")
+    expect(row).to_be_visible()
+    api.ok("PATCH", f"/v1/endpoints/{endpoint.id}", json={"slug": None})
+    expect(page.get_by_role("row").filter(has_text=endpoint.id)).to_be_visible()
+    expect(row).to_have_count(0)
+    job = endpoint.run()
+    tab.go(f"/endpoints/{endpoint.id}/requests/{job}")
+    why = page.get_by_role("main")
+    expect(why).to_contain_text("No worker is there")
+    # No worker, and no job, changes with a pause.
+    api.ok("PATCH", f"/v1/endpoints/{endpoint.id}", json={"workersMax": 0})
+    expect(why).to_contain_text("The endpoint is paused")
+    tab.go(f"/endpoints/{endpoint.id}")
+    expect(page.get_by_role("heading", name=endpoint.record["name"], level=1)).to_be_visible()
+    tab.forget("404")
+    assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204
+    expect(page.get_by_role("heading", name=endpoint.record["name"], level=1)).to_have_count(0)
+    expect(page.get_by_role("main")).to_contain_text("No endpoint has this name")
+
+
 def test_the_dot_says_when_the_server_is_gone_and_the_page_recovers(console, live):
     tab = console()
     tab.sign_in(path=f"/endpoints/{live.id}/requests")

@@ -144,7 +144,7 @@ OF_ONE = {"Change", "Delete", "Drain", "Pause", "Restore", "Resume", "Save", "St
 
 
 # A key's scope, whether it is for all endpoints, for each by its id or for one of them, and what it may do.
-RIGHTS = [("read", "all", set()), ("read", "each", set()), ("read", "one", set()), ("jobs", "each", OF_JOBS), ("manage", "one", OF_ONE)]
+RIGHTS = [("read", "all", set()), ("read", "each", set()), ("read", "one", set()), ("jobs", "all", OF_JOBS), ("jobs", "each", OF_JOBS), ("manage", "one", OF_ONE)]
 
 
 @pytest.mark.parametrize("scope, on, may", RIGHTS)

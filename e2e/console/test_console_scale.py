@@ -15,6 +15,7 @@ import pytest
 import requests
 from playwright.sync_api import expect
 
+from harness.browser import key_for
 from harness.client import Api, Endpoint
 from harness.fake_worker import FakeWorker
 from harness.reverse_proxy import ReverseProxy
@@ -256,8 +257,39 @@ def test_many_endpoints_are_listed_without_too_many_requests(console, api):
     tab.go("/")
     expect(page.get_by_role("link", name="Endpoint 0000", exact=True)).to_be_visible()
     assert nodes(page) <= 2 * NODES_MAX, nodes(page)
-    # Too many requests would be refused with 429, which the browser prints, and the test fails.
+    # Too many requests would be refused with 429, which the browser prints, and the test fails. The counts are in one answer.
     assert len(made) == ENDPOINTS and len(asked) < 400, len(asked)
+    assert len([path for path in asked if path.endswith("/health")]) < ENDPOINTS, asked
+    tab.go("/endpoints")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    for endpoint in (made[0], made[-1]):
+        endpoint.run()
+        page.get_by_label("Search endpoints").fill(endpoint.record["name"])
+        expect(waiting_of(page, endpoint.record["name"])).to_have_text("1")
+
+
+def waiting_of(page, name: str):
+    """The cell with the number of jobs that wait, in the table of endpoints."""
+    return page.get_by_role("row").filter(has=page.get_by_role("link", name=name, exact=True)).get_by_role("cell").nth(1)
+
+
+def test_the_counts_of_more_addresses_than_are_kept_follow_the_events(console, api):
+    """A key for jobs reads the counts of each endpoint by itself."""
+    template = api.template()["id"]
+    made = [api.external(name=f"Kept {number}", slug=f"kept-{number:03}", templateId=template) for number in range(KEPT_ADDRESSES + 10)]
+    tab = console().sign_in(key_for(api, {"scope": "jobs"})["key"], "/endpoints")
+    page = tab.page
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="kept-000", exact=True)).to_be_visible()
+    for endpoint in (made[0], made[-1]):
+        name = endpoint.record["slug"]
+        page.get_by_label("Search endpoints").fill(name)
+        expect(waiting_of(page, name)).to_have_text("0")
+        endpoint.run()
+        expect(waiting_of(page, name)).to_have_text("1")
+    # An address with a slug is that of an endpoint whose jobs the key may read.
+    tab.go(f"/endpoints/{name}/requests")
+    expect(page.get_by_role("row").filter(has_text="Queued")).to_be_visible()
 
 
 def test_many_workers_are_listed(console, api):

@@ -313,6 +313,29 @@ def test_a_session_that_expires_while_its_page_is_open_asks_to_sign_in_again(fre
     assert tab.page.url.endswith(f"/endpoints/{endpoint.id}/requests")
 
 
+def test_a_tab_goes_on_when_another_one_signs_in_again(console, api):
+    endpoint = api.external()
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests")
+    expect(tab.page.get_by_text("Live", exact=True)).to_be_visible()
+    # What it asks first is refused: its session was ended by the new one.
+    tab.forget("401")
+    assert tab.context.request.post(f"{tab.root}/session", data={"key": ADMIN_KEY}).ok
+    tab.page.get_by_role("link", name="Audit log").click()
+    expect(tab.page.get_by_role("row").filter(has_text="Sign in to the console").first).to_be_visible()
+    tab.page.go_back()
+    job = endpoint.run()
+    row = tab.page.get_by_role("row").filter(has_text=job[-12:])
+    row.get_by_role("link").click()
+    tab.page.get_by_role("button", name="Cancel job").click()
+    expect(row).to_contain_text("Cancelled")
+    # With another key, nothing stays of what the key before could see.
+    key = key_for(api, {"scope": "jobs", "endpointIds": [endpoint.id]}, name="narrow")["key"]
+    assert tab.context.request.post(f"{tab.root}/session", data={"key": key}).ok
+    tab.page.get_by_role("link", name="Audit log").click()
+    expect(tab.page.get_by_role("button", name="Signed in as narrow")).to_be_visible()
+    expect(tab.page.get_by_role("link", name="Audit log")).to_have_count(0)
+
+
 def test_a_cookie_that_was_there_before_is_not_the_sessions(console, server, api):
     first = console().sign_in()
     name = the_cookie(first)["name"]

@@ -24,6 +24,8 @@ export class ApiError extends Error {
 
 let csrf = "";
 let onSignedOut = () => {};
+/** @type {(answer: any) => void} */
+let onRenewed = () => {};
 
 /** @param {string} token what the session's answer named `csrf` */
 export function setCsrf(token) {
@@ -36,6 +38,11 @@ export const token = () => csrf || "new";
 /** @param {() => void} callback called when the server no longer knows the session */
 export function whenSignedOut(callback) {
   onSignedOut = callback;
+}
+
+/** @param {(answer: any) => void} callback called with the session's answer when another tab has signed in anew */
+export function whenRenewed(callback) {
+  onRenewed = callback;
 }
 
 let inFlight = 0;
@@ -114,10 +121,11 @@ async function failure(answer, path) {
 /** The text of an error: the routes of OpenAI's clients have it in an object. @param {any} error @returns {string} */
 const messageOf = (error) => (typeof error === "string" ? error : typeof error?.message === "string" ? error.message : "");
 
-/** A 401 can mean that the key may not do this one thing, or that the session ended: the session itself knows. */
+/** A 401 can mean that the key may not do this one thing, that the session ended, or that another tab began one: the session itself knows. */
 export async function checkSession() {
   try {
-    await send("GET", "/console/session", { headers: { "X-Longshore-Console": "new" } });
+    const answer = await (await send("GET", "/console/session", { headers: { "X-Longshore-Console": "new" } })).json();
+    if (answer.csrf !== csrf) onRenewed(answer);
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) onSignedOut();
   }

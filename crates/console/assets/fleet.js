@@ -6,8 +6,12 @@ import { useRead, useReads } from "./store.js";
 
 const LIST_MS = 5000;
 const COUNTS_MS = 2000;
+const UNLISTED_MS = 30000;
 /** With more endpoints, each is asked less often: 50 requests a second are too many for one page. */
 const COUNTS_MS_EACH = 60;
+const ALL_PATH = "/v1/endpoints?includeHealth=true";
+/** Events follow the counts, but for reasons and what was missed. */
+const ALL_MS = 60000;
 const NEWEST_MS = 10000;
 const PAST_PATH = "/v1/history?by=endpoint&last=1800000&step=30000&series=completed,oldestMs";
 const PAST_MORE = ",failed,timedOut,delayP95Ms,runP50Ms";
@@ -30,14 +34,20 @@ const healthPath = (id) => `/v2/${encodeURIComponent(id)}/health`;
 export const newestPath = (id) => `/v2/${encodeURIComponent(id)}/requests?limit=${NEWEST}`;
 
 /**
- * The endpoints that the key may see. A key for jobs reads no settings: it sees the ids of its endpoints.
+ * The endpoints that the key may see. Of one whose settings it may not read, it sees the names of the address.
  * @returns {{data: any[] | undefined, error: any}}
  */
 export function useEndpointList(everyMs = LIST_MS) {
   const read = useRead(may.readsAny.value ? "/v1/endpoints" : null, everyMs);
-  if (may.readsAny.value) return read;
-  const ids = me.value?.may.jobs ?? [];
-  return { data: ids === "*" ? [] : ids.map((id) => ({ id, name: id })), error: null };
+  const unlisted = useUnlisted();
+  const data = useMemo(() => (may.readsAny.value ? read.data && [...read.data, ...unlisted] : unlisted), [read.data, unlisted]);
+  return { data, error: read.error };
+}
+
+/** The endpoints that the key may use, and whose settings it may not read. @returns {any[]} */
+function useUnlisted() {
+  const { data = me.value } = useRead(may.everyRead.value ? null : "/v1/me", UNLISTED_MS);
+  return useMemo(() => (data?.endpoints ?? []).map((/** @type {{id: string, slug: string | null}} */ { id, slug }) => ({ id, slug, name: slug ?? id })), [data]);
 }
 
 /**
@@ -48,7 +58,7 @@ export function useFleet() {
   const list = useEndpointList();
   const endpoints = /** @type {any[]} */ (list.data ?? []);
   const counted = endpoints.filter(({ id }) => may.requests(id));
-  const health = useReads(counted.map(({ id }) => healthPath(id)), Math.max(COUNTS_MS, endpoints.length * COUNTS_MS_EACH));
+  const health = useHealths(counted.map(({ id }) => id));
   const newest = useReads(counted.slice(0, NEWEST).map(({ id }) => newestPath(id)), NEWEST_MS);
   const past = useLastHalfHour(counted.length > NEWEST);
   const rows = endpoints.map((endpoint) => ({
@@ -60,6 +70,15 @@ export function useFleet() {
     past: past.get(endpoint.id),
   }));
   return { rows: list.data && rows, error: list.error };
+}
+
+/** The counts of each endpoint. Those of many are read in one request. @param {string[]} ids */
+function useHealths(ids) {
+  const isMany = ids.length > NEWEST && may.everyRead.value;
+  const { data, error, askedAt = 0 } = useRead(isMany ? ALL_PATH : null, ALL_MS);
+  const seeds = useMemo(() => data && new Map(data.filter((/** @type {any} */ { health }) => health).map((/** @type {any} */ { id, health }) => [healthPath(id), { data: health, at: askedAt }])), [data]);
+  const isSeeded = isMany && !error;
+  return useReads(isSeeded && !seeds ? [] : ids.map(healthPath), isSeeded ? Infinity : Math.max(COUNTS_MS, ids.length * COUNTS_MS_EACH), isSeeded ? seeds : undefined);
 }
 
 /**
@@ -104,8 +123,11 @@ export function useHourlyCosts() {
 export function useEndpoint(name) {
   const isAsked = may.readsAny.value;
   const record = useRead(isAsked ? `/v1/endpoints/${encodeURIComponent(name)}` : null, LIST_MS);
-  const endpoint = record.data ?? (record.error?.status === 401 || !isAsked ? { id: name, name } : null);
+  const unlisted = useUnlisted().find(({ id, slug }) => id === name || slug === name);
+  const endpoint = record.data ?? (record.error?.status === 401 || !isAsked ? (unlisted ?? { id: name, name }) : null);
   const health = useRead(endpoint && (may.requests(endpoint.id) || record.data === undefined) ? healthPath(endpoint.id) : null, COUNTS_MS);
+  // What was deleted is not shown any longer.
+  if (record.error?.status === 404) return { endpoint: null, isReadable: false, error: record.error, health: undefined, healthError: null, rate: null };
   return { endpoint, isReadable: record.data !== undefined, error: record.error?.status === 401 ? null : record.error, health: health.data, healthError: health.error, rate: endpoint && rates(endpoint.id) };
 }
 

@@ -8,6 +8,7 @@ import { go, place } from "./router.js";
  *   key: {id: string, name: string, prefix?: string, scopes: {scope: string, endpointIds?: string[]}[], expiresAt?: string | null},
  *   session: {openedAt: string, expiresAt: string} | null,
  *   server: {version: string, publicUrl?: string | null, basePath?: string, currency?: string},
+ *   endpoints: {id: string, slug: string | null}[],
  *   may: {manage: boolean, endpoints: "*" | string[], jobs: "*" | string[], read: "*" | string[], requests: "*" | string[]},
  * }} Me
  */
@@ -80,6 +81,12 @@ function leave(reason) {
 /** Continues the session of an earlier page, or trades the code in the address, or asks to sign in. */
 export async function begin() {
   api.whenSignedOut(() => me.peek() && leave("Your session has ended: the key was revoked, or it was not used for too long."));
+  api.whenRenewed((answer) => {
+    const key = me.peek()?.key.id;
+    if (key === answer.me.key.id) enter(answer);
+    // What is shown belongs to the key of before.
+    else if (key) location.reload();
+  });
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (code) {
     // The code is of one use, and must not stay in the address or the history.

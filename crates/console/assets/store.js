@@ -10,8 +10,8 @@ import { AGAIN, applied, isTold, mayConcern } from "./told.js";
 
 /**
  * @template T
- * @typedef {{data: T | undefined, error: api.ApiError | null, at: number}} Read
- * What an address answered last; `data` stays while a later read fails.
+ * @typedef {{data: T | undefined, error: api.ApiError | null, at: number, askedAt?: number}} Read
+ * What an address answered last, and when it was asked; `data` stays while a later read fails.
  */
 
 /** The shortest time between two reads of an address that events cause. */
@@ -61,6 +61,10 @@ class Entry {
     this.readAt = 0;
     this.lastText = "";
     this.isTold = isTold(path);
+    /** The answer of another address has it, which is read in its place. */
+    this.isSeeded = false;
+    /** A component has asked for it, and has not been put into the document yet. */
+    this.isNew = true;
   }
 
   /** Reads the address now, unless a read is in flight. */
@@ -106,9 +110,8 @@ class Entry {
     else if (next !== data) this.put(next, error);
   }
 
-  /** @param {any} data @param {api.ApiError | null} error */
-  put(data, error) {
-    const at = Date.now();
+  /** @param {any} data @param {api.ApiError | null} error @param {number} [at] */
+  put(data, error, at = Date.now()) {
     this.lastText = "";
     for (const listener of listeners) listener(this.path, data, at);
     this.value.value = { data, error, at };
@@ -122,7 +125,7 @@ class Entry {
     for (const listener of listeners) listener(this.path, data, at);
     this.lastText = text;
     // The same answer renders nothing.
-    if (!isSame) this.value.value = { data, error: null, at };
+    if (!isSame) this.value.value = { data, error: null, at, askedAt: this.readAt };
   }
 
   /** @param {unknown} error */
@@ -167,12 +170,18 @@ function entryOf(path) {
   if (!entry) {
     entry = new Entry(path);
     entries.set(path, entry);
-    for (const [key, old] of entries) {
-      if (entries.size <= KEPT_MAX) break;
-      if (old.periods.length === 0) entries.delete(key);
-    }
   }
   return entry;
+}
+
+let trimming = 0;
+
+/** Forgets addresses that are no longer shown, of too many; the oldest first. */
+function trim() {
+  for (const [path, entry] of entries) {
+    if (entries.size <= KEPT_MAX) return;
+    if (entry.periods.length === 0 && !entry.isNew) entries.delete(path);
+  }
 }
 
 /**
@@ -189,24 +198,33 @@ export function useRead(path, everyMs) {
  * As `useRead`, for several addresses.
  * @param {string[]} paths
  * @param {number} everyMs
+ * @param {Map<string, {data: any, at: number}>} [seeds] what another address has answered of these, and when it was asked
  * @returns {Map<string, Read<any>>}
  */
-export function useReads(paths, everyMs) {
+export function useReads(paths, everyMs, seeds) {
   const key = paths.join("\n");
   const shown = useMemo(() => paths.map(entryOf), [key]);
   useEffect(() => {
     for (const entry of shown) {
+      entry.isNew = false;
       entry.periods.push(everyMs);
+      const seed = seeds?.get(entry.path);
+      entry.isSeeded = Boolean(seed);
+      // What an event has changed since is newer.
+      if (seed && entry.value.peek().at < seed.at) entry.put(seed.data, null, seed.at);
       // What events have kept up to date since it was read is not read again.
-      if (!entry.isFresh()) void entry.read();
+      else if (!seed && !entry.isFresh()) void entry.read();
     }
     return () => {
       for (const entry of shown) {
+        entry.isSeeded = false;
         entry.periods.splice(entry.periods.indexOf(everyMs), 1);
         entry.schedule();
       }
+      clearTimeout(trimming);
+      trimming = window.setTimeout(trim);
     };
-  }, [shown, everyMs]);
+  }, [shown, everyMs, seeds]);
   return new Map(shown.map((entry) => [entry.path, entry.value.value]));
 }
 
@@ -229,8 +247,8 @@ export function forget() {
 /** @param {string} name @param {any} told */
 function onTold(name, told) {
   for (const entry of entries.values()) {
-    if (name === "again") entry.readSoon();
-    else entry.tell(name, told);
+    if (name !== "again") entry.tell(name, told);
+    else if (!entry.isSeeded) entry.readSoon();
   }
 }
 
@@ -248,6 +266,6 @@ export function start() {
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;
     now.value = Date.now();
-    for (const entry of entries.values()) if (entry.periods.length > 0 && !entry.isFresh()) void entry.read();
+    for (const entry of entries.values()) if (entry.periods.length > 0 && !entry.isSeeded && !entry.isFresh()) void entry.read();
   });
 }

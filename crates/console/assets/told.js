@@ -1,9 +1,13 @@
 // Which addresses the events report about, and how an event changes a response that was read before.
+import { may } from "./session.js";
 
 /** The answer has to be read again: the events do not say all of it. */
 export const AGAIN = Symbol("again");
 
-/** @typedef {{topics: string[], path: RegExp, apply: (data: any, event: string, told: any, found: RegExpMatchArray) => any}} Rule */
+/**
+ * @typedef {{topics: string[], path: RegExp, isPart?: boolean, apply: (data: any, event: string, told: any, found: RegExpMatchArray) => any}} Rule
+ *   `isPart`: some changes have no event, such as that time passes or that a key is used
+ */
 
 const isOf = (/** @type {any} */ told, /** @type {string} */ name) => told.endpoint === name || told.slug === name;
 
@@ -48,9 +52,10 @@ const RULES = [
     apply: (data, _, told, [, name]) => (isOf(told, decodeURIComponent(name)) ? withItem(data, told) : data),
   },
   {
-    topics: ["jobs", "stats", "worker"],
+    topics: ["jobs", "stats", "worker", "endpoint", "attention"],
     path: /^\/v2\/([^/?]+)\/explain(\/[^/]+)?$/,
-    apply: (data, _, told, [, name]) => (isOf(told, decodeURIComponent(name)) || told.endpointId === decodeURIComponent(name) ? AGAIN : data),
+    isPart: true,
+    apply: (data, _, told, [, name]) => (isOf(told, decodeURIComponent(name)) || [told.endpointId, told.id].includes(decodeURIComponent(name)) ? AGAIN : data),
   },
   {
     topics: ["jobs"],
@@ -67,7 +72,8 @@ const RULES = [
     path: /^\/v1\/endpoints\/([^/]+)\/versions$/,
     apply: (data, _, told, [, name]) => (told.id === decodeURIComponent(name) ? AGAIN : data),
   },
-  { topics: ["endpoint"], path: /^\/v1\/endpoints$/, apply: (data, _, told) => withItem(data, told) },
+  // A member that is no longer set is missing in the event.
+  { topics: ["endpoint"], path: /^\/v1\/endpoints$/, apply: (data, _, told) => withItem(data, told, (_old, item) => item) },
   { topics: ["endpoint"], path: /^\/v1\/endpoints\/[^/]+$/, apply: (data, _, told) => (data.id !== told.id ? data : told.deleted ? AGAIN : told) },
   {
     topics: ["worker"],
@@ -84,14 +90,17 @@ const RULES = [
       return concerns ? AGAIN : data;
     },
   },
-  { topics: ["audit"], path: /^\/v1\/(apikeys|sessions|templates|networkvolumes|containerregistryauth)$/, apply: () => AGAIN },
+  // The use of a key is in no event.
+  { topics: ["audit"], path: /^\/v1\/(apikeys|sessions)$/, isPart: true, apply: () => AGAIN },
+  { topics: ["audit"], path: /^\/v1\/(templates|networkvolumes|containerregistryauth)$/, apply: () => AGAIN },
   { topics: ["audit"], path: /^\/v1\/audit\?/, apply: () => AGAIN },
   { topics: ["webhook"], path: /^\/v(?:1|2\/([^/?]+))\/webhooks\?/, apply: (data, _, told, [, name]) => (!name || told.endpoint === decodeURIComponent(name) ? AGAIN : data) },
-  { topics: ["attention"], path: /^\/v1\/attention$/, apply: (data, _, told) => withItem(data, told) },
+  // Events name no other endpoint that has the GPUs.
+  { topics: ["attention"], path: /^\/v1\/attention$/, apply: (data, _, told) => (["gpu_busy", "gpu_kept"].includes(told.code) ? AGAIN : withItem(data, told)) },
 ];
 
-/** Whether events report changes of this address, so that it need not be read repeatedly. @param {string} path */
-export const isTold = (path) => RULES.some((rule) => rule.path.test(path));
+/** Whether events report every change of this address, so that it need not be read repeatedly. @param {string} path */
+export const isTold = (path) => RULES.some(({ topics, path: of, isPart }) => of.test(path) && !isPart && (topics[0] !== "audit" || may.everything.peek()));
 
 /** Whether an event may be about this address: its answer, which is not there yet, says it. @param {string} path @param {string} event */
 export const mayConcern = (path, event) => RULES.some((rule) => rule.topics.includes(event) && rule.path.test(path));
@@ -174,8 +183,12 @@ function withJobs(jobs, changed, limit) {
   return [...byId.values()].sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : a.id < b.id ? 1 : -1)).slice(0, limit);
 }
 
-/** A list with an item that was added, changed or deleted. @param {any[]} list @param {any} item */
-function withItem(list, item) {
+/**
+ * A list with an item that was added, changed or deleted.
+ * @param {any[]} list @param {any} item
+ * @param {(old: any, item: any) => any} merged the item as the list has it then
+ */
+function withItem(list, item, merged = (old) => ({ ...old, ...item })) {
   if (item.deleted) return list.filter(({ id }) => id !== item.id);
-  return list.some(({ id }) => id === item.id) ? list.map((old) => (old.id === item.id ? { ...old, ...item } : old)) : [...list, item];
+  return list.some(({ id }) => id === item.id) ? list.map((old) => (old.id === item.id ? merged(old, item) : old)) : [...list, item];
 }

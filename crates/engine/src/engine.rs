@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use http::Uri;
 use longshore_blobs::{Blobs, RemoteBlobs, RemoteHealth};
+use longshore_fleet::ProviderFault;
 use longshore_history::GpuUse;
 use longshore_launch::{Launchers, WorkerUsage};
 use longshore_model::{Endpoint, EndpointId, Epoch, JobId, Millis, Provider, ShardId, WorkerId};
@@ -96,7 +97,7 @@ struct EngineInner {
     moved: bool,
     fleets: Mutex<FleetSenders>,
     /// The providers whose workers are not adopted yet. The value says why the last adoption failed; `None` before it ended.
-    not_adopted: Mutex<BTreeMap<Provider, Option<String>>>,
+    not_adopted: Mutex<BTreeMap<Provider, Option<ProviderFault>>>,
     gpu_pool: Arc<GpuPool>,
     started_at: Millis,
     meter: Meter,

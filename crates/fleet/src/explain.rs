@@ -21,8 +21,9 @@ use longshore_model::{JobState, Millis};
 pub use attention::{Severity, problem};
 pub use estimate::{FinishRate, StartTimes, finish_ms};
 pub use facts::{
-    CrashFacts, CrashKind, FleetFacts, GpuHolder, GpuShortage, ManagedWorker, PauseFacts, Requeue, RunTimes,
-    ServerHealth, StoreFault, VersionRunTimes, WaitFacts, WaitingJob, WaitingQueue, WorkerContact,
+    CrashFacts, CrashKind, FleetFacts, GpuHolder, GpuShortage, ManagedWorker, PauseFacts, ProviderFault,
+    Requeue, RunTimes, ServerHealth, StoreFault, VersionRunTimes, WaitFacts, WaitingJob, WaitingQueue,
+    WorkerContact,
 };
 
 /// Why a job or an endpoint waits, worst cause first.

@@ -28,9 +28,9 @@ pub use balance::{Admission, Balance, BalanceLimits, BalancedWorker, WorkerKey};
 pub use demand::{Demand, FleetLoad, demand};
 pub use explain::{
     CauseCode, CauseDetail, CrashFacts, CrashKind, Explanation, FinishRate, FleetFacts, GpuHolder,
-    GpuShortage, ManagedWorker, PauseFacts, Requeue, RunTimes, ServerHealth, Severity, StartTimes,
-    StoreFault, VersionRunTimes, WaitAction, WaitCause, WaitEstimate, WaitFacts, WaitingJob, WaitingQueue,
-    WorkerContact, explain, finish_ms, impossible_gpus, problem,
+    GpuShortage, ManagedWorker, PauseFacts, ProviderFault, Requeue, RunTimes, ServerHealth, Severity,
+    StartTimes, StoreFault, VersionRunTimes, WaitAction, WaitCause, WaitEstimate, WaitFacts, WaitingJob,
+    WaitingQueue, WorkerContact, explain, finish_ms, impossible_gpus, problem,
 };
 pub use idle_gaps::IdleGaps;
 pub use placement::{GpuInventory, GpuNeed, InLine, PlacementError, RESERVATION_MS, Shortage};

@@ -6,7 +6,7 @@ mod control;
 mod explain;
 pub(crate) mod fast_routes;
 mod follow;
-mod health;
+pub(crate) mod health;
 mod idempotency;
 mod job_response;
 mod job_worker;

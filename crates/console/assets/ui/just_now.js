@@ -44,9 +44,9 @@ export default function JustNow({ rows }) {
 function useChanges(rows) {
   const entries = /** @type {any[]} */ (useRead(may.everything.value ? CHANGES_PATH : null, CHANGES_MS).data ?? []);
   return entries.filter(({ event, outcome }) => event === "change" && outcome === "done").slice(0, NEWS_MAX).map((entry) => {
-    const [kind, id] = (entry.resource ?? "").split("/");
+    const [kind, id, ...part] = (entry.resource ?? "").split("/");
     const endpoint = rows.find((row) => row.endpoint.id === id)?.endpoint;
-    const of = endpoint ? { name: endpoint.name, path: endpointPath(endpoint) } : (KINDS[kind] ?? { name: entry.resource ?? entry.path, path: `/audit?resource=${encodeURIComponent(entry.resource ?? "")}` });
+    const of = endpoint ? { name: [endpoint.name, part.join(" ")].filter(Boolean).join(", "), path: endpointPath(endpoint) } : (KINDS[kind] ?? { name: entry.resource ?? entry.path, path: `/audit?resource=${encodeURIComponent(entry.resource ?? "")}` });
     return {
       id: `change ${entry.id}`,
       at: entry.at,

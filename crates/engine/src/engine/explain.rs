@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use longshore_fleet::{
-    Explanation, FleetFacts, GpuHolder, GpuShortage, ManagedWorker, PauseFacts, Requeue, Shortage,
-    StoreFault, WaitFacts, WaitingQueue, explain,
+    Explanation, FleetFacts, GpuHolder, GpuShortage, ManagedWorker, PauseFacts, ProviderFault, Requeue,
+    Shortage, StoreFault, WaitFacts, WaitingQueue, explain,
 };
 use longshore_model::{
     Endpoint, EndpointId, JobId, JobRow, JobState, Millis, Provider, StartStage, WorkerId,
@@ -20,6 +20,8 @@ use crate::{EndpointError, EndpointHandle, FieldChange, FleetStatus, Refusal, Wo
 
 /// How long the queue may take to answer. It answers within a millisecond, unless its disk is slow.
 const QUEUE_WAIT: Duration = Duration::from_secs(2);
+/// How long it may take while the store is failing: then the explanation does not need its answer.
+const FAILING_QUEUE_WAIT: Duration = Duration::from_millis(200);
 
 impl Engine {
     /// Returns why a job of this endpoint waits, or, without a job, why its jobs wait. `may_name` says which other endpoints
@@ -85,7 +87,8 @@ impl Engine {
             };
         }
         let query = endpoint.shared().query(|reply| Query::Waiting { job, reply });
-        let unavailable = match timeout(QUEUE_WAIT, query).await {
+        let wait = if self.has_store_fault() { FAILING_QUEUE_WAIT } else { QUEUE_WAIT };
+        let unavailable = match timeout(wait, query).await {
             Ok(Ok(waiting)) => {
                 let Waiting { mut queue, row } = *waiting;
                 if let Some((job, row)) = queue.job.as_mut().zip(row) {
@@ -100,12 +103,18 @@ impl Engine {
         if self.present_store_fault().is_some() { Ok(None) } else { Err(unavailable) }
     }
 
-    /// Why this server cannot start workers of a provider; `None` if it can, and while it finds out.
-    fn provider_fault(&self, provider: Provider) -> Option<String> {
+    /// Why this server cannot start workers of a provider, and since when; `None` if it can, and while it finds out.
+    fn provider_fault(&self, provider: Provider) -> Option<ProviderFault> {
         if !self.providers().contains(&provider) {
-            return Some("it has no launcher for this provider".to_owned());
+            let reason = "it has no launcher for this provider".to_owned();
+            return Some(ProviderFault { reason, since: self.inner.started_at });
         }
         self.not_adopted().get(&provider).cloned().flatten()
+    }
+
+    /// Whether the store is known to be failing, or to have no space left. Asks nothing.
+    pub fn has_store_fault(&self) -> bool {
+        self.inner.services.store_health.fault().is_some() || self.inner.services.space.since().is_some()
     }
 
     /// The fault of the store. Finds out in the background whether the store can write again.

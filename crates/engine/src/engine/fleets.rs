@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use longshore_fleet::ProviderFault;
 use longshore_launch::{GpuReading, LaunchEvent, Launcher, RegistryLogin, RunningWorker};
 use longshore_model::{EndpointId, Provider, StopReason};
 use tokio::sync::{mpsc, watch};
@@ -104,8 +105,10 @@ impl Engine {
 
     /// Notes why the workers of a provider could not be adopted. Logs the reason if it is a new one.
     fn note_not_adopted(&self, provider: Provider, reason: &str) {
-        let before = self.not_adopted().insert(provider, Some(reason.to_owned()));
-        if before.flatten().as_deref() != Some(reason) {
+        let before = self.not_adopted().get(&provider).cloned().flatten();
+        let since = before.as_ref().map_or_else(|| self.now(), |fault| fault.since);
+        self.not_adopted().insert(provider, Some(ProviderFault { reason: reason.to_owned(), since }));
+        if before.is_none_or(|fault| fault.reason != reason) {
             let provider = provider.as_str();
             tracing::error!(
                 provider,
@@ -116,7 +119,7 @@ impl Engine {
     }
 
     /// The providers whose workers are not adopted yet, each with the reason, if its adoption failed.
-    pub(super) fn not_adopted(&self) -> MutexGuard<'_, BTreeMap<Provider, Option<String>>> {
+    pub(super) fn not_adopted(&self) -> MutexGuard<'_, BTreeMap<Provider, Option<ProviderFault>>> {
         self.inner.not_adopted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

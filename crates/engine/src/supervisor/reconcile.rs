@@ -201,8 +201,9 @@ impl<P: EndpointApi> Supervisor<P> {
         if lost.is_expected {
             tracing::info!(%endpoint, %worker, code, signal, ran_ms, "worker stopped");
         } else {
-            // The reason contains the last lines of the worker's own log.
-            tracing::warn!(%endpoint, %worker, code, signal, ran_ms, reason = %lost.reason, "worker exited");
+            // The next lines are of the worker's own log, which can hold payload.
+            let reason = lost.reason.lines().next().unwrap_or_default();
+            tracing::warn!(%endpoint, %worker, code, signal, ran_ms, reason, "worker exited");
         }
         self.losses.push(lost);
     }

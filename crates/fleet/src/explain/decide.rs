@@ -8,8 +8,8 @@ use longshore_model::{JobState, Millis, ScalerType, StartStage, WorkerPhase};
 
 use super::sentences::{self, NextTry, Sentence, SilentSince};
 use super::{
-    CauseCode, CauseDetail, CrashFacts, CrashKind, GpuShortage, ServerHealth, WaitAction, WaitCause,
-    WaitEstimate, WaitFacts,
+    CauseCode, CauseDetail, CrashFacts, CrashKind, GpuShortage, ProviderFault, ServerHealth, WaitAction,
+    WaitCause, WaitEstimate, WaitFacts,
 };
 use crate::{FleetLoad, NO_CHECK, ScalingRules, WorkerHealth, demand};
 
@@ -165,10 +165,10 @@ fn paused(facts: &WaitFacts<'_>) -> Option<WaitCause> {
 }
 
 fn provider_unavailable(facts: &WaitFacts<'_>) -> Option<WaitCause> {
-    let reason = facts.provider_fault.as_ref()?;
+    let ProviderFault { reason, since } = facts.provider_fault.as_ref()?;
     let provider = facts.endpoint.provider.as_str();
-    let cause =
-        cause(CauseCode::ProviderUnavailable, None, sentences::provider_unavailable(provider, reason));
+    let sentence = sentences::provider_unavailable(provider, reason, facts.now.since(*since));
+    let cause = cause(CauseCode::ProviderUnavailable, Some(*since), sentence);
     Some(cause.with("provider", provider).with("reason", reason))
 }
 

@@ -29,7 +29,7 @@ pub struct WaitFacts<'a> {
     /// The status of the supervisor; the default if no launcher runs the endpoint's workers.
     pub fleet: FleetFacts,
     /// Why the server cannot start workers of the endpoint's provider; `None` if it can.
-    pub provider_fault: Option<String>,
+    pub provider_fault: Option<ProviderFault>,
     /// Why a worker gets no GPUs; `None` if none is held back.
     pub gpus: Option<GpuShortage>,
     /// Why there is no room for a worker, its GPUs left aside; `None` if no worker is held back for that.
@@ -129,6 +129,15 @@ pub struct RunTimes {
     pub jobs: u32,
     /// The median, in ms.
     pub p50_ms: u64,
+}
+
+/// Why the server cannot start workers of a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderFault {
+    /// What the provider said.
+    pub reason: String,
+    /// When the first try failed.
+    pub since: Millis,
 }
 
 /// The failure of the store's last commit.

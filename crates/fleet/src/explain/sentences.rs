@@ -270,10 +270,13 @@ pub(super) fn worker_about_to_start(work: Work) -> Sentence {
     sentence("A worker is about to start", format!("The {} came a moment ago.", work.noun()))
 }
 
-pub(super) fn provider_unavailable(provider: &str, reason: &str) -> Sentence {
+pub(super) fn provider_unavailable(provider: &str, reason: &str, since_ms: u64) -> Sentence {
+    let since = span(since_ms);
     sentence(
         "No worker can be started",
-        format!("The endpoint's provider is `{provider}`, and the server starts no workers there: {reason}."),
+        format!(
+            "The endpoint's provider is `{provider}`, and the server has started no workers there for {since}: {reason}."
+        ),
     )
 }
 

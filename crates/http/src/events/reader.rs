@@ -18,8 +18,10 @@ use crate::gate::auth::{OngoingKey, now_for};
 use crate::gate::caller::Caller;
 use crate::wire::sse::{KEEP_ALIVE, Next};
 
-/// Most bytes of events that may wait for a reader. With more, it gets `gap` in their place.
+/// Most bytes of events that may wait for a reader for longer than [`LATE`]. With more, it gets `gap` in their place.
 pub(super) const WAITING_BYTES_MAX: usize = 256 * 1024;
+/// Younger events do not count as waiting: on a server with many endpoints, more than the most are added together.
+const LATE: Duration = Duration::from_secs(2);
 /// Bytes after which a part of the response ends.
 const PART_BYTES: usize = 64 * 1024;
 /// How often a reader without events checks that its key still holds.
@@ -149,7 +151,9 @@ impl Reader {
             let gets = |event: &Event| {
                 wanted.includes(event) && event.topic.is_permitted(key, event.endpoint.as_ref(), now)
             };
-            let waiting = ring.after(self.at.max(self.resumed_until)).filter(|event| gets(event));
+            let is_late = |event: &Event| event.at.elapsed() > LATE;
+            let waiting = ring.after(self.at.max(self.resumed_until)).take_while(|event| is_late(event));
+            let waiting = waiting.filter(|event| gets(event));
             let waiting_bytes: usize = waiting.map(|event| event.bytes.len()).sum();
             if !ring.has_all_after(self.at) || waiting_bytes > WAITING_BYTES_MAX {
                 return Found::Gap;

@@ -27,7 +27,8 @@ pub(super) struct Event {
     pub(super) endpoint: Option<EndpointId>,
     /// The lines of the event, with the empty one at its end.
     pub(super) bytes: Bytes,
-    at: Instant,
+    /// When it was added.
+    pub(super) at: Instant,
 }
 
 /// The newest events. The numbers of events grow over restarts of the server, so that a reader cannot mistake an event of

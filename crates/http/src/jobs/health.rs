@@ -1,9 +1,13 @@
 //! `health`: counts of an endpoint's jobs and workers.
 
-use axum::response::{IntoResponse as _, Response};
-use longshore_engine::{FleetStatus, Health};
-use serde_json::Value;
+use std::time::Duration;
 
+use axum::response::{IntoResponse as _, Response};
+use longshore_engine::{EndpointHandle, FleetStatus, Health};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::HttpState;
 use crate::gate::call::Call;
 use crate::lb::numbers;
 use crate::wire::api_error::ApiError;
@@ -12,10 +16,24 @@ use crate::wire::json_body::JsonBody;
 /// `GET /health`.
 pub(super) async fn health(call: Call) -> Result<Response, ApiError> {
     let health = call.endpoint.jobs().health().await?;
-    let numbers = numbers::of(&call.endpoint);
-    let status = call.endpoint.workers().fleet_status();
-    let impossible = call.state.engine().impossible_gpus(&call.endpoint);
-    Ok(written(&health, &status, impossible.as_deref(), numbers.as_ref()).into_response())
+    Ok(body_of(&call.state, &call.endpoint, &health).into_response())
+}
+
+/// What `GET /health` answers; `None` if the queue takes longer than `patience`, or cannot say it.
+pub(crate) async fn within(
+    state: &HttpState,
+    endpoint: &EndpointHandle,
+    patience: Duration,
+) -> Option<Value> {
+    let health = timeout(patience, endpoint.jobs().health()).await.ok()?.ok()?;
+    serde_json::from_slice(body_of(state, endpoint, &health).into_bytes().as_ref()).ok()
+}
+
+fn body_of(state: &HttpState, endpoint: &EndpointHandle, health: &Health) -> JsonBody {
+    let numbers = numbers::of(endpoint);
+    let status = endpoint.workers().fleet_status();
+    let impossible = state.engine().impossible_gpus(endpoint);
+    written(health, &status, impossible.as_deref(), numbers.as_ref())
 }
 
 /// `impossible` says why no worker can ever start; `lb` are the numbers of a load-balancing endpoint.

@@ -26,15 +26,14 @@ pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next
     let Some(log) = state.audit().filter(|_| changes) else { return next.run(request).await };
     let asked = Arc::new(AskedChange {
         path: path.to_owned(),
+        named: named(&state, path),
         method: request.method().to_string(),
         address: client::address(&state, request.headers()).map(|client| client.address.to_string()),
         request_id: request.extensions().get::<RequestId>().map(ToString::to_string),
     });
     let of = Arc::clone(&asked);
     let committed = CommittedEntry::in_database(log, state.engine(), move |at, trail, made| {
-        // A new resource has no id in the path.
-        let resource = resource(&of.path, made.filter(|_| !names_resource(&of.path)));
-        of.entry(at, trail, resource, "done")
+        of.entry(at, trail, made, "done")
     });
     let committed = committed.map(Arc::new);
     let task = next.run(request);
@@ -50,8 +49,7 @@ pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next
     let (made, response) = if shows_id { id_of(response).await } else { (None, response) };
     let place = committed.and_then(|entry| entry.place());
     let (id, at) = place.unwrap_or_else(|| (0, state.engine().now()));
-    let resource = resource(&asked.path, made);
-    if let Some(entry) = asked.entry(at, trail, resource, outcome(status)) {
+    if let Some(entry) = asked.entry(at, trail, made, outcome(status)) {
         log.record(at, Entry { id, status: Some(status.as_u16()), ..entry }).await;
     }
     response
@@ -60,15 +58,21 @@ pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next
 /// A request for a change.
 struct AskedChange {
     path: String,
+    /// What the path names, before the change.
+    named: NamedResource,
     method: String,
     address: Option<String>,
     request_id: Option<String>,
 }
 
 impl AskedChange {
-    /// The entry without an id and a status; `None` if the request had no valid key.
-    fn entry(&self, at: Millis, trail: Trail, resource: String, outcome: &str) -> Option<Entry> {
+    /// The entry without an id and a status; `None` if the request had no valid key. `made` is the id in the response.
+    fn entry(&self, at: Millis, trail: Trail, made: Option<String>, outcome: &str) -> Option<Entry> {
         let Trail { key, fields, session } = trail;
+        let resource = match (&self.named, made) {
+            (NamedResource::Kind(kind), Some(id)) => format!("{kind}/{id}"),
+            (NamedResource::Kind(named) | NamedResource::One(named), _) => named.clone(),
+        };
         Some(Entry {
             id: 0,
             at: rfc3339(at),
@@ -88,9 +92,34 @@ impl AskedChange {
     }
 }
 
-/// Whether a path under `/v1` names a resource, and not only its kind.
-fn names_resource(path: &str) -> bool {
-    !is_bulk(path) && path.split('/').skip(1).filter(|part| *part != "v1").nth(1).is_some()
+/// What the path of a request names.
+enum NamedResource {
+    /// A kind of resources, such as `templates`: the id of a new one is in the response.
+    Kind(String),
+    /// One resource, such as `endpoints/<id>` or `endpoints/<id>/workers/<id>`.
+    One(String),
+}
+
+/// The resource in a path. A slug becomes the id of its endpoint, which a deleted endpoint no longer has.
+fn named(state: &HttpState, path: &str) -> NamedResource {
+    let id_of = |name: &str| {
+        let endpoint = state.engine().endpoint(name);
+        endpoint.map_or_else(|| name.to_owned(), |endpoint| endpoint.id().to_string())
+    };
+    let parts: Vec<_> = path.split('/').skip(1).collect();
+    match parts[..] {
+        ["v2", endpoint, "bulk"] => NamedResource::Kind(format!("endpoints/{}/bulk", id_of(endpoint))),
+        ["v2", endpoint, "bulk", task, ..] => {
+            NamedResource::One(format!("endpoints/{}/bulk/{task}", id_of(endpoint)))
+        }
+        ["v1", "endpoints", endpoint, "workers", worker, _, ..] => {
+            NamedResource::One(format!("endpoints/{}/workers/{worker}", id_of(endpoint)))
+        }
+        ["v1", "endpoints", endpoint, ..] => NamedResource::One(format!("endpoints/{}", id_of(endpoint))),
+        ["v1", kind] | [kind] => NamedResource::Kind(kind.to_owned()),
+        ["v1", kind, id, ..] | [kind, id, ..] => NamedResource::One(format!("{kind}/{id}")),
+        [] => NamedResource::Kind(String::new()),
+    }
 }
 
 fn is_graphql(path: &str) -> bool {
@@ -100,19 +129,6 @@ fn is_graphql(path: &str) -> bool {
 /// Whether a path is that of bulk tasks: `/v2/{endpoint}/bulk` or below.
 fn is_bulk(path: &str) -> bool {
     path.starts_with("/v2/") && path.split('/').nth(3) == Some("bulk")
-}
-
-/// The resource that a request changes: its kind, and the id in the response, or else the id in the path.
-fn resource(path: &str, made: Option<String>) -> String {
-    if is_bulk(path) {
-        return made.map_or_else(|| "bulk".to_owned(), |id| format!("bulk/{id}"));
-    }
-    let mut parts = path.split('/').skip(1).filter(|part| *part != "v1");
-    let kind = parts.next().unwrap_or_default();
-    match made.or_else(|| parts.next().map(str::to_owned)) {
-        Some(id) => format!("{kind}/{id}"),
-        None => kind.to_owned(),
-    }
 }
 
 fn outcome(status: StatusCode) -> &'static str {

@@ -54,8 +54,8 @@ const PARAMETERS: &[Parameter] = &[
 
 /// The description of the operation in the API's document.
 const ABOUT: &str = "Hours are those of UTC. A worker counts from its start to its end, whether or not it has a job. By owner \
-    or key, the time of an endpoint's workers in an hour is shared out by how long the jobs of each ran that ended in it. `busyMs` is \
-    the part of `timeBilledMs` in which workers ran jobs. It is `null` in records that are not by endpoint or have a filter of workers, \
+    or key, the time of an endpoint's workers in an hour is shared out by how long the jobs of each ran that ended in it. `gpuMs` is the \
+    time of the workers' GPUs together. `busyMs` is the part of `timeBilledMs` in which workers ran jobs. It is `null` in records that are not by endpoint or have a filter of workers, \
     and where the history of a part of the time is missing.";
 
 /// The operations on worker time.
@@ -79,11 +79,12 @@ pub(super) fn group() -> Group {
             ("jobs", count()),
             ("executionMs", count()),
             ("timeBilledMs", count()),
+            ("gpuMs", count()),
             ("busyMs", busy_ms),
             ("amount", json!({ "type": "number" })),
             ("diskSpaceBilledGb", count()),
         ],
-        &["time", "timeBilledMs", "busyMs", "amount", "diskSpaceBilledGb"],
+        &["time", "timeBilledMs", "gpuMs", "busyMs", "amount", "diskSpaceBilledGb"],
     );
     let about = "Metered time of workers, priced by the server's settings.";
     Group { name: "Billing", about, operations, schemas: vec![("BillingRecord", record)] }
@@ -116,6 +117,7 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
 #[derive(Default)]
 struct Sum {
     ms: u64,
+    gpu_ms: u64,
     amount: f64,
     jobs: u64,
     execution_ms: u64,
@@ -127,6 +129,7 @@ struct Sum {
 impl Sum {
     fn add(&mut self, other: &Self) {
         self.ms += other.ms;
+        self.gpu_ms += other.gpu_ms;
         self.amount += other.amount;
         self.jobs += other.jobs;
         self.execution_ms += other.execution_ms;
@@ -176,6 +179,7 @@ fn records(
             names.into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect();
         record.insert("time".to_owned(), json!(rfc3339(at)));
         record.insert("timeBilledMs".to_owned(), json!(sum.ms));
+        record.insert("gpuMs".to_owned(), json!(sum.gpu_ms));
         let busy_ms = busy.filter(|_| !sum.is_busy_unknown).map(|_| sum.busy_ms);
         record.insert("busyMs".to_owned(), json!(busy_ms));
         // Rounded to millionths, which hides the error of adding floating-point numbers.
@@ -190,9 +194,10 @@ fn records(
     sums.into_iter().map(record).collect()
 }
 
-/// The time of one row of worker usage, in ms, and its cost.
+/// The time of one row of worker usage and of its GPUs, in ms, and its cost.
 fn of_workers(usage: &Usage, prices: &Prices) -> Sum {
-    Sum { ms: usage.ms, amount: cost_of(usage, prices), ..Sum::default() }
+    let gpus = if usage.kind.gpu_type_id.is_empty() { 0 } else { usage.kind.gpu_count as u64 };
+    Sum { ms: usage.ms, gpu_ms: usage.ms * gpus, amount: cost_of(usage, prices), ..Sum::default() }
 }
 
 /// The cost of one row of worker usage.

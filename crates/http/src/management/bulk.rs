@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{Field, FieldKind, Verb, read_members};
 use super::schemas::sent;
+use crate::audit::note_fields;
 use crate::gate::call::{Call, Gate};
 use crate::jobs::gated;
 use crate::jobs::openapi::job_id;
@@ -113,6 +114,12 @@ async fn create(call: Call) -> Result<Response, ApiError> {
         Some("delete") => BulkAction::Delete,
         _ => return Err(bad("`do` is required: cancel, retry or delete".to_owned())),
     };
+    // The audit log says what is done with the jobs.
+    let names = members.keys().map(|name| match name.as_str() {
+        "do" => format!("do={}", action.as_str()),
+        _ => name.clone(),
+    });
+    note_fields(names.collect::<Vec<_>>().iter());
     let mut selection = selection(action, &members)?;
     if let (BulkSelection::Matching(conditions, _), Some(Value::Object(filter))) =
         (&mut selection, members.get("filter"))

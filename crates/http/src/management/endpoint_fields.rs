@@ -245,6 +245,7 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
         .read_only(),
     Field::new("instanceIds", FieldKind::Texts, "always empty").read_only(),
     Field::new("workers", FieldKind::Objects, "its workers, with `?includeWorkers=true`").read_only(),
+    Field::new("health", FieldKind::Members, "its counts as `/v2/{id}/health` has them, with `?includeHealth=true`").read_only(),
 ];
 
 /// Whether a text has the form of a CUDA version. Existing versions are not listed, since they change every few months.

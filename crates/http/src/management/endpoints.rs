@@ -1,11 +1,14 @@
 //! `/v1/endpoints`: queues and the settings of their workers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
+use futures_util::stream::iter;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use longshore_engine::{EndpointHandle, Engine};
 use longshore_envelope::{EnvelopeError, web_address};
 use longshore_model::{Endpoint, Permission, Provider, SharedWith, Template, TemplateId};
@@ -27,6 +30,7 @@ use super::{JsonResult, PathId, pods, read_body, templates, to_the_end, views};
 use crate::HttpState;
 use crate::gate::auth;
 use crate::gate::caller::Caller;
+use crate::jobs::health;
 use crate::openapi::page::Page;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
 use crate::openapi::schema::{object, text, texts_by_name};
@@ -38,7 +42,16 @@ use crate::wire::query::Query;
 const INCLUDE: &[Parameter] = &[
     query("includeTemplate", ParameterKind::Flag, "adds the template to each endpoint"),
     query("includeWorkers", ParameterKind::Flag, "adds the workers to each endpoint"),
+    query(
+        "includeHealth",
+        ParameterKind::Flag,
+        "adds the counts of jobs and workers to each endpoint whose jobs the key may read",
+    ),
 ];
+/// Endpoints of a list whose resources are read concurrently.
+const CONCURRENT: usize = 16;
+/// How long an endpoint may take to say its counts. One that takes longer is shown without them.
+const PATIENCE: Duration = Duration::from_secs(1);
 const DRAIN: &[Parameter] = &[query("drain", ParameterKind::Flag, "waits until the running jobs have ended")];
 
 /// The operations on endpoints.
@@ -209,10 +222,9 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
         (record.created_at, record.id.to_string())
     };
     let (endpoints, cursor) = page.cut(readable, key);
-    let mut views = Vec::new();
-    for endpoint in endpoints {
-        views.push(view(&state, &caller, &endpoint, &query).await?);
-    }
+    let (state, caller, query) = (&state, &caller, &query);
+    let views = iter(endpoints).map(|endpoint| async move { view(state, caller, &endpoint, query).await });
+    let views: Vec<_> = views.buffered(CONCURRENT).try_collect().await?;
     Ok(page.answer(views, cursor))
 }
 
@@ -226,7 +238,8 @@ async fn get(
     let query = Query::of(&uri)?;
     let tag = ETag::of(state.engine(), &*endpoint.record());
     let view = view(&state, &key, &endpoint, &query).await?;
-    let has_more = query.flag("includeTemplate")? || query.flag("includeWorkers")?;
+    let has_more =
+        query.flag("includeTemplate")? || query.flag("includeWorkers")? || query.flag("includeHealth")?;
     let tag = if has_more { tag.beside(state.engine(), &view) } else { tag };
     Ok(tag.answer_get(&headers, view))
 }
@@ -247,6 +260,13 @@ async fn view(
     };
     let extras = Extras { template: query.flag("includeTemplate")?, workers: workers.as_deref() };
     let mut view = shown(state, &record, template.as_deref(), extras);
+    let may_read_jobs = || key.permits(Permission::ReadJobs, Some(&record.id), auth::now_for(key, state));
+    if query.flag("includeHealth")?
+        && may_read_jobs()
+        && let Some(health) = health::within(state, endpoint, PATIENCE).await
+    {
+        view.set("health", health);
+    }
     if let Some(template) = view.0.get_mut("template") {
         hide_others(state, key, template);
     }

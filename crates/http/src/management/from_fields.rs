@@ -289,7 +289,8 @@ mod tests {
     #[test]
     fn the_tables_and_the_records_know_the_same_names() {
         let hidden = ["no", "deleting"];
-        let added = ["template", "workers", "env", "isRunpod", "earned", "runtimeInMin", "instanceIds"];
+        let added =
+            ["template", "workers", "health", "env", "isRunpod", "earned", "runtimeInMin", "instanceIds"];
         let template = template(json!({"name": "t"}));
         let endpoint = new_endpoint(Map::new(), &template, CREATION).unwrap();
         for (fields, record) in

@@ -46,9 +46,14 @@ pub(super) fn group() -> Group {
         ],
         &["manage", "endpoints", "read", "requests", "jobs"],
     );
+    let endpoint = object(&[("id", text()), ("slug", nullable("string"))], &["id", "slug"]);
+    let endpoints = described(
+        &array_of(&endpoint),
+        "the endpoints whose jobs the key may read or submit, and whose settings it may not read: `/v1/endpoints` does not list them",
+    );
     let me = object(
-        &[("key", key), ("session", session), ("server", server), ("may", may)],
-        &["key", "session", "server", "may"],
+        &[("key", key), ("session", session), ("server", server), ("may", may), ("endpoints", endpoints)],
+        &["key", "session", "server", "may", "endpoints"],
     );
     let operations = vec![
         Operation::get("GetMe", "/v1/me", me_of_request)
@@ -100,7 +105,20 @@ pub(crate) fn me(state: &HttpState, headers: &HeaderMap, caller: &Caller) -> Val
             "requests": endpoints(state, caller, Permission::ReadJobs),
             "jobs": endpoints(state, caller, Permission::WriteJobs),
         },
+        "endpoints": unlisted(state, caller),
     })
+}
+
+/// The endpoints that the key may use, and whose settings it may not read, with the names that their addresses can have.
+fn unlisted(state: &HttpState, key: &ApiKey) -> Value {
+    let now = auth::now_for(key, state);
+    let all = state.engine().endpoints().into_iter();
+    all.filter(|endpoint| {
+        let may = |permission| key.permits(permission, Some(&endpoint.id()), now);
+        !may(Permission::ReadCatalog) && (may(Permission::ReadJobs) || may(Permission::WriteJobs))
+    })
+    .map(|endpoint| json!({ "id": endpoint.id(), "slug": endpoint.record().slug }))
+    .collect()
 }
 
 /// The ids of the endpoints for which the key has a permission; `*` for all.

@@ -21,7 +21,8 @@ use crate::lb;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Endpoints that are asked concurrently.
 const CONCURRENT: usize = 16;
-/// A problem whose text alone has changed, such as the time since it began, is told again in one of this many looks.
+/// What changes as time passes, such as the text of a problem, or since when a worker is idle, is told again in one of this
+/// many looks.
 const LOOKS_PER_TEXT: u64 = 5;
 /// The workers are metered for their costs in one of this many looks, because that reads the usage of the day.
 const LOOKS_PER_BILL: u64 = 15;
@@ -77,7 +78,7 @@ impl SlowStates {
             // A reader that has joined since may have read what has gone.
             now.deletions(id, &before, &mut drafts);
             let known = if tells_all { EndpointState::default() } else { before };
-            now.differences(id, &known, &mut drafts);
+            now.differences(id, &known, tells_texts, &mut drafts);
             now.problem_differences(id, &known, tells_texts, &mut drafts);
             told.insert(id, now);
         }
@@ -133,6 +134,9 @@ async fn look(http: &HttpState, endpoint: &EndpointHandle, before: Before<'_>) -
     let may_be_wrong = health.in_queue > 0
         || counts.unhealthy > 0
         || counts.throttled > 0
+        || counts.initializing > 0
+        || endpoint.balancer().is_some()
+        || http.engine().has_store_fault()
         || endpoint.workers().fleet_status().facts.crash.is_some()
         || http.engine().impossible_gpus(endpoint).is_some()
         || endpoint.record().slo.is_some();
@@ -157,7 +161,7 @@ impl EndpointState {
     }
 
     /// Adds the events of what this state has and `before` has not, or otherwise.
-    fn differences(&self, endpoint: EndpointId, before: &Self, drafts: &mut Vec<Draft>) {
+    fn differences(&self, endpoint: EndpointId, before: &Self, tells_times: bool, drafts: &mut Vec<Draft>) {
         for (topic, now, before) in [
             (Topic::Stats, &self.stats, &before.stats),
             (Topic::WorkerStats, &self.worker_stats, &before.worker_stats),
@@ -175,7 +179,8 @@ impl EndpointState {
             drafts.push(Draft { topic: Topic::Workers, endpoint: Some(endpoint), json: json.to_string() });
         };
         for (id, worker) in &self.workers {
-            if before.workers.get(id).is_none_or(|told| lasting(told) != lasting(worker)) {
+            let told = before.workers.get(id);
+            if told.is_none_or(|told| lasting(told) != lasting(worker) || tells_times && told != worker) {
                 tell(worker.clone());
             }
         }

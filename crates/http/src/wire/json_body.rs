@@ -78,7 +78,6 @@ impl JsonBody {
     }
 
     /// Returns the body as one piece of bytes.
-    #[cfg(test)]
     pub(crate) fn into_bytes(self) -> Bytes {
         let mut whole = Vec::new();
         for piece in self.into_pieces().pieces.into_iter().rev() {

@@ -21,8 +21,9 @@ pub(super) fn shares(
         if all_ms > 0 {
             let until_ms = before_ms + u128::from(jobs.ms);
             // Neighbours are cut at the same place, so the parts add up to the whole.
-            let cut = |at: u128| (u128::from(workers.ms) * at / all_ms) as u64;
-            sum.ms = cut(until_ms) - cut(before_ms);
+            let cut = |whole: u64, at: u128| (u128::from(whole) * at / all_ms) as u64;
+            let part = |whole| cut(whole, until_ms) - cut(whole, before_ms);
+            (sum.ms, sum.gpu_ms) = (part(workers.ms), part(workers.gpu_ms));
             sum.amount = workers.amount * jobs.ms as f64 / all_ms as f64;
             before_ms = until_ms;
         }
@@ -33,7 +34,7 @@ pub(super) fn shares(
     if all_ms == 0 && workers.ms > 0 {
         shares.push((
             Names::from([endpoint]),
-            Sum { ms: workers.ms, amount: workers.amount, ..Sum::default() },
+            Sum { ms: workers.ms, gpu_ms: workers.gpu_ms, amount: workers.amount, ..Sum::default() },
         ));
     }
     shares
