@@ -111,3 +111,24 @@ def test_the_first_job_of_an_endpoint_is_run_once(console, api):
     page.keyboard.press("Control+Enter")
     assert let_go(page, held) == 1
     expect(page.get_by_role("region", name="First job")).to_be_visible()
+
+
+def test_escape_in_a_menu_closes_only_the_menu(console, api):
+    endpoint = api.external(name="Chosen and kept")
+    jobs = [endpoint.run() for _ in range(3)]
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests").page
+    expect(page.get_by_role("row").filter(has_text=jobs[0][-12:])).to_be_visible()
+    page.get_by_role("gridcell").first.click(modifiers=["Control"])
+    chosen = page.get_by_role("group", name="Chosen jobs")
+    expect(chosen).to_contain_text("1 chosen")
+    for name, role in (("More", "menu"), ("Signed in as", "group")):
+        button = page.get_by_role("button", name=name)
+        button.click()
+        opened = page.get_by_role(role, name="Signed in" if role == "group" else name, exact=True)
+        expect(opened).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(opened).to_have_count(0)
+        expect(button).to_be_focused()
+        expect(chosen).to_contain_text("1 chosen")
+    page.keyboard.press("Escape")
+    expect(chosen).to_have_count(0)
