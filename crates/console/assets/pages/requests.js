@@ -61,7 +61,9 @@ function List({ endpoints, isOfAll = false }) {
   const wrong = fault(parsed);
   const ids = endpoints.map(({ id }) => id).join();
   const shown = columns.value;
-  const list = useMemo(() => new RequestList(wrong ? [] : endpoints, parsed, status, isOfAll && !wrong, shown), [ids, parsed, status, wrong, shown]);
+  const list = useMemo(() => new RequestList(wrong ? [] : endpoints, parsed, status, isOfAll && !wrong, shown), [parsed, status, wrong, shown]);
+  // What is read, chosen and scrolled to stays when an endpoint is made or deleted.
+  useEffect(() => list.setEndpoints(wrong ? [] : endpoints), [list, ids]);
   useEffect(() => {
     void list.begin();
     return () => list.close();
