@@ -260,6 +260,19 @@ def test_a_key_for_everything_manages_endpoints_and_runs_jobs(console, api):
     expect(tab.page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
 
 
+def test_a_key_that_may_different_things_on_different_endpoints_says_which(console, api):
+    endpoint = api.external(name="Managed alone")
+    key_for(api, {"scope": "manage", "endpointIds": [endpoint.id]}, {"scope": "jobs"}, name="divided")
+    key_for(api, {"scope": "manage", "endpointIds": [endpoint.id]}, {"scope": "jobs", "endpointIds": [endpoint.id]}, name="undivided")
+    page = console().sign_in(path="/api-keys").page
+    cells = page.get_by_role("row").filter(has_text="undivided").get_by_role("cell")
+    expect(cells.nth(1)).to_have_text("Everything")
+    expect(cells.nth(2)).to_have_text("Managed alone")
+    cells = page.get_by_role("row").filter(has=page.get_by_text("divided", exact=True)).get_by_role("cell")
+    expect(cells.nth(1).locator("div")).to_have_text(["Manage", "Run jobs"])
+    expect(cells.nth(2).locator("div")).to_have_text(["Managed alone", "all endpoints"])
+
+
 def test_a_lost_worker_is_a_sentence_and_its_last_lines_stand_apart(console, api):
     endpoint = api.endpoint("outcomes.py", workersMax=1, maxRetries=0)
     job = endpoint.run({"mood": "die"})

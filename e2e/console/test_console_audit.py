@@ -1,6 +1,7 @@
 """The audit log in the console: what is in it, its filters in the address, news, more entries, and the file."""
 
 import json
+from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import expect
 
@@ -73,3 +74,41 @@ def test_a_key_that_may_not_read_it_is_not_led_to_it(console, api):
     # A refused request would be printed, and fail the test.
     tab.go("/audit")
     expect(tab.page.get_by_text("Only a key that manages all endpoints may read the audit log.")).to_be_visible()
+
+
+def test_entries_that_come_after_a_gap_are_not_put_before_older_ones(console, api):
+    """More entries than a page come between two reads: the list begins anew, without a hole that nobody sees."""
+    last = [150]
+
+    def page_of_log(route) -> None:
+        query = parse_qs(urlsplit(route.request.url).query)
+        newest = min(last[0], int(query.get("cursor", [last[0] + 1])[0]) - 1)
+        numbers = range(newest, max(0, newest - int(query["limit"][0])), -1)
+        change = {"at": "2026-01-01T00:00:00Z", "event": "change", "method": "PATCH", "path": "/", "outcome": "done"}
+        route.fulfill(json=[change | {"id": number, "fields": [f"field{number}"]} for number in numbers])
+
+    def numbers() -> list[int]:
+        return [int(text.removeprefix("field")) for text in page.locator(".audit-table td:nth-child(4)").all_inner_texts()]
+
+    tab = console().sign_in()
+    page = tab.page
+    page.route("**/v1/audit?*", page_of_log)
+    page.get_by_role("link", name="Audit log").click()
+    expect(page.get_by_text("100 entries so far")).to_be_visible()
+    page.get_by_role("button", name="Older entries").click()
+    expect(page.get_by_text("150 entries", exact=True)).to_be_visible()
+    last[0] = 400
+    # What happens makes the page read again.
+    endpoint = api.external(name="Much happened")
+    expect(page.get_by_role("cell", name="field400")).to_be_visible()
+    expect(page.get_by_text("100 entries so far")).to_be_visible()
+    last[0] = 401
+    endpoint.patch(workersMax=2)
+    expect(page.get_by_role("cell", name="field401")).to_be_visible()
+    assert numbers() == list(range(401, 300, -1))
+    for number in (201, 301):
+        page.get_by_role("button", name="Older entries").click()
+        expect(page.get_by_text(f"{number} entries so far")).to_be_visible()
+    page.get_by_role("button", name="Older entries").click()
+    expect(page.get_by_text("401 entries", exact=True)).to_be_visible()
+    assert numbers() == list(range(401, 0, -1))

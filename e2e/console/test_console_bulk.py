@@ -92,3 +92,37 @@ def test_500_failed_jobs_are_retried(console, broken, retry):
     until(ends, "all of them have run", 60)
     assert len(ran) == len(set(ran)) == FAILED
     expect(page.get_by_role("button", name=f"Completed {FAILED + COMPLETED}")).to_be_visible()
+
+
+def test_a_task_that_cannot_begin_yet_begins_later(console, api):
+    """The server runs four tasks of an endpoint at a time."""
+    endpoints = [api.external(name=name) for name in ("Begins", "Begins later")]
+    for endpoint in endpoints:
+        endpoint.run({"mark": "later"})
+    refusals = [{"error": "too many tasks run", "code": "too_many_bulk_tasks"}]
+    begun: list[str] = []
+
+    def only_one(route) -> None:
+        asked = route.request
+        if asked.method != "POST" or asked.post_data_json.get("dryRun"):
+            return route.continue_()
+        if begun and refusals:
+            return route.fulfill(status=429, json=refusals.pop())
+        begun.append(asked.url)
+        return route.continue_()
+
+    tab = console().sign_in(path="/requests?q=input.mark:later")
+    tab.forget("429")
+    page = tab.page
+    page.route("**/bulk", only_one)
+    cells = page.get_by_role("grid").get_by_role("row").filter(has_text="Queued")
+    expect(cells).to_have_count(2)
+    cells.nth(0).click(modifiers=["Control"])
+    cells.nth(1).click(modifiers=["Control"])
+    page.get_by_role("button", name="Cancel 2").click()
+    dialog = page.get_by_role("dialog", name="Cancel 2 jobs of 2 endpoints?")
+    dialog.get_by_role("button", name="Cancel the jobs").click()
+    expect(dialog.get_by_role("status")).to_contain_text("1 of 2 tasks have begun. The server runs no more at a time")
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("list", name="Tasks").get_by_text("1 job cancelled")).to_have_count(2)
+    assert len(begun) == 2 and not refusals

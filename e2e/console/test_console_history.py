@@ -92,6 +92,23 @@ def test_charts_show_it_and_a_drag_shows_less_of_it(console, worked):
     expect(page.get_by_text("No data").first).to_be_visible()
 
 
+def test_the_time_range_stays_from_page_to_page(console, worked):
+    page = console().sign_in(path=f"/endpoints/{worked.id}").page
+    chosen = page.get_by_label("Time range")
+    chosen.select_option("6 h")
+    page.get_by_role("link", name="Metrics", exact=True).click()
+    expect(page.get_by_role("region", name="Figures of this range")).to_be_visible()
+    expect(chosen).to_have_value("6 h")
+    page.get_by_label("Where you are").get_by_role("link", name="Recorded").click()
+    expect(page.get_by_role("region", name="Newest requests")).to_be_visible()
+    expect(chosen).to_have_value("6 h")
+    page.get_by_label("Pages", exact=True).get_by_role("link", name="Overview").click()
+    expect(chosen).to_have_value("6 h")
+    page.get_by_role("region", name="Endpoints", exact=True).get_by_role("link", name="Recorded").click()
+    expect(page.get_by_role("region", name="Newest requests")).to_be_visible()
+    expect(chosen).to_have_value("6 h")
+
+
 def test_the_page_of_metrics_has_every_percentile_and_every_row_of_a_table(console, worked):
     page = console().sign_in(path=f"/endpoints/{worked.id}/metrics").page
     figures = page.get_by_role("region", name="Figures of this range")

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import key_for
+from harness.browser import key_for, message
 from harness.events import follow
 from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY
@@ -304,3 +304,30 @@ def test_an_endpoint_shows_whether_it_meets_its_objectives(console, api):
     expect(objectives.get_by_role("row", name="complete")).to_contain_text("99 %")
     endpoint.patch(slo=None)
     expect(objectives).to_have_count(0)
+
+
+def test_a_search_that_fails_says_so(console):
+    tab = console().sign_in()
+    tab.forget("429")
+    page = tab.page
+    page.route("**/v1/search?*", lambda route: route.fulfill(status=429, json={"error": "too many requests: try again in 5 s", "code": "rate_limited"}))
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Find anything").fill("crane-0815")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("Jobs, workers and keys could not be searched. Too many requests: try again in 5 s.")
+    expect(page.get_by_text("Nothing has this name")).to_have_count(0)
+    page.unroute("**/v1/search?*")
+    page.get_by_role("combobox", name="Find anything").fill("crane-081")
+    expect(page.get_by_text("Nothing has this name")).to_be_visible()
+    expect(alert).to_have_count(0)
+
+
+def test_signing_out_by_finding_that_says_when_the_server_is_away(console):
+    tab = console().sign_in()
+    tab.forget("ERR_FAILED")
+    page = tab.page
+    page.route("**/console/session", lambda route: route.abort())
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Find anything").fill("sign out")
+    page.keyboard.press("Enter")
+    expect(message(page)).to_contain_text("The server does not answer.")

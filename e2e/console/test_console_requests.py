@@ -292,6 +292,28 @@ def selection(page: Page):
     return page.get_by_role("group", name="Chosen jobs")
 
 
+def test_the_list_of_all_goes_on_when_an_endpoint_is_made_or_deleted(console, api, mixed):
+    tab = console().sign_in(path="/requests")
+    page = tab.page
+    kept = row(page, mixed.failed[0])
+    kept.click(modifiers=["Control"])
+    expect(selection(page)).to_contain_text("1 chosen")
+    added = api.external(name="Added meanwhile")
+    job = added.run()
+    expect(row(page, job)).to_contain_text("Added meanwhile")
+    expect(kept).to_have_attribute("aria-selected", "true")
+    expect(selection(page)).to_contain_text("1 chosen")
+    assert api.call("DELETE", f"/v1/endpoints/{added.id}").status_code == 204
+    expect(row(page, job)).to_have_class(re.compile("gone"))
+    expect(kept).to_have_attribute("aria-selected", "true")
+    # A text is searched in each endpoint.
+    page.goto(f"{tab.root}/requests?q=Oslo")
+    kept.click(modifiers=["Control"])
+    found = api.external(name="Added to the search").run({"city": "Oslo Harbour"})
+    expect(row(page, found)).to_contain_text("Added to the search")
+    expect(selection(page)).to_contain_text("1 chosen")
+
+
 def test_a_range_of_rows_is_chosen_and_changed(console, mixed):
     tab = console().sign_in(path=mixed.path)
     page = tab.page

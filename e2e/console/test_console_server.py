@@ -301,3 +301,22 @@ def test_figures_of_the_overview_are_of_the_chosen_range(console, worked):
     expect(failed).to_contain_text("1in 15 min")
     page.get_by_label("Time range").select_option("1 h")
     expect(failed).to_contain_text("in 1 h")
+
+
+def test_usage_names_what_has_no_price_whatever_it_is_grouped_by(console, api):
+    """By endpoint, one record holds workers with and without a price."""
+
+    def by_type(route) -> None:
+        metered = {"time": "2026-01-01T00:00:00.000Z", "timeBilledMs": 60000, "busyMs": None}
+        types = (("NVIDIA L4", 1.5), ("Tesla T4", 0), ("CPU", 0))
+        route.fulfill(json=[metered | {"gpuTypeId": name, "amount": amount} for name, amount in types])
+
+    tab = console().sign_in()
+    page = tab.page
+    page.route("**/v1/billing/endpoints?*grouping=gpuTypeId*", by_type)
+    page.get_by_role("link", name="Usage and cost").click()
+    expect(page.get_by_role("heading", name="By endpoint")).to_be_visible()
+    expect(page.get_by_text("No price is set for Tesla T4, workers without a GPU (cpu).")).to_be_visible()
+    page.get_by_role("button", name="Worker", exact=True).click()
+    expect(page.get_by_role("heading", name="By worker")).to_be_visible()
+    expect(page.get_by_text("No price is set for Tesla T4, workers without a GPU (cpu).")).to_be_visible()

@@ -155,6 +155,62 @@ def test_an_earlier_version_comes_back(console, api):
     assert api.ok("GET", f"/v1/endpoints/{endpoint.id}")["version"] == 3
 
 
+def save_most_workers(page, number: str) -> None:
+    page.get_by_label("Most workers workersMax").fill(number)
+    page.get_by_role("button", name="Review and save").click()
+    page.get_by_role("dialog", name="Save these changes?").get_by_role("button", name="Save", exact=True).click()
+    expect(message(page)).to_contain_text("The settings are saved.")
+
+
+def test_the_fields_show_what_a_restore_and_a_pause_have_stored(console, api):
+    first, second = api.template("echo.py", env={"MODEL": "small"}), api.template("echo.py", env={"MODEL": "large"})
+    endpoint = api.external(name="Followed", templateId=first["id"])
+    endpoint.patch(templateId=second["id"])
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/settings").page
+    template, most = page.get_by_label("templateId"), page.get_by_label("Most workers workersMax")
+    expect(template).to_have_value(second["id"])
+    row = page.get_by_role("region", name="Versions").get_by_role("row").filter(has_text="created")
+    row.get_by_role("button", name="Restore").click()
+    row.get_by_role("button", name="Sure?").click()
+    expect(template).to_have_value(first["id"])
+    save_most_workers(page, "4")
+    assert api.ok("GET", f"/v1/endpoints/{endpoint.id}")["workersMax"] == 4
+    page.get_by_role("button", name="Pause").click()
+    expect(most).to_have_value("0")
+    save_most_workers(page, "6")
+
+
+def test_what_is_typed_stays_while_another_changes_the_endpoint(console, api):
+    endpoint = api.external(name="Typed over", workersMax=3)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/settings").page
+    most, idle = page.get_by_label("Most workers workersMax"), page.get_by_label("Idle timeout idleTimeout", exact=True)
+    most.fill("4")
+    endpoint.patch(workersMax=7, idleTimeout=30)
+    expect(page.get_by_text("The endpoint was changed meanwhile")).to_be_visible()
+    expect(most).to_have_value("4")
+    page.get_by_role("button", name="Undo").click()
+    expect(most).to_have_value("7")
+    expect(idle).to_have_value("30")
+    expect(page.get_by_text("The endpoint was changed meanwhile")).to_have_count(0)
+
+
+def test_a_refused_save_says_why_what_is_stored_could_not_be_read(console, api):
+    endpoint = api.external(name="Unread", workersMax=3)
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/settings")
+    page = tab.page
+    page.get_by_label("Most workers workersMax").fill("4")
+    endpoint.patch(workersMax=7)
+    page.get_by_role("button", name="Review and save").click()
+    address = re.compile(f"/v1/endpoints/{endpoint.id}$")
+    unread = lambda route: route.fulfill(status=503, json={"error": "no disk"}) if route.request.method == "GET" else route.continue_()  # noqa: E731
+    page.route(address, unread)
+    dialog = page.get_by_role("dialog", name="Save these changes?")
+    dialog.get_by_role("button", name="Save", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("could not be read. No disk.")
+    for status in ("412", "503"):
+        tab.forget(status)
+
+
 def test_versions_say_how_they_ran_and_are_compared(console, api):
     template = api.template("outcomes.py", env={"MODEL": "small"})
     endpoint = api.endpoint(name="Compared", templateId=template["id"], workersMax=1)

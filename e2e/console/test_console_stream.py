@@ -74,3 +74,40 @@ def test_a_chunk_is_opened_by_a_press_and_by_keys(console, api):
     page.keyboard.press("Enter")
     # The server knows when the first one came.
     expect(page.get_by_role("dialog", name="Chunk 0")).to_contain_text("It came at")
+
+
+def test_a_job_that_is_retried_from_elsewhere_is_followed_again(console, api):
+    endpoint = api.external(name="Retried elsewhere")
+    job = endpoint.run()
+    worker = FakeWorker(endpoint)
+    assert worker.take()["id"] == job
+    worker.chunk(job, "of the first attempt")
+    worker.done(job, {"error": "the anchor is lost"})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    main = page.get_by_role("main")
+    expect(main.get_by_text("the anchor is lost").first).to_be_visible()
+    endpoint.ok("POST", f"/retry/{job}")
+    expect(page.locator(".job-head")).to_contain_text("Queued")
+    expect(main.get_by_text("the anchor is lost")).to_have_count(0)
+    assert worker.take()["id"] == job
+    worker.chunk(job, "of the second attempt")
+    expect(page.get_by_role("log", name="Streamed text")).to_have_text("of the second attempt")
+    worker.done(job, {"output": "found again"})
+    expect(page.locator(".job-head")).to_contain_text("Completed")
+    expect(page.get_by_role("region", name="Output")).to_contain_text("found again")
+
+
+def test_a_damaged_stream_says_so_and_the_job_still_ends(console, api):
+    endpoint = api.external(name="Damaged stream")
+    job = endpoint.run()
+    worker = FakeWorker(endpoint)
+    assert worker.take()["id"] == job
+    events = f'event: status\ndata: {{"id":"{job}","status":"IN_PROGRESS"}}\n\nevent: error\ndata: {{"error":"a chunk is damaged"}}\n\n'
+    tab = console()
+    tab.page.route(re.compile(f"/stream/{job}"), lambda route: route.fulfill(content_type="text/event-stream", body=events))
+    page = tab.sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    expect(page.get_by_role("main").get_by_text("A chunk is damaged")).to_be_visible()
+    expect(page.locator(".job-head")).to_contain_text("Running")
+    worker.done(job, {"output": "all the same"})
+    expect(page.locator(".job-head")).to_contain_text("Completed")
+    expect(page.get_by_role("main").get_by_text("A chunk is damaged")).to_be_visible()

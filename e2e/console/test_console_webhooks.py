@@ -148,3 +148,17 @@ def test_calls_of_all_endpoints_are_listed_in_pages(fresh_server, console):
         # Another state begins with its newest calls.
         calls.get_by_role("button", name="All", exact=True).click()
         expect(calls.get_by_role("row")).to_have_count(201)
+
+
+def test_failed_calls_are_delivered_again_from_a_list_without_one(console, api):
+    """Those that failed can be older than the calls that are shown."""
+    endpoint = api.external(name="Delivered")
+    with Receiver() as receiver:
+        endpoint.cancel(endpoint.run(webhook=receiver.url))
+        receiver.wait_for(1)
+        page = console().sign_in(path=f"/endpoints/{endpoint.id}/webhooks").page
+        expect(page.get_by_role("row").filter(has_text="Delivered")).to_have_count(1)
+        page.get_by_role("button", name="Deliver failed ones again").click()
+        page.get_by_role("menuitem", name="All").click()
+        dialog = page.get_by_role("dialog", name="Deliver 0 failed calls of Delivered again?")
+        expect(dialog).to_contain_text("No call has failed in this time.")

@@ -11,6 +11,9 @@ import { now, refresh, useReads } from "./store.js";
 
 /** The ids of one task. */
 const IDS_MAX = 1000;
+/** The server's code for a task that cannot begin before another has ended, and how long to wait then. */
+const TOO_MANY = "too_many_bulk_tasks";
+const AGAIN_MS = 5000;
 const WITHOUT_EVENTS_MS = 5000;
 /** A task that ended earlier is not shown. */
 const SHOWN_MS = 600000;
@@ -62,13 +65,42 @@ export async function countJobs(verb, parts, signal) {
   return { number: counted.reduce((sum, { matches }) => sum + matches, 0), isCounted: counted.every((task) => task.counted !== false) };
 }
 
-/** Begins a task for each part, one after the other. @param {Verb} verb @param {Part[]} parts */
-export async function startTasks(verb, parts) {
-  for (const { endpoint, jobs } of parts) {
-    await api.json("POST", bulkPath(endpoint.id), { body: { do: verb, ...jobs } });
-    refresh(bulkPath(endpoint.id));
+/**
+ * Begins a task for each part, one after the other. While too many run, it waits.
+ * @param {Verb} verb @param {Part[]} parts
+ * @param {{signal: AbortSignal, onBegun: (left: Part[]) => void, onWait: () => void}} told `signal` ends it before the next task
+ */
+export async function startTasks(verb, parts, { signal, onBegun, onWait }) {
+  let left = parts;
+  while (left.length > 0) {
+    signal.throwIfAborted();
+    if (await hasBegun(verb, left[0])) {
+      left = left.slice(1);
+      onBegun(left);
+    } else {
+      onWait();
+      await pause(AGAIN_MS, signal);
+    }
   }
 }
+
+/** Begins a task; false if too many run. @param {Verb} verb @param {Part} part */
+async function hasBegun(verb, { endpoint, jobs }) {
+  try {
+    await api.json("POST", bulkPath(endpoint.id), { body: { do: verb, ...jobs } });
+  } catch (failed) {
+    if (/** @type {import("./api.js").ApiError} */ (failed).code === TOO_MANY) return false;
+    throw failed;
+  }
+  refresh(bulkPath(endpoint.id));
+  return true;
+}
+
+/** @param {number} ms @param {AbortSignal} signal */
+const pause = (ms, signal) => new Promise((resolve, reject) => {
+  setTimeout(resolve, ms);
+  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+});
 
 /** Stops a task that runs; forgets one that has ended. @param {Task} task */
 export async function endTask(task) {

@@ -1,5 +1,6 @@
 // The search line of requests: tokens such as `worker:ab12 ran:>1min`, and whether a job satisfies them.
 import { moment } from "./format.js";
+import { typedMoment } from "./prefs.js";
 
 /** @typedef {{name: string, value: string}} Token */
 
@@ -102,7 +103,7 @@ export function fault(list) {
   if (list.some(({ name, value }) => name.length > TEXT_MAX || value.length > TEXT_MAX) || wordsOf(list).length > TEXT_MAX) return `A text has at most ${TEXT_MAX} characters.`;
   for (const { name, value } of list) {
     const isTime = name === "after" || name === "before";
-    if ((isTime || name === "waited" || name === "ran") && durationOf(value) === null && !(isTime && moment(value) !== null)) return `\`${name}:\` takes a duration, such as ${name}:10min.`;
+    if ((isTime || name === "waited" || name === "ran") && durationOf(value) === null && !(isTime && typedMoment(value) !== null)) return `\`${name}:\` takes a duration, such as ${name}:10min${isTime ? ", or a time, such as 2030-01-31T12:00" : ""}.`;
     if (name === "state" && !statesOf(value)) return `\`state:\` takes ${Object.keys(STATES).join(", ")}, or several between commas.`;
     if (name === "error" && !value.replace("~", "")) return "`error:` takes a text, such as error:memory.";
     if (name === "webhook" && !WEBHOOKS.includes(value.toUpperCase())) return "`webhook:` takes failed, pending or delivered.";
@@ -115,13 +116,16 @@ export function fault(list) {
   return "";
 }
 
+/** Whether tokens name a time: what they find depends on the zone that is shown. @param {Token[]} list */
+export const hasTimes = (list) => list.some(({ name }) => name === "after" || name === "before");
+
 /** The words that are no tokens, as one text. @param {Token[]} list */
 const wordsOf = (list) => list.filter(({ name }) => name === "").map(({ value }) => value).join(" ");
 
 /** A moment: a duration before now, or a time. @param {string} value @param {number} now */
 const momentOf = (value, now) => {
   const ms = durationOf(value);
-  return ms === null ? moment(value) : now - ms;
+  return ms === null ? typedMoment(value) : now - ms;
 };
 
 /**

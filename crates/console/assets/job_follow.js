@@ -40,6 +40,8 @@ export class JobFollow {
     this.beganAt = 0;
     /** Whether other tabs have the turns of long responses: the record is as old as the last event. */
     this.isPaused = signal(false);
+    /** When the response ended for good, in ms; 0 while it is read. */
+    this.endedAt = 0;
     this.stop = new AbortController();
     this.giveBack = () => {};
     this.timer = 0;
@@ -53,6 +55,17 @@ export class JobFollow {
     this.giveBack();
     clearTimeout(this.timer);
   }
+
+  /** Reads all of it anew: after its end, the job was retried. */
+  again() {
+    [this.chunks, this.progressAt, this.last] = [[], [], ""];
+    [this.openedAt, this.endedAt] = [0, 0];
+    this.version.value += 1;
+    this.run();
+  }
+
+  /** Whether the rest of the response could not be read: the record stays as it is. */
+  isCut = () => this.endedAt > 0 && this.error.value !== null;
 
   /** Reads to the end while this tab has a turn. */
   run() {
@@ -70,9 +83,10 @@ export class JobFollow {
     const { signal: stop } = this.stop;
     while (!stop.aborted) {
       try {
-        const isEnded = await this.readOnce(stop);
-        this.error.value = null;
-        if (isEnded) return this.giveBack();
+        if (await this.readOnce(stop)) {
+          this.endedAt = Date.now();
+          return this.giveBack();
+        }
       } catch (error) {
         if (stop.aborted) return;
         this.error.value = error instanceof api.ApiError ? error : new api.ApiError(String(error));
@@ -112,6 +126,7 @@ export class JobFollow {
     /** @type {Record<string, string>} */
     const headers = this.last ? { "Last-Event-ID": this.last } : {};
     const answer = await api.open(this.path, { signal: stop, headers });
+    this.error.value = null;
     this.beganAt = Date.now();
     this.openedAt ||= this.beganAt;
     let isEnded = false;

@@ -9,11 +9,17 @@ export const SEARCHED_MAX = 20;
 
 /** The jobs of one address, from the newest on. */
 export class JobSource {
-  /** @param {string} path @param {URLSearchParams} query @param {(job: any) => any} endpointOf the endpoint of a job; undefined if it is not among those that are shown */
-  constructor(path, query, endpointOf) {
+  /**
+   * @param {string} path
+   * @param {URLSearchParams} query
+   * @param {(job: any) => any} endpointOf the endpoint of a job; undefined if it is not among those that are shown
+   * @param {string | null} endpointId the endpoint whose jobs these are; null for those of all
+   */
+  constructor(path, query, endpointOf, endpointId) {
     this.path = path;
     this.query = query;
     this.endpointOf = endpointOf;
+    this.endpointId = endpointId;
     /** @type {any[]} */
     this.buffer = [];
     /** @type {string | null} */
@@ -64,18 +70,18 @@ export class JobSource {
 }
 
 /**
- * The sources of a list.
- * @param {Endpoint[]} endpoints
+ * The sources of a list: those that it has, without those of other endpoints, and new ones.
+ * @param {Map<string, Endpoint>} byId the endpoints; with one request for all, their jobs are told apart by it from now on
  * @param {URLSearchParams} query
  * @param {boolean} isOneList whether one request lists the jobs of all endpoints; otherwise each endpoint is asked, and SEARCHED_MAX at most
+ * @param {JobSource[]} [known] the sources that it has
  */
-export function jobSources(endpoints, query, isOneList) {
-  if (isOneList) {
-    const byId = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]));
-    return [new JobSource("/v1/requests", query, (job) => byId.get(job.endpointId))];
-  }
-  const asked = endpoints.slice(0, SEARCHED_MAX);
-  return asked.map((endpoint) => new JobSource(`/v2/${encodeURIComponent(endpoint.id)}/requests`, query, () => endpoint));
+export function jobSources(byId, query, isOneList, known = []) {
+  if (isOneList) return [known[0] ?? new JobSource("/v1/requests", query, (job) => byId.get(job.endpointId), null)];
+  const kept = known.filter(({ endpointId }) => byId.has(endpointId ?? ""));
+  const others = [...byId.keys()].filter((id) => !kept.some(({ endpointId }) => endpointId === id));
+  const added = others.slice(0, Math.max(0, SEARCHED_MAX - kept.length));
+  return [...kept, ...added.map((id) => new JobSource(`/v2/${encodeURIComponent(id)}/requests`, query, () => byId.get(id), id))];
 }
 
 /**

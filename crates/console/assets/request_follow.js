@@ -146,9 +146,10 @@ export class RequestFollow {
     this.unnamed = 0;
     // A job that no event named can have begun to match the filter, and be older than these pages.
     const isSure = this.unsureAt <= this.readAt || isForServer(list.tokens) || (list.tokens.length === 0 && !list.status);
+    const { sources } = list;
     try {
-      const reads = await Promise.all(list.hasTooManyNews ? [] : list.sources.map((source) => readNews(source, from, isSure, changes, list.stop.signal)));
-      reads.forEach(({ jobs }, at) => list.merge(jobs, list.sources[at].endpointOf, true));
+      const reads = await Promise.all(list.hasTooManyNews ? [] : sources.map((source) => readNews(source, from, isSure, changes, list.stop.signal)));
+      reads.forEach(({ jobs }, at) => list.merge(jobs, sources[at].endpointOf, true));
       list.error = null;
       this.readAt = this.newsAt;
       list.missBelow(reads.map(({ end }) => end).reduce((a, b) => (a > b ? a : b), ""));

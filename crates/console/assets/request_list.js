@@ -34,10 +34,13 @@ export class RequestList {
     this.status = status;
     /** Whether events say too little of a job to decide about it, or to show it. */
     this.isForServer = isForServer(tokens) || columns.length > 0;
-    const query = conditions(tokens, status, Date.now());
-    if (columns.includes("webhook")) query.set("webhooks", "true");
+    this.query = conditions(tokens, status, Date.now());
+    if (columns.includes("webhook")) this.query.set("webhooks", "true");
     // Only an endpoint's own list has versions and searches payloads.
-    this.sources = jobSources(endpoints, query, isOfAll && !isForServer(tokens));
+    this.isOneList = isOfAll && !isForServer(tokens);
+    /** The endpoints by their ids. It stays the same object. */
+    this.endpointsById = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]));
+    this.sources = jobSources(this.endpointsById, this.query, this.isOneList);
     /** @type {Row[]} */
     this.rows = [];
     /** @type {Map<string, Row>} */
@@ -72,6 +75,24 @@ export class RequestList {
     this.following.listen();
     await this.more();
     this.following.wait();
+  }
+
+  /** Goes on with other endpoints: some may be new, and some deleted. @param {Endpoint[]} endpoints */
+  setEndpoints(endpoints) {
+    const known = this.endpointsById;
+    const isSame = endpoints.length === known.size && endpoints.every(({ id }) => known.has(id));
+    const hasNew = endpoints.some(({ id }) => !known.has(id));
+    this.endpoints = endpoints;
+    known.clear();
+    for (const endpoint of endpoints) known.set(endpoint.id, endpoint);
+    if (isSame) return;
+    const before = this.sources;
+    this.sources = jobSources(known, this.query, this.isOneList, before);
+    // The jobs of a new source that belong between the rows are read as news.
+    for (const source of this.sources) if (!before.includes(source)) source.restart(this.rows.at(-1)?.job.id ?? "");
+    for (const row of this.byId.values()) if (!known.has(row.endpoint.id)) row.job = { ...row.job, isGone: true };
+    if (hasNew) this.following.miss(false);
+    this.changed();
   }
 
   close() {

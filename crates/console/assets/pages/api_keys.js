@@ -11,7 +11,7 @@ import { Button, SureButton } from "../ui/button.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { ChangeKey } from "../ui/change_key.js";
 import { useListSearch } from "../ui/list_search.js";
-import { MakeKey, wordsOf } from "../ui/make_key.js";
+import { linesOf, MakeKey } from "../ui/make_key.js";
 import { RevokeKey } from "../ui/revoke_key.js";
 import { browser } from "../ui/session.js";
 import { TableWindow } from "../ui/table_window.js";
@@ -25,7 +25,7 @@ const PREFIX_CHARS = 11;
 export default function ApiKeys() {
   const { data, error } = useRead(may.everything.value ? "/v1/apikeys" : null, READ_MS);
   const endpoints = useEndpointList(READ_MS).data ?? [];
-  const search = useListSearch(data, "keys", "Name, beginning, id or endpoint", (/** @type {any} */ key) => `${key.name} ${key.prefix ?? ""} ${key.id} ${wordsOf(key)} ${onWords(key, endpoints)}`);
+  const search = useListSearch(data, "keys", "Name, beginning, id or endpoint", (/** @type {any} */ key) => `${key.name} ${key.prefix ?? ""} ${key.id} ${allWords(key, endpoints)}`);
   const [isMaking, setMaking] = useState(place.peek().query.get("make") === "1");
   const close = () => {
     setMaking(false);
@@ -67,22 +67,24 @@ const isFull = (key) => key.scopes.some((/** @type {any} */ { scope, endpointIds
 /** @param {any} key */
 const hasEnded = (key) => key.disabled || (key.expiresAt && Date.parse(key.expiresAt) < Date.now());
 
-/** @param {any} key @param {Endpoint[]} endpoints */
-function onWords(key, endpoints) {
-  const ids = [...new Set(key.scopes.flatMap((/** @type {any} */ { endpointIds }) => endpointIds ?? ["*"]))];
+/** The names of endpoints, in words. @param {string[]} ids @param {Endpoint[]} endpoints */
+function onWords(ids, endpoints) {
   if (ids.includes("*")) return "all endpoints";
   return ids.map((id) => endpoints.find((endpoint) => endpoint.id === id || endpoint.slug === id)?.name ?? id).join(", ");
 }
 
+/** What a key may, and where, in one line. @param {any} key @param {Endpoint[]} endpoints */
+const allWords = (key, endpoints) => linesOf(key).map(({ may: does, ids }) => `${does} on ${onWords(ids, endpoints)}`).join("; ");
+
 /** @param {{record: ApiKey, endpoints: Endpoint[], isLast: boolean, onAsk: (what: "change" | "revoke") => void}} props */
 function KeyRow({ record, endpoints, isLast, onAsk }) {
-  const words = wordsOf(record);
+  const lines = linesOf(record);
   const isOwn = me.value?.key.id === record.id;
   return html`<tr class=${hasEnded(record) ? "dim" : ""}>
-    <th scope="row"><span class="row-link">${record.name}</span>${isOwn && html` <span class="dim">yours</span>`}${record.disabled && html` <span class="tone-timedout">disabled</span>`}<span class="audit-who dim">${words}</span></th>
+    <th scope="row"><span class="row-link">${record.name}</span>${isOwn && html` <span class="dim">yours</span>`}${record.disabled && html` <span class="tone-timedout">disabled</span>`}<span class="audit-who dim">${lines.length === 1 ? lines[0].may : allWords(record, endpoints)}</span></th>
     <td class="mono dim opt" title=${record.prefix}>${record.prefix ? `${record.prefix.slice(0, PREFIX_CHARS)}…` : "–"}</td>
-    <td class="opt2">${words}</td>
-    <td class="opt">${onWords(record, endpoints)}</td>
+    <td class="opt2">${lines.map(({ may: does }) => html`<div key=${does}>${does}</div>`)}</td>
+    <td class="opt">${lines.map(({ ids }) => html`<div key=${ids.join()}>${onWords(ids, endpoints)}</div>`)}</td>
     <td class="num opt">${record.rateLimit ? `${count(record.rateLimit)} in 10 s` : "–"}</td>
     <td class="opt2"><${Age} at=${record.lastUsedAt} none="never" />${record.lastUsedFrom && html`<div class="mono dim">${record.lastUsedFrom}</div>`}</td>
     <td class="dim opt"><${Age} at=${record.createdAt} /></td>

@@ -73,20 +73,25 @@ function Filters({ asked }) {
 /** @param {{asked: URLSearchParams, path: string}} props */
 function Entries({ asked, path }) {
   const { data, error } = useRead(path, READ_MS);
-  const [older, setOlder] = useState(/** @type {any[]} */ ([]));
-  const [isComplete, setComplete] = useState(false);
   const seen = useRef(/** @type {any[]} */ ([]));
+  /** The id of the oldest entry of the log, once it was read. */
+  const end = useRef(/** @type {number | null} */ (null));
+  const [, redraw] = useState({});
   if (error && !data) return html`<${Failed} error=${error} onRetry=${() => refresh(path)} />`;
   if (!data) return html`<${Loading} rows=${8} />`;
   // News moves entries out of the newest page; what was read once stays in the list.
-  seen.current = merged(data, [...seen.current, ...older]);
+  seen.current = merged(data, seen.current);
   const entries = seen.current;
   if (entries.length === 0) return html`<${NoEntry} isFiltered=${[...asked].length > 0} />`;
-  const hasMore = data.length === PAGE && !isComplete;
+  const last = entries[entries.length - 1].id;
+  const hasMore = data.length === PAGE && last !== end.current;
   const more = () => attempt(async () => {
-    const page = await api.json("GET", pathOf(asked, PAGE, entries[entries.length - 1].id));
-    setComplete(page.length < PAGE);
-    setOlder([...older, ...page]);
+    const page = await api.json("GET", pathOf(asked, PAGE, last));
+    // Meanwhile news can have replaced the list: this page would come after a gap.
+    if (seen.current[seen.current.length - 1].id !== last) return;
+    if (page.length < PAGE) end.current = page[page.length - 1]?.id ?? last;
+    seen.current = [...seen.current, ...page];
+    redraw({});
   }, "");
   return html`<div class="table-box"><table class="table audit-table">
       <thead><tr><th scope="col">When</th><th scope="col" class="opt2">Who</th><th scope="col">What</th><th scope="col" class="opt2">Fields</th><th scope="col" class="opt2">From</th><th scope="col">Outcome</th></tr></thead>

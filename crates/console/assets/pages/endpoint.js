@@ -27,7 +27,7 @@ const CHARTS = [KINDS.jobs, KINDS.ended, KINDS.delay, KINDS.run, KINDS.workers, 
 export default function Endpoint() {
   const name = place.value.params.endpoint;
   const { endpoint, isReadable, error, health, healthError, rate: speed } = useEndpoint(name);
-  const history = useHistory(endpoint?.id ?? null, endpoint?.type === "LB" ? SERIES_FORWARDED : SERIES_JOBS, isReadable);
+  const history = useHistory(endpoint?.id ?? null, endpoint?.type === "LB" ? SERIES_FORWARDED : SERIES_JOBS, isReadable && Boolean(endpoint));
   const mayList = Boolean(endpoint) && (may.requests(endpoint.id) || !isReadable);
   const newest = useRead(mayList && !isForwarded(endpoint, health) ? newestPath(endpoint.id) : null, NEWEST_MS);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;

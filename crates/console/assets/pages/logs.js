@@ -2,6 +2,7 @@
 import { html, useMemo } from "../dom.js";
 import { place, setQuery } from "../router.js";
 import { useEndpoint } from "../fleet.js";
+import { typedMoment, utc } from "../prefs.js";
 import { Empty } from "../ui/card.js";
 import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
 import { useKeys } from "../ui/keys.js";
@@ -51,8 +52,8 @@ function parsed(line, level) {
 function moment(text) {
   const ago = /^(\d+(?:\.\d+)?)(s|min|h|d)$/.exec(text);
   // To the minute, so that the search does not begin again with every render.
-  const at = ago ? Math.floor((Date.now() - Number(ago[1]) * UNITS[ago[2]]) / 60000) * 60000 : Date.parse(text);
-  return Number.isNaN(at) ? null : new Date(at).toISOString();
+  const at = ago ? Math.floor((Date.now() - Number(ago[1]) * UNITS[ago[2]]) / 60000) * 60000 : typedMoment(text);
+  return at === null ? null : new Date(at).toISOString();
 }
 
 /** @param {{endpoint: Endpoint}} props */
@@ -62,7 +63,7 @@ function Search({ endpoint }) {
   const level = query.get("level");
   const { text, setText } = useTyped(line, (q) => setQuery({ q }));
   useKeys([{ key: "/", does: "Search the logs", act: () => document.getElementById("log-search")?.focus() }]);
-  const { filter, fault } = useMemo(() => parsed(line, level), [line, level]);
+  const { filter, fault } = useMemo(() => parsed(line, level), [line, level, line.includes("after:") && utc.value]);
   return html`<div class="filters log-filters">
       <input id="log-search" type="search" aria-label="Search the logs" aria-invalid=${fault ? "true" : undefined} aria-describedby=${fault ? "log-fault" : undefined} placeholder="Text, /regex/, worker:… job:… level:warning after:10min" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} />
       <div class="chips" role="group" aria-label="Level">${LEVELS.map(([word, value]) => html`<button type="button" key=${word} class="chip" aria-pressed=${level === value} onClick=${() => setQuery({ level: value })}>${word}</button>`)}</div>

@@ -32,8 +32,8 @@ export default function Metrics() {
   const name = place.value.params.endpoint;
   const { endpoint, isReadable, error, health, healthError } = useEndpoint(name);
   const isCompared = place.value.query.get("compare") === "1";
-  const history = useHistory(endpoint?.id ?? null, [...ALL, "delayCells"], isReadable && endpoint !== undefined);
-  const before = useTotalBefore(endpoint?.id ?? null, isReadable && endpoint !== undefined && isCompared);
+  const history = useHistory(endpoint?.id ?? null, [...ALL, "delayCells"], isReadable && Boolean(endpoint));
+  const before = useTotalBefore(endpoint?.id ?? null, isReadable && Boolean(endpoint) && isCompared);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
   if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />`;

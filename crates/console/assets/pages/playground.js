@@ -11,7 +11,7 @@ import { parse, write } from "../json_text.js";
 import { clearRuns, exampleOf, keepRun, runsOf, whyNotKept } from "../playground_history.js";
 import { may } from "../session.js";
 import { useRead } from "../store.js";
-import { Button, SureButton } from "../ui/button.js";
+import { Button, isCtrlEnter, SureButton, useOne } from "../ui/button.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { ChatBench } from "../ui/chat.js";
 import { CopyAs } from "../ui/copy_as.js";
@@ -110,7 +110,7 @@ function Bench({ endpoint }) {
   const [waited, setWaited] = useState(/** @type {Waited | null} */ (null));
   const isForm = fields.length > 0 && query.get("view") !== "json" && faultOf(draft.input) === "";
   const path = `/v2/${encodeURIComponent(endpoint.id)}`;
-  const run = async (/** @type {boolean} */ isWaited) => {
+  const run = useOne(async (/** @type {boolean} */ isWaited) => {
     const fault = faultOf(draft.input) || (isForm ? formFault(fields, parse(draft.input), wrong) : "");
     if (fault) return setError(fault);
     const began = Date.now();
@@ -129,7 +129,7 @@ function Bench({ endpoint }) {
       setError(/** @type {Error} */ (failed).message);
     }
     return undefined;
-  };
+  });
   const clear = () => {
     clearRuns(endpoint.id);
     setRuns([]);
@@ -155,13 +155,13 @@ function Bench({ endpoint }) {
 }
 
 /**
- * @param {{endpoint: Endpoint, draft: Draft, error: string, form: any, onView: ((isJson: boolean) => void) | null, onSet: (change: Partial<Draft>) => void, onRun: (isWaited: boolean) => Promise<void>,
+ * @param {{endpoint: Endpoint, draft: Draft, error: string, form: any, onView: ((isJson: boolean) => void) | null, onSet: (change: Partial<Draft>) => void, onRun: (isWaited: boolean) => Promise<unknown>,
  *   route: "run" | "runsync", waited: Waited | null, onUnwait: () => void}} props
  *   `form` is the form of the input where it is shown, `onView` changes between it and the JSON, `route` is that of the last run
  */
 function Editor({ endpoint, draft, error, form, onView, onSet, onRun, route, waited, onUnwait }) {
   const press = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void onRun(event.shiftKey);
+    if (isCtrlEnter(event)) void onRun(event.shiftKey);
   };
   const isJson = faultOf(draft.input) === "";
   const tidy = () => {

@@ -2,10 +2,10 @@
 import { html, useEffect, useMemo } from "../dom.js";
 import { href, place, setQuery } from "../router.js";
 import { count, duration } from "../format.js";
-import { fault, tokens } from "../filter.js";
+import { fault, hasTimes, tokens } from "../filter.js";
 import { useEndpoint, useEndpointList } from "../fleet.js";
 import { countOf, useJobCounts } from "../job_counts.js";
-import { columns } from "../prefs.js";
+import { columns, utc } from "../prefs.js";
 import { SEARCHED_MAX } from "../job_source.js";
 import { RequestList } from "../request_list.js";
 import { may } from "../session.js";
@@ -61,7 +61,9 @@ function List({ endpoints, isOfAll = false }) {
   const wrong = fault(parsed);
   const ids = endpoints.map(({ id }) => id).join();
   const shown = columns.value;
-  const list = useMemo(() => new RequestList(wrong ? [] : endpoints, parsed, status, isOfAll && !wrong, shown), [ids, parsed, status, wrong, shown]);
+  const list = useMemo(() => new RequestList(wrong ? [] : endpoints, parsed, status, isOfAll && !wrong, shown), [parsed, status, wrong, shown, hasTimes(parsed) && utc.value]);
+  // What is read, chosen and scrolled to stays when an endpoint is made or deleted.
+  useEffect(() => list.setEndpoints(wrong ? [] : endpoints), [list, ids]);
   useEffect(() => {
     void list.begin();
     return () => list.close();

@@ -1,11 +1,11 @@
 // The settings of one endpoint, the changes that were made to them, and what ends the endpoint.
-import { html, useEffect, useState } from "../dom.js";
+import { html, useEffect, useRef, useState } from "../dom.js";
 import * as api from "../api.js";
 import { go, href, place } from "../router.js";
 import { count } from "../format.js";
 import { useEndpoint } from "../fleet.js";
 import { may } from "../session.js";
-import { defaultOf, effects, isSame, parsed, patchOf, readRecord, shown } from "../settings.js";
+import { defaultOf, effects, isSame, parsed, patchOf, readRecord, shown, written } from "../settings.js";
 import { fitted, groupsOf } from "../settings_fields.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
@@ -36,37 +36,70 @@ export default function SettingsPage() {
   if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not see the settings.</p><//>`;
-  return html`${head}<${Settings} key=${endpoint.id} id=${endpoint.id} health=${health} />
+  return html`${head}<${Settings} key=${endpoint.id} endpoint=${endpoint} health=${health} />
     <${Versions} endpoint=${endpoint} />
     ${endpoint.provider === "external" && may.change(endpoint.id) && html`<${WorkerToken} endpoint=${endpoint} />`}
     ${may.change(endpoint.id) && html`<${End} endpoint=${endpoint} health=${health} />`}`;
 }
 
 /**
- * @typedef {{record: any, tag: string | null}} Tagged the settings as they were read, with their `ETag`
+ * @typedef {{record: any, tag: string | null, text: string}} Tagged the settings as they were read, with their `ETag`
  */
 
-/** @param {{id: string, health: Health | undefined}} props */
-function Settings({ id, health }) {
-  const path = `/v1/endpoints/${encodeURIComponent(id)}`;
+/** Reads the settings. @param {string} path @returns {Promise<Tagged>} */
+async function readTagged(path) {
+  const { text, tag } = await api.tagged("GET", path);
+  return { record: readRecord(text), tag, text };
+}
+
+/**
+ * The settings as they are stored. While something is typed, they stay as they were read, and `isOvertaken` says whether others are stored.
+ * @param {string} path
+ * @param {Endpoint} endpoint changes when the settings may have changed
+ * @param {boolean} isTyped
+ */
+function useStored(path, endpoint, isTyped) {
   const [base, setBase] = useState(/** @type {Tagged | null} */ (null));
   const [error, setError] = useState(/** @type {api.ApiError | null} */ (null));
-  const [texts, setTexts] = useState(/** @type {Record<string, any>} */ ({}));
-  const [isAsking, setAsking] = useState(false);
-  // What a new endpoint has is said by the API's document.
-  const fields = useRead("/v1/openapi.json", Infinity).data?.components.schemas.EndpointCreateInput?.properties;
-  const templates = useRead(may.readsTemplates.value ? TEMPLATES : null, KNOWN_MS);
-  const volumes = useRead(may.everything.value ? VOLUMES : null, KNOWN_MS);
+  const [isOvertaken, setOvertaken] = useState(false);
+  /** What is shown now: an answer comes later than it was asked for. */
+  const present = useRef({ base, isTyped, reads: 0 });
+  Object.assign(present.current, { base, isTyped });
+  const accept = (/** @type {Tagged} */ next) => {
+    setBase(next);
+    setOvertaken(false);
+  };
   const read = async () => {
+    const number = (present.current.reads += 1);
     try {
-      const { text, tag } = await api.tagged("GET", path);
-      setBase({ record: readRecord(text), tag });
+      const next = await readTagged(path);
+      if (number !== present.current.reads) return;
       setError(null);
+      const isOther = next.text !== present.current.base?.text;
+      if (isOther && present.current.base && present.current.isTyped) setOvertaken(true);
+      else accept(next);
     } catch (failed) {
       setError(/** @type {api.ApiError} */ (failed));
     }
   };
-  useEffect(() => void read(), [id]);
+  useEffect(() => void read(), [path, JSON.stringify(endpoint)]);
+  useEffect(() => {
+    if (!isTyped && isOvertaken) void read();
+  }, [isTyped]);
+  return { base, error, isOvertaken, read, accept };
+}
+
+/** @param {{endpoint: Endpoint, health: Health | undefined}} props */
+function Settings({ endpoint, health }) {
+  const { id } = endpoint;
+  const path = `/v1/endpoints/${encodeURIComponent(id)}`;
+  const [texts, setTexts] = useState(/** @type {Record<string, any>} */ ({}));
+  const [isAsking, setAsking] = useState(false);
+  const { base, error, isOvertaken, read, accept } = useStored(path, endpoint, Object.keys(texts).length > 0);
+  // What a new endpoint has is said by the API's document.
+  const fields = useRead("/v1/openapi.json", Infinity).data?.components.schemas.EndpointCreateInput?.properties;
+  const templates = useRead(may.readsTemplates.value ? TEMPLATES : null, KNOWN_MS);
+  const volumes = useRead(may.everything.value ? VOLUMES : null, KNOWN_MS);
   if (error && !base) return html`<${Failed} error=${error} onRetry=${read} />`;
   if (!base) return html`<${Loading} rows=${8} />`;
 
@@ -84,7 +117,13 @@ function Settings({ id, health }) {
     else if (!isSame(value, base.record[setting.name])) changes[setting.name] = value;
   }
   const mayChange = may.change(id);
-  const set = (/** @type {string} */ name, /** @type {any} */ value) => setTexts({ ...texts, [name]: value });
+  const set = (/** @type {string} */ name, /** @type {any} */ value) => {
+    const { [name]: _, ...rest } = texts;
+    const setting = /** @type {import("../settings_fields.js").Setting} */ (settings.find((one) => one.name === name));
+    const stored = base.record[name];
+    // What is typed back is not typed.
+    setTexts(isSame(value, Array.isArray(value) ? stored : written(setting, stored)) ? rest : { ...rest, [name]: value });
+  };
   const done = async () => {
     setAsking(false);
     setTexts({});
@@ -95,9 +134,9 @@ function Settings({ id, health }) {
     ${groups.map((group) => html`<${Card} key=${group.title} title=${group.title}><div class="settings-grid">
       ${group.settings.map((setting) => html`<${SettingField} key=${setting.name} setting=${setting} record=${base.record} usual=${fields && defaultOf(setting, fields)} text=${texts[setting.name]} fault=${faults[setting.name]} isOff=${!mayChange} onSet=${set} />`)}
     </div><//>`)}
-    ${mayChange && html`<${Bar} number=${Object.keys(changes).length} isWrong=${Object.keys(faults).length > 0} onUndo=${() => setTexts({})} onReview=${() => setAsking(true)} />`}
+    ${mayChange && html`<${Bar} number=${Object.keys(changes).length} isWrong=${Object.keys(faults).length > 0} isOvertaken=${isOvertaken} onUndo=${() => setTexts({})} onReview=${() => setAsking(true)} />`}
   </form>
-  ${isAsking && html`<${Review} path=${path} settings=${settings} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${setBase} />`}`;
+  ${isAsking && html`<${Review} path=${path} settings=${settings} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${accept} />`}`;
 }
 
 /** That what can be chosen could not be read. @param {Record<"templates" | "volumes", import("../store.js").Read<any>>} props */
@@ -111,12 +150,12 @@ function Unread(props) {
   return html`<${Failed} what=${`The ${unread.map(([name]) => name).join(" and ")} to choose from`} error=${unread[0][1].error} onRetry=${again} />`;
 }
 
-/** How many settings are changed, and what can be done with them. @param {{number: number, isWrong: boolean, onUndo: () => void, onReview: () => void}} props */
-function Bar({ number, isWrong, onUndo, onReview }) {
+/** How many settings are changed, and what can be done with them. @param {{number: number, isWrong: boolean, isOvertaken: boolean, onUndo: () => void, onReview: () => void}} props */
+function Bar({ number, isWrong, isOvertaken, onUndo, onReview }) {
   const isUnsaved = number > 0 || isWrong;
   const { question } = useUnsaved(isUnsaved);
   return html`<div class="settings-bar">${question ?? html`
-    <span class="dim grow" role="status">${number === 0 ? "Nothing is changed." : number === 1 ? "1 setting is changed." : `${count(number)} settings are changed.`}</span>
+    <span class="dim grow" role="status">${number === 0 ? "Nothing is changed." : number === 1 ? "1 setting is changed." : `${count(number)} settings are changed.`}${isOvertaken && " The endpoint was changed meanwhile: what you typed is kept, and saving compares it with what is stored."}</span>
     ${isUnsaved && html`<${Button} kind="quiet" onClick=${onUndo}>Undo<//>`}
     <${Button} kind="primary" disabled=${number === 0 || isWrong} why=${isWrong ? "A setting has no valid value." : "Nothing is changed."} onClick=${onReview}>Review and save<//>`}
   </div>`;
@@ -139,9 +178,12 @@ function Review({ path, settings, base, changes, health, onClose, onDone, onRere
       const { status, message } = /** @type {api.ApiError} */ (failed);
       if (status !== 412) return setError(message);
       // Another has changed the endpoint: what it is now is shown beside what is to be saved.
-      const { text, tag } = await api.tagged("GET", path);
-      setOvertaken(true);
-      onReread({ record: readRecord(text), tag });
+      try {
+        onReread(await readTagged(path));
+        setOvertaken(true);
+      } catch (unread) {
+        setError(`Nothing is saved: it was changed meanwhile, and what is stored now could not be read. ${/** @type {api.ApiError} */ (unread).message}`);
+      }
     }
     return undefined;
   };

@@ -9,8 +9,8 @@ import { Button } from "../ui/button.js";
 const REFUSED = "This server does not know that key, or it has ended.";
 
 export default function SignIn() {
-  const [key, setKey] = useState("");
   const [error, setError] = useState("");
+  // The key is in the field alone: what was rendered once can stay in memory for as long as the tab.
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   useEffect(() => {
     document.title = "Sign in · Longshore";
@@ -18,14 +18,16 @@ export default function SignIn() {
   }, []);
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    if (!key.trim()) return field.current?.focus();
+    const input = /** @type {HTMLInputElement} */ (field.current);
+    if (!input.value.trim()) return input.focus();
     try {
-      await signIn({ key: key.trim() });
+      await signIn({ key: input.value.trim() });
+      input.value = "";
     } catch (failed) {
       const { status, message } = /** @type {ApiError} */ (failed);
       setError(status === 401 ? REFUSED : message);
-      setKey("");
-      field.current?.focus();
+      input.value = "";
+      input.focus();
     }
     return undefined;
   };
@@ -35,7 +37,7 @@ export default function SignIn() {
       <h1>Sign in</h1>
       ${notice.value && html`<p class="notice" role="status">${notice.value}</p>`}
       <label for="key">API key</label>
-      <input id="key" ref=${field} type="password" autocomplete="off" spellcheck=${false} placeholder="ls_…" value=${key} aria-invalid=${error ? "true" : undefined} aria-describedby="key-help" onInput=${(/** @type {any} */ event) => setKey(event.target.value)} />
+      <input id="key" ref=${field} type="password" autocomplete="off" spellcheck=${false} placeholder="ls_…" aria-invalid=${error ? "true" : undefined} aria-describedby="key-help" />
       ${error && html`<p class="field-error" role="alert">${error}</p>`}
       <${Button} kind="primary" type="submit">Sign in<//>
       <p id="key-help" class="dim">Use any API key of this server. Or run <code>longshore console</code> where the server runs.</p>

@@ -1,5 +1,5 @@
 // How long workers ran, for whom, and what that cost by the prices of the settings.
-import { html, useState } from "../dom.js";
+import { html, useMemo, useState } from "../dom.js";
 import { href, place, setQuery } from "../router.js";
 import { count, percent } from "../format.js";
 import { GROUPINGS, RANGES, bucketName, bucketsOf, busyOf, csv, forecast, sumsOf, workerTime } from "../billing.js";
@@ -38,7 +38,10 @@ function Shown() {
   const { data, error } = useRead(path(grouping.name), READ_MS);
   // Only records by endpoint have the busy time.
   const ofEndpoints = useRead(path("endpointId"), READ_MS).data;
+  // Only records by type say for which type no price is set.
+  const ofTypes = useRead(path("gpuTypeId"), READ_MS).data;
   const names = useNames(grouping.name);
+  const { sums, isPriced, values } = useMemo(() => shownOf(data ?? [], grouping, buckets), [data, grouping, buckets[0]]);
   const filters = html`<section class="card" aria-label="What is shown"><div class="filters">
     <div class="chips" role="group" aria-label="Time">${RANGES.map(({ name }) => html`<button type="button" key=${name} class="chip" aria-pressed=${range.name === name} onClick=${() => setQuery({ range: name })}>${name}</button>`)}</div>
     <div class="chips" role="group" aria-label="By">${GROUPINGS.map(({ name, word }) => html`<button type="button" key=${name} class="chip" aria-pressed=${grouping.name === name} onClick=${() => setQuery({ by: name })}>${word}</button>`)}</div>
@@ -47,32 +50,37 @@ function Shown() {
   if (error && !data) return html`${filters}<${Failed} error=${error} onRetry=${() => refresh(ROOT)} />`;
   if (!data) return html`${filters}<${LoadingPage} gauges=${GAUGES} cards=${["Time of workers", titleOf(grouping)]} />`;
   const records = /** @type {BillingRecord[]} */ (data);
-  const sums = sumsOf(records, grouping);
-  const isPriced = records.some(({ amount }) => amount > 0);
-  const at = new Map(buckets.map((start, place) => [start, place]));
-  const groups = sums.map(({ id }) => {
-    const values = buckets.map(() => 0);
-    for (const record of records.filter((one) => grouping.of(one) === id)) {
-      const bucket = at.get(Date.parse(record.time));
-      if (bucket !== undefined) values[bucket] += isPriced ? record.amount : record.timeBilledMs;
-    }
-    return { name: names(id), values };
-  });
+  const groups = sums.map(({ id }) => ({ name: names(id), values: values.get(id) ?? [] }));
   return html`${filters}
     <${Totals} records=${records} busy=${ofEndpoints ? busyOf(ofEndpoints) : null} now=${now} range=${range} />
-    <${NoPrice} records=${records} />
+    <${NoPrice} records=${ofTypes ?? []} />
     <${Bars} title=${isPriced ? "Cost" : "Time of workers"} buckets=${buckets.map((start) => bucketName(range, start))} groups=${groups} shown=${isPriced ? money : workerTime} empty="No worker ran in this range." />
     <${Groups} key=${grouping.name} sums=${sums} grouping=${grouping} names=${names} range=${range} />`;
+}
+
+/**
+ * The sums of each group, and what each bucket has of it: the cost, or without any price the time.
+ * @param {BillingRecord[]} records @param {import("../billing.js").Grouping} grouping @param {number[]} buckets
+ */
+function shownOf(records, grouping, buckets) {
+  const sums = sumsOf(records, grouping);
+  const isPriced = records.some(({ amount }) => amount > 0);
+  const values = new Map(sums.map(({ id }) => [id, buckets.map(() => 0)]));
+  const at = new Map(buckets.map((start, place) => [start, place]));
+  for (const record of records) {
+    const bucket = at.get(Date.parse(record.time));
+    const own = values.get(grouping.of(record));
+    if (own && bucket !== undefined) own[bucket] += isPriced ? record.amount : record.timeBilledMs;
+  }
+  return { sums, isPriced, values };
 }
 
 /** Names for ids of endpoints and keys. @param {string} grouping @returns {(id: string) => string} */
 function useNames(grouping) {
   const endpoints = useEndpointList(30000).data ?? [];
   const keys = useRead(grouping === "key" && may.everything.value ? "/v1/apikeys" : null, READ_MS).data ?? [];
-  return (id) => {
-    if (id === "") return grouping === "podId" ? "older workers" : "no job ended";
-    return [...endpoints, ...keys].find((/** @type {any} */ one) => one.id === id)?.name ?? id;
-  };
+  const known = useMemo(() => new Map([...endpoints, ...keys].map(({ id, name }) => [id, name])), [endpoints, keys]);
+  return (id) => (id === "" ? (grouping === "podId" ? "older workers" : "no job ended") : (known.get(id) ?? id));
 }
 
 /** @param {{records: BillingRecord[], busy: number | null, now: number, range: import("../billing.js").Range}} props */
@@ -93,11 +101,14 @@ function Totals({ records, busy, now, range }) {
   <//>`;
 }
 
-/** That time was metered for which no price is set. @param {{records: BillingRecord[]}} props */
+/** The server's name for the type of workers without a GPU. */
+const NO_GPU = "CPU";
+
+/** That time was metered for which no price is set. @param {{records: BillingRecord[]}} props `records` are those by type */
 function NoPrice({ records }) {
   const free = records.filter(({ amount, timeBilledMs }) => amount === 0 && timeBilledMs >= 1000);
   if (free.length === 0) return null;
-  const types = [...new Set(free.map(({ gpuTypeId }) => gpuTypeId).filter(Boolean))];
+  const types = [...new Set(free.map(({ gpuTypeId }) => (gpuTypeId === NO_GPU ? "workers without a GPU (cpu)" : gpuTypeId)).filter(Boolean))];
   return html`<${Alert} tone="warn" title="A part of the time has no price"><p>${types.length > 0 ? `No price is set for ${types.join(", ")}.` : "Some workers have no price."} Prices an hour are in <span class="mono">[prices]</span> of the server's settings, by GPU type; <span class="mono">cpu</span> is a worker without a GPU.</p><//>`;
 }
 

@@ -71,8 +71,9 @@ function Calls({ path, endpointOf, endpoints, again, isOfAll = false }) {
   const present = opened && (data?.webhooks.find((/** @type {WebhookCall} */ call) => call.id === opened.id) ?? opened);
   useEffect(() => setOpened(present), [present]);
   const chips = html`<div class="chips" role="group" aria-label="State">${STATES.map(([word, value]) => html`<button type="button" key=${word} class="chip" aria-pressed=${state === value} onClick=${() => setQuery({ state: value, cursor: null })}>${word}</button>`)}</div>`;
-  const hasFailed = data?.webhooks.some((/** @type {any} */ call) => call.state === "FAILED");
-  const actions = html`${chips}${again && hasFailed && html`<${RedeliverMenu} path=${path} name=${again} />`}`;
+  // Those that failed can be older than this page, or in another state's list.
+  const hasCalls = data && (data.webhooks.length > 0 || state || cursor);
+  const actions = html`${chips}${again && hasCalls && html`<${RedeliverMenu} path=${path} name=${again} />`}`;
   return html`<${Paused} receivers=${data?.pausedReceivers ?? []} />
     <${Card} title="Calls" note=${data && note(data, cursor)} flush actions=${actions}>
       <${Turned} key=${state} cursor=${cursor} isRead=${isRead}>

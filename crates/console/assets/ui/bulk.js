@@ -1,5 +1,5 @@
 // What one can do with many jobs: those that are chosen, or all that match; and how far the tasks are.
-import { html, useEffect, useState } from "../dom.js";
+import { html, useEffect, useMemo, useState } from "../dom.js";
 import { countJobs, endTask, partsOfAll, partsOfRows, startTasks, useTasks, VERBS } from "../bulk.js";
 import { count } from "../format.js";
 import { countOf, useJobCounts } from "../job_counts.js";
@@ -84,11 +84,15 @@ function useCounted(isAll, partsOf) {
  * @param {{verb: Verb, parts: Part[], onClose: () => void, onDone: () => void}} props
  */
 function Sure({ verb, parts, onClose, onDone }) {
+  // As they were counted: rows change while their tasks run.
+  const [all] = useState(parts);
+  const [left, setLeft] = useState(parts);
+  const [isWaiting, setWaiting] = useState(false);
   const [counted, setCounted] = useState(/** @type {Counted | null} */ (null));
   const [error, setError] = useState("");
+  const stop = useMemo(() => new AbortController(), []);
   useEffect(() => {
-    const stop = new AbortController();
-    countJobs(verb, parts, stop.signal)
+    countJobs(verb, all, stop.signal)
       .then(setCounted)
       .catch((failed) => !stop.signal.aborted && setError(failed.message));
     return () => stop.abort();
@@ -96,22 +100,31 @@ function Sure({ verb, parts, onClose, onDone }) {
   const start = async () => {
     setError("");
     try {
-      await startTasks(verb, parts);
-      toast("The task has begun. It goes on if you leave this page.");
+      await startTasks(verb, left, { signal: stop.signal, onBegun: setLeft, onWait: () => setWaiting(true) });
+      toast(all.length === 1 ? "The task has begun. It goes on if you leave this page." : `${count(all.length)} tasks have begun. They go on if you leave this page.`);
       onDone();
     } catch (failed) {
-      setError(/** @type {Error} */ (failed).message);
+      if (!stop.signal.aborted) setError(/** @type {Error} */ (failed).message);
+    } finally {
+      setWaiting(false);
     }
   };
   const { word, does, text } = VERBS[verb];
-  const names = [...new Set(parts.map(({ endpoint }) => endpoint.name))];
+  const names = [...new Set(all.map(({ endpoint }) => endpoint.name))];
   const of = names.length === 1 ? `of ${names[0]}` : `of ${count(names.length)} endpoints`;
   const title = counted ? `${word} ${numberOf(counted)} ${jobs(counted.number)} ${of}?` : `${word} jobs ${of}?`;
   const isNone = counted?.number === 0;
   return html`<${Dialog} title=${title} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep them<//><${Button} kind=${verb === "retry" ? "primary" : "danger"} disabled=${!counted || isNone} why=${isNone ? "There is no such job." : "The jobs are counted."} onClick=${start}>${does}<//>`}>
     <p>${counted === null && !error ? "Counting the jobs…" : isNone ? "No job is left in a state for this." : `${text} Jobs that come later are left as they are.`}</p>
+    ${(isWaiting || left.length < all.length) && html`<p role="status">${begunOf(all.length - left.length, all.length, isWaiting)}</p>`}
     ${error && html`<p class="field-error" role="alert">${error}</p>`}
   <//>`;
+}
+
+/** How many tasks have begun, in a sentence. @param {number} number @param {number} all @param {boolean} isWaiting */
+function begunOf(number, all, isWaiting) {
+  const begun = `${count(number)} of ${count(all)} ${all === 1 ? "task has" : "tasks have"} begun.`;
+  return isWaiting ? `${begun} The server runs no more at a time: the next one begins when another has ended, while this stays open.` : begun;
 }
 
 /** The tasks of endpoints that run or ended lately. @param {{endpoints: Endpoint[]}} props */

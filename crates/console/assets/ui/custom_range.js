@@ -1,7 +1,7 @@
 // Choosing a time range by its first and its last moment.
 import { html, useState } from "../dom.js";
 import { dateTime } from "../format.js";
-import { utc } from "../prefs.js";
+import { typedMoment, utc } from "../prefs.js";
 import { place } from "../router.js";
 import { currentRange, zoom } from "../timeline.js";
 import { Field, FormDialog } from "./form_dialog.js";
@@ -10,9 +10,6 @@ import { customOpen } from "./range_picker.js";
 /** A moment as such a field has it. @param {number} at */
 const typed = (at) => dateTime(at, { utc: utc.peek() }).slice(0, 16).replace(" ", "T");
 
-/** The moment of a field's text, in ms; NaN for none. @param {string} text */
-const momentOf = (text) => Date.parse(utc.peek() ? `${text}Z` : text);
-
 export default function CustomRange() {
   const onClose = () => (customOpen.value = false);
   const { ms, isLive } = currentRange();
@@ -20,8 +17,8 @@ export default function CustomRange() {
   const [from, setFrom] = useState(typed(end - ms));
   const [to, setTo] = useState(typed(end));
   const send = async () => {
-    const [first, last] = [momentOf(from), momentOf(to)];
-    if (Number.isNaN(first) || Number.isNaN(last)) throw new Error("Both times are needed.");
+    const [first, last] = [typedMoment(from), typedMoment(to)];
+    if (first === null || last === null) throw new Error("Both times are needed.");
     if (last <= first) throw new Error("It ends before it begins.");
     if (first >= Date.now()) throw new Error("It has not begun yet.");
     zoom(first, Math.min(last, Date.now()));

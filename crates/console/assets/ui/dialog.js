@@ -23,14 +23,23 @@ export function Dialog({ title, onClose, children, actions, wide = false, isStay
       });
     };
   }, []);
+  useLayoutEffect(() => {
+    if (!isStaying) return undefined;
+    // Without a press between, `cancel` cannot be prevented a second time. The focus may be in nothing: so on the document.
+    const stay = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && event.preventDefault();
+    document.addEventListener("keydown", stay, true);
+    return () => document.removeEventListener("keydown", stay, true);
+  }, [isStaying]);
   const cancel = (/** @type {Event} */ event) => {
     event.preventDefault();
     if (!isStaying) onClose();
   };
+  // The browser closed it, and what shows it did not, for example because it asks about unsaved changes.
+  const reopen = () => ref.current && !ref.current.open && ref.current.showModal();
   const pressOutside = (/** @type {MouseEvent} */ event) => {
     if (event.target === ref.current && !isStaying) onClose();
   };
-  return html`<dialog ref=${ref} class=${wide ? "dialog wide-dialog" : "dialog"} aria-labelledby="dialog-title" onCancel=${cancel} onMouseDown=${pressOutside}>
+  return html`<dialog ref=${ref} class=${wide ? "dialog wide-dialog" : "dialog"} aria-labelledby="dialog-title" onCancel=${cancel} onClose=${reopen} onMouseDown=${pressOutside}>
     <div class="dialog-box">
       <header>
         <h2 id="dialog-title">${title}</h2>

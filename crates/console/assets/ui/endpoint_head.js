@@ -6,6 +6,7 @@ import { may } from "../session.js";
 import { count } from "../format.js";
 import { Icon } from "../icons.js";
 import { refresh } from "../store.js";
+import { withRange } from "../timeline.js";
 import { Button } from "./button.js";
 import { Failed, Loading } from "./card.js";
 import { CHAT_FORMS } from "./chat_forms.js";
@@ -24,14 +25,14 @@ export function EndpointHead({ endpoint, health, error, isReadable }) {
   const isBench = place.value.page === "playground";
   const isLb = isForwarded(endpoint, health);
   const tabs = [
-    { name: "Overview", path, current: place.value.page === "endpoint" },
+    { name: "Overview", path: withRange(path), current: place.value.page === "endpoint" },
     ...(!isLb && (may.requests(endpoint.id) || !isReadable) ? [{ name: "Requests", path: `${path}/requests`, current: place.value.page === "requests", count: health && health.jobs.inQueue + health.jobs.inProgress }] : []),
     ...(!isLb && may.jobs(endpoint.id) ? [{ name: "Playground", path: `${path}/playground`, current: place.value.page === "playground", count: null }] : []),
     ...(isReadable
       ? [
           { name: "Workers", path: `${path}/workers`, current: place.value.page === "workers", count: health && health.workers.idle + health.workers.running + health.workers.initializing },
           { name: "Logs", path: `${path}/logs`, current: place.value.page === "logs", count: null },
-          { name: "Metrics", path: `${path}/metrics`, current: place.value.page === "metrics", count: null },
+          { name: "Metrics", path: withRange(`${path}/metrics`), current: place.value.page === "metrics", count: null },
           ...(isLb ? [] : [{ name: "Webhooks", path: `${path}/webhooks`, current: place.value.page === "webhooks", count: null }]),
           { name: "Settings", path: `${path}/settings`, current: place.value.page === "settings", count: null },
         ]

@@ -5,6 +5,7 @@ import { count, duration, percent } from "../format.js";
 import { useHourlyCosts } from "../fleet.js";
 import { Icon } from "../icons.js";
 import { money } from "../session.js";
+import { withRange } from "../timeline.js";
 import { Sparkline } from "./chart.js";
 import { Later } from "./later.js";
 import { EndpointStateTag, endpointState } from "./state.js";
@@ -74,7 +75,7 @@ function EndpointRow({ row }) {
   const workers = workersOf(health);
   const failed = times?.ended ? times.failed / times.ended : null;
   return html`<tr>
-    <th scope="row"><a class="row-link" href=${href(endpointPath(endpoint))}>${endpoint.name}</a> <span class="mono dim slug">${endpoint.slug ?? endpoint.id}</span></th>
+    <th scope="row"><a class="row-link" href=${href(withRange(endpointPath(endpoint)))}>${endpoint.name}</a> <span class="mono dim slug">${endpoint.slug ?? endpoint.id}</span></th>
     <td><${EndpointStateTag} state=${endpointState(endpoint, health)} /></td>
     <td class="num">${count(health?.jobs.inQueue)}</td>
     <td class="num opt">${health?.jobs.inQueue && past?.oldestMs ? duration(past.oldestMs) : "–"}</td>

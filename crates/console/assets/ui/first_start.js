@@ -10,7 +10,7 @@ import { faultOf } from "../json_fault.js";
 import { exampleOf } from "../playground_history.js";
 import { now, useRead } from "../store.js";
 import { exitOf } from "../worker_actions.js";
-import { Button } from "./button.js";
+import { Button, isCtrlEnter, useOne } from "./button.js";
 import { Card, Failed, Loading } from "./card.js";
 import { NoEndpoint } from "./endpoint_head.js";
 import { JobView, useFollow, useLife } from "./job_view.js";
@@ -66,7 +66,7 @@ function startOf(endpoint, workers, hasJob) {
 function Example({ endpoint }) {
   const [text, setText] = useState(() => exampleOf(endpoint));
   const [error, setError] = useState("");
-  const run = async () => {
+  const run = useOne(async () => {
     const fault = faultOf(text);
     if (fault) return setError(fault);
     try {
@@ -76,9 +76,9 @@ function Example({ endpoint }) {
       setError(/** @type {Error} */ (failed).message);
     }
     return undefined;
-  };
+  });
   const press = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void run();
+    if (isCtrlEnter(event)) void run();
   };
   return html`<${Card} title="First job"><div class="form">
     <div class="field"><label for="first-input">Input, a JSON object</label><textarea id="first-input" class="mono" rows="5" spellcheck=${false} value=${text} aria-invalid=${error ? "true" : undefined} aria-describedby=${error ? "first-error" : undefined} onInput=${(/** @type {any} */ event) => setText(event.target.value)} onKeyDown=${press}></textarea>

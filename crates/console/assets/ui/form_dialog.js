@@ -1,6 +1,6 @@
 // A dialog with a form: Enter sends it, and the server's refusal is shown below the fields.
 import { html, useState } from "../dom.js";
-import { Button } from "./button.js";
+import { Button, useOne } from "./button.js";
 import { Dialog } from "./dialog.js";
 import { useUnsaved } from "./unsaved.js";
 
@@ -12,19 +12,23 @@ export function FormDialog({ title, action, onSend, onClose, isUnsaved = false, 
   const { question, ask } = useUnsaved(isUnsaved);
   const close = () => ask(onClose);
   const [error, setError] = useState("");
-  const send = async () => {
+  const send = useOne(async () => {
     try {
       await onSend();
     } catch (failed) {
       setError(/** @type {Error} */ (failed).message);
     }
-  };
+  });
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     void send();
   };
+  // Enter that is held in a field sends once.
+  const press = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter" && event.repeat && event.target instanceof HTMLInputElement) event.preventDefault();
+  };
   return html`<${Dialog} title=${title} onClose=${close} actions=${question ?? html`<${Button} onClick=${close}>Close<//><${Button} kind="primary" onClick=${send}>${action}<//>`}>
-    <form class="form" onSubmit=${submit}>${children}${error && html`<p class="field-error" role="alert">${error}</p>`}<input type="submit" hidden /></form>
+    <form class="form" onSubmit=${submit} onKeyDown=${press}>${children}${error && html`<p class="field-error" role="alert">${error}</p>`}<input type="submit" hidden /></form>
   <//>`;
 }
 

@@ -7,6 +7,7 @@ import { may, me } from "../session.js";
 import { connection } from "../live.js";
 import { announcement, now, useRead } from "../store.js";
 import { coarse, shortId } from "../format.js";
+import { withRange } from "../timeline.js";
 import { useEndpointList } from "../fleet.js";
 import { IconButton } from "./button.js";
 import { helpOpen, paletteOpen, useKeyboard } from "./keys.js";
@@ -66,12 +67,12 @@ function isCurrent(item) {
 function SideBar() {
   const endpoints = useEndpointList(10000).data;
   return html`<nav class=${drawerOpen.value ? "side open" : "side"} aria-label="Pages" id="side">
-    <a class="brand" href=${href("/")}><${Icon} name="logo" />Longshore</a>
+    <a class="brand" href=${href(withRange("/"))}><${Icon} name="logo" />Longshore</a>
     ${GROUPS.map(({ title, items }) => {
       const shown = items.filter((item) => item.isShown());
       return shown.length > 0 && html`<div class="nav-group" key=${title}>
         ${title && html`<p class="nav-title">${title}</p>`}
-        ${shown.map((item) => html`<a key=${item.path} class="nav" href=${href(item.path)} aria-current=${isCurrent(item) ? "page" : undefined} onClick=${() => (drawerOpen.value = false)}>
+        ${shown.map((item) => html`<a key=${item.path} class="nav" href=${href(item.path === "/" ? withRange("/") : item.path)} aria-current=${isCurrent(item) ? "page" : undefined} onClick=${() => (drawerOpen.value = false)}>
           <${Icon} name=${item.icon} />${item.name}${item.path === "/endpoints" && endpoints && html`<span class="count">${endpoints.length}</span>`}
         </a>`)}
       </div>`;
@@ -98,7 +99,7 @@ function Crumbs() {
   const parts = [];
   if (params.endpoint) {
     const path = endpointPath({ id: params.endpoint });
-    parts.push({ name: "Endpoints", path: "/endpoints" }, { name: endpoint?.name ?? params.endpoint, path });
+    parts.push({ name: "Endpoints", path: "/endpoints" }, { name: endpoint?.name ?? params.endpoint, path: withRange(path) });
     const below = page === "endpoint" ? null : params.job || page === "requests" ? "Requests" : params.worker || page === "workers" ? "Workers" : (tabs[page] ?? "Logs");
     if (below) parts.push({ name: below, path: `${path}/${below.toLowerCase()}` });
     if (params.job ?? params.worker) parts.push({ name: shortId(params.job ?? params.worker), mono: true });

@@ -41,11 +41,18 @@ export function useFollow(endpoint, job) {
  */
 export function useLife(endpoint, record, follow) {
   const { data, at } = useRead(`/v2/${encodeURIComponent(endpoint.id)}/jobs/${record.job.id}`, LIFE_MS);
+  useEffect(() => {
+    // What was read before the end may be older than the record.
+    if (data && follow.endedAt > 0 && at > follow.endedAt && !follow.isCut() && hasChanged(record.job, data)) follow.again();
+  }, [data]);
   const later = follow.progressAt.filter((one) => one > at).map((one) => new Date(one).toISOString());
   const life = data && { ...data, progressAt: [...(data.progressAt ?? []), ...later] };
   // The record is as old as the last event of the job's stream; the rest is read beside it.
-  return { life, job: follow.isPaused.value ? { ...record.job, ...life } : { ...life, ...record.job } };
+  return { life, job: follow.isPaused.value || follow.isCut() ? { ...record.job, ...life } : { ...life, ...record.job } };
 }
+
+/** Whether a job that had ended was retried. @param {Job} before @param {Job} now */
+const hasChanged = (before, now) => now.status !== before.status || (now.retries ?? 0) !== (before.retries ?? 0) || now.delayTime !== before.delayTime || now.executionTime !== before.executionTime;
 
 /** @param {{endpoint: Endpoint, job: Job, text: string, follow: JobFollow, onAgain: () => void}} props `text` is the job's record */
 export function JobView({ endpoint, job, text, follow, onAgain }) {

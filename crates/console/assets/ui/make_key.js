@@ -8,8 +8,8 @@ import { serverUrl } from "./copy_as.js";
 import { Dialog } from "./dialog.js";
 import { Field, FormDialog } from "./form_dialog.js";
 
-/** What the scopes of keys allow, in words. `manage` alone is of settings: it neither reads nor runs jobs. */
-const MAY_WORDS = /** @type {Record<string, string>} */ ({ manage: "Manage, without jobs", read: "Look", jobs: "Run jobs" });
+/** What the scopes of keys allow, in words. */
+const MAY_WORDS = /** @type {Record<string, string>} */ ({ manage: "Manage", read: "Look", jobs: "Run jobs" });
 
 /** @typedef {{name: string, scopes: string[], text: string}} Choice */
 
@@ -20,11 +20,30 @@ const CHOICES = [
   { name: "Everything", scopes: ["manage", "jobs"], text: "Everything that you may, on the endpoints below. For deploying." },
 ];
 
-/** What a key may, in words. @param {{scopes: {scope: string}[]}} key */
-export function wordsOf(key) {
-  const has = new Set(key.scopes.map(({ scope }) => scope));
-  if (has.has("manage") && has.has("jobs")) return "Everything";
-  return [...has].map((scope) => MAY_WORDS[scope] ?? scope).join(", ");
+/** @typedef {{scopes: {scope: string, endpointIds?: string[]}[]}} Scoped */
+
+/**
+ * What a key may, and on which endpoints: one line for the scopes of the same endpoints; `["*"]` is all.
+ * @param {Scoped} key @returns {{may: string, ids: string[]}[]}
+ */
+export function linesOf(key) {
+  const ids = /** @type {Map<string, Set<string>>} */ (new Map());
+  for (const { scope, endpointIds = ["*"] } of key.scopes) ids.set(scope, new Set([...(ids.get(scope) ?? []), ...endpointIds]));
+  const lines = /** @type {Map<string, {scopes: string[], ids: string[]}>} */ (new Map());
+  for (const [scope, own] of ids) {
+    const on = own.has("*") ? ["*"] : [...own].sort();
+    const line = lines.get(on.join());
+    if (line) line.scopes.push(scope);
+    else lines.set(on.join(), { scopes: [scope], ids: on });
+  }
+  return [...lines.values()].map(({ scopes, ids: on }) => ({ may: mayOf(scopes, ids.has("jobs")), ids: on }));
+}
+
+/** What scopes of the same endpoints allow, in words. @param {string[]} scopes @param {boolean} hasJobs whether the key runs jobs anywhere */
+function mayOf(scopes, hasJobs) {
+  if (scopes.includes("manage") && scopes.includes("jobs")) return "Everything";
+  // `manage` alone is of settings: it neither reads nor runs jobs.
+  return scopes.map((scope) => (scope === "manage" && !hasJobs ? "Manage, without jobs" : (MAY_WORDS[scope] ?? scope))).join(", ");
 }
 
 const DAY_MS = 86400000;

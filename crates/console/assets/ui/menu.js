@@ -1,5 +1,5 @@
 // A button that opens a list of things to do, by mouse and by arrow keys.
-import { html, useEffect, useRef, useState } from "../dom.js";
+import { html, useLayoutEffect, useRef, useState } from "../dom.js";
 import { Icon } from "../icons.js";
 
 /** @typedef {{name: string, act: () => unknown, why?: string, isOn?: boolean}} Item `why` says why it cannot be done now; `isOn` makes it a switch */
@@ -9,19 +9,24 @@ export function Menu({ label, icon, items, kind = "" }) {
   const [isOpen, setOpen] = useState(false);
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isOpen) return undefined;
     /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector("button[role^=menuitem]"))?.focus();
     const leave = (/** @type {Event} */ event) => {
       const isEscape = event instanceof KeyboardEvent && event.key === "Escape";
-      if (isEscape) button.current?.focus();
+      if (isEscape) {
+        // Only the menu closes: nothing else that Escape is for hears of it.
+        event.preventDefault();
+        event.stopPropagation();
+        button.current?.focus();
+      }
       if (isEscape || (event.type === "pointerdown" && !box.current?.contains(/** @type {Node} */ (event.target)))) setOpen(false);
     };
     document.addEventListener("pointerdown", leave);
-    document.addEventListener("keydown", leave);
+    document.addEventListener("keydown", leave, true);
     return () => {
       document.removeEventListener("pointerdown", leave);
-      document.removeEventListener("keydown", leave);
+      document.removeEventListener("keydown", leave, true);
     };
   }, [isOpen]);
   const choose = (/** @type {Item} */ item) => {

@@ -29,7 +29,7 @@ function fixed() {
     { name: "Switch between light and dark", hint: "Action", icon: "moon", act: switchTheme },
     { name: "Switch between local time and UTC", hint: "Action", icon: "clock", act: switchZone },
     { name: "Show the keys", hint: "Action", icon: "key", act: () => (helpOpen.value = true) },
-    { name: "Sign out", hint: "Action", icon: "out", act: () => leaveBy(signOut) },
+    { name: "Sign out", hint: "Action", icon: "out", act: () => leaveBy(() => attempt(signOut, "")) },
   ];
 }
 
@@ -78,6 +78,7 @@ export default function Palette() {
   const [text, setText] = useState(takeTypedAhead);
   const [at, setAt] = useState(0);
   const [hits, setHits] = useState(/** @type {Choice[]} */ ([]));
+  const [failed, setFailed] = useState("");
   const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const endpoints = useEndpointList(Infinity).data ?? [];
   const choices = useMemo(() => {
@@ -100,10 +101,11 @@ export default function Palette() {
   useEffect(() => {
     setAt(0);
     setHits([]);
+    setFailed("");
     const wanted = text.trim();
     if (wanted.length < SEARCH_MIN) return;
     const stop = new AbortController();
-    const timer = setTimeout(() => searched(wanted, stop.signal).then(setHits, () => {}), TYPING_MS);
+    const timer = setTimeout(() => searched(wanted, stop.signal).then(setHits, ({ message }) => !stop.signal.aborted && setFailed(message)), TYPING_MS);
     return () => {
       clearTimeout(timer);
       stop.abort();
@@ -133,7 +135,8 @@ export default function Palette() {
       <ul id="palette-list" role="listbox" aria-label="Found">
         ${choices.map((choice, index) => html`<li key=${choice.name + choice.hint} id=${`choice-${index}`} role="option" aria-selected=${index === at} onMouseMove=${() => setAt(index)} onClick=${() => choose(choice)}><${Icon} name=${choice.icon} /><span class="choice-name">${choice.name}</span><span class="choice-hint">${choice.hint}</span></li>`)}
       </ul>
-      ${choices.length === 0 && html`<p class="palette-none">Nothing has this name. A job is found by the beginning or the end of its id, a worker by a part of it.</p>`}
+      ${failed && html`<p class="palette-none" role="alert">Jobs, workers and keys could not be searched. ${failed}</p>`}
+      ${choices.length === 0 && !failed && html`<p class="palette-none">Nothing has this name. A job is found by the beginning or the end of its id, a worker by a part of it.</p>`}
     </div>
   </dialog>`;
 }

@@ -4,11 +4,8 @@ import { coarse, dateTime } from "../format.js";
 import { utc } from "../prefs.js";
 import { place } from "../router.js";
 import { may } from "../session.js";
-import { currentRange, RANGES, showRange } from "../timeline.js";
+import { CHART_PAGES, currentRange, RANGES, showRange } from "../timeline.js";
 import { Button } from "./button.js";
-
-/** The pages with charts of what the server recorded. */
-const PAGES = ["overview", "endpoint", "metrics"];
 
 /** Opens a dialog in place of a range. */
 const CUSTOM = "custom";
@@ -16,7 +13,7 @@ const CUSTOM = "custom";
 export const customOpen = signal(false);
 
 export function RangePicker() {
-  if (!PAGES.includes(place.value.page) || !may.readsAny.value) return null;
+  if (!CHART_PAGES.includes(place.value.page) || !may.readsAny.value) return null;
   const { name, isLive } = currentRange();
   // Rendered again when the dialog opens, the list shows the range and not the word for the dialog.
   void customOpen.value;

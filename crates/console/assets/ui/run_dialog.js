@@ -4,7 +4,7 @@ import { endpointPath, go } from "../router.js";
 import * as api from "../api.js";
 import { faultOf } from "../json_fault.js";
 import { exampleOf } from "../playground_history.js";
-import { Button } from "./button.js";
+import { Button, isCtrlEnter, useOne } from "./button.js";
 import { Dialog } from "./dialog.js";
 import { toast } from "./toast.js";
 
@@ -12,7 +12,7 @@ import { toast } from "./toast.js";
 export function RunDialog({ endpoint, onClose }) {
   const [text, setText] = useState(() => exampleOf(endpoint));
   const [error, setError] = useState("");
-  const run = async () => {
+  const run = useOne(async () => {
     const fault = faultOf(text);
     if (fault) return setError(fault);
     try {
@@ -25,9 +25,9 @@ export function RunDialog({ endpoint, onClose }) {
       setError(/** @type {Error} */ (failed).message);
     }
     return undefined;
-  };
+  });
   const press = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void run();
+    if (isCtrlEnter(event)) void run();
   };
   const actions = html`<span class="dim grow">Ctrl Enter runs it.</span><${Button} onClick=${onClose}>Close<//><${Button} kind="primary" icon="play" onClick=${run}>Run<//>`;
   return html`<${Dialog} title=${`Run a job on ${endpoint.name}`} wide onClose=${onClose} actions=${actions}>

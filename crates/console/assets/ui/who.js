@@ -1,5 +1,5 @@
 // The key that is signed in, what it may do, and signing out. On a phone also what the top bar has no room for.
-import { html, useEffect, useRef } from "../dom.js";
+import { html, useLayoutEffect, useRef } from "../dom.js";
 import { isDark, switchTheme, switchZone, utc } from "../prefs.js";
 import { leaveBy } from "../router.js";
 import { me, signOut } from "../session.js";
@@ -22,21 +22,26 @@ function wordsOf({ manage, endpoints, jobs, read }) {
 /** @param {{onClose: () => void}} props */
 export default function Who({ onClose }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     box.current?.focus();
     const leave = (/** @type {Event} */ event) => {
       const isEscape = event instanceof KeyboardEvent && event.key === "Escape";
       const isOutside = event.type === "pointerdown" && !box.current?.parentElement?.contains(/** @type {Node} */ (event.target));
       if (!isEscape && !isOutside) return;
-      if (isEscape && before instanceof HTMLElement) before.focus();
+      if (isEscape) {
+        // Only this closes: nothing else that Escape is for hears of it.
+        event.preventDefault();
+        event.stopPropagation();
+        if (before instanceof HTMLElement) before.focus();
+      }
       onClose();
     };
     document.addEventListener("pointerdown", leave);
-    document.addEventListener("keydown", leave);
+    document.addEventListener("keydown", leave, true);
     return () => {
       document.removeEventListener("pointerdown", leave);
-      document.removeEventListener("keydown", leave);
+      document.removeEventListener("keydown", leave, true);
     };
   }, []);
   const value = me.value;

@@ -1,0 +1,134 @@
+"""A key that is pressed twice, or held, does once what it is for; and what is shown once stays until it was kept."""
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from harness.browser import Console, message
+
+
+@pytest.fixture
+def making(console) -> Console:
+    """The page of keys with the dialog that makes one."""
+    tab = console().sign_in(path="/api-keys")
+    tab.page.get_by_role("button", name="Make a key").click()
+    return tab
+
+
+def hold(page: Page, path: str) -> list[Route]:
+    """The requests that the page posts to a path from now on, none of which goes on by itself."""
+    held: list[Route] = []
+    page.route(path, lambda route: held.append(route) if route.request.method == "POST" else route.continue_())
+    return held
+
+
+def let_go(page: Page, held: list[Route]) -> int:
+    """Lets all that was posted so far go on; how many requests that is."""
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    for route in held:
+        route.continue_()
+    return len(held)
+
+
+def test_escape_does_not_close_what_is_shown_once(making):
+    page = making.page
+    page.get_by_label("Name", exact=True).fill("shown once")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="The key “shown once”")
+    key = dialog.get_by_text("ls_").first
+    expect(key).to_be_visible()
+    for _ in range(3):
+        page.keyboard.press("Escape")
+    expect(key).to_be_visible()
+    # Also where nothing in it has the focus.
+    dialog.get_by_text("This is the only time that it is shown").click()
+    for _ in range(3):
+        page.keyboard.press("Escape")
+    expect(key).to_be_visible()
+    page.get_by_role("button", name="I have kept it").click()
+    expect(dialog).to_have_count(0)
+
+
+def test_escape_asks_each_time_about_what_was_typed(making):
+    page = making.page
+    page.get_by_label("Name", exact=True).fill("not saved")
+    for _ in range(3):
+        page.keyboard.press("Escape")
+        expect(page.get_by_text("Your changes are not saved.")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.get_by_text("Your changes are not saved.")).to_have_count(0)
+    expect(page.get_by_label("Name", exact=True)).to_be_visible()
+
+
+def test_enter_twice_makes_one_key(making):
+    page = making.page
+    held = hold(page, "**/v1/apikeys")
+    page.get_by_label("Name", exact=True).fill("made once")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    assert let_go(page, held) == 1
+    expect(page.get_by_role("dialog", name="The key “made once”")).to_be_visible()
+
+
+def test_ctrl_enter_twice_runs_one_job(console, api):
+    endpoint = api.external(name="Run once")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
+    held = hold(page, f"**/v2/{endpoint.id}/run")
+    page.get_by_role("button", name="Run a job").click()
+    page.get_by_label("Input, a JSON object").fill("{}")
+    page.keyboard.press("Control+Enter")
+    page.keyboard.press("Control+Enter")
+    assert let_go(page, held) == 1
+    expect(message(page)).to_contain_text("The job is queued.")
+
+
+def test_the_playground_runs_one_job_while_ctrl_enter_is_held(console, api):
+    endpoint = api.external(name="Played once")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    held = hold(page, f"**/v2/{endpoint.id}/run")
+    page.get_by_label("Input, a JSON object").fill("{}")
+    page.keyboard.press("Control+Enter")
+    page.keyboard.down("Control")
+    page.keyboard.down("Enter")
+    assert let_go(page, held) == 1
+    expect(message(page)).to_contain_text("The job is queued.")
+    # Pressed again without having been let go: the browser says that the key repeats.
+    page.keyboard.down("Enter")
+    assert let_go(page, held[1:]) == 0
+    page.keyboard.up("Enter")
+    page.keyboard.press("Enter")
+    page.keyboard.up("Control")
+    expect(page.locator(".play-runs li")).to_have_count(1)
+    assert let_go(page, held[1:]) == 1
+    expect(page.locator(".play-runs li")).to_have_count(2)
+
+
+def test_the_first_job_of_an_endpoint_is_run_once(console, api):
+    endpoint = api.external(name="Begun once")
+    page = console().sign_in(path=f"/new-endpoint?made={endpoint.id}").page
+    held = hold(page, f"**/v2/{endpoint.id}/run")
+    page.get_by_label("Input, a JSON object").fill("{}")
+    page.keyboard.press("Control+Enter")
+    page.keyboard.press("Control+Enter")
+    assert let_go(page, held) == 1
+    expect(page.get_by_role("region", name="First job")).to_be_visible()
+
+
+def test_escape_in_a_menu_closes_only_the_menu(console, api):
+    endpoint = api.external(name="Chosen and kept")
+    jobs = [endpoint.run() for _ in range(3)]
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests").page
+    expect(page.get_by_role("row").filter(has_text=jobs[0][-12:])).to_be_visible()
+    page.get_by_role("gridcell").first.click(modifiers=["Control"])
+    chosen = page.get_by_role("group", name="Chosen jobs")
+    expect(chosen).to_contain_text("1 chosen")
+    for name, role in (("More", "menu"), ("Signed in as", "group")):
+        button = page.get_by_role("button", name=name)
+        button.click()
+        opened = page.get_by_role(role, name="Signed in" if role == "group" else name, exact=True)
+        expect(opened).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(opened).to_have_count(0)
+        expect(button).to_be_focused()
+        expect(chosen).to_contain_text("1 chosen")
+    page.keyboard.press("Escape")
+    expect(chosen).to_have_count(0)
