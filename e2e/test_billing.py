@@ -40,9 +40,10 @@ def test_worker_time_is_metered_and_priced(fresh_server):
     by_endpoint = {record["endpointId"]: record for record in billing(api)}
     assert set(by_endpoint) == {two.id, cpu.id}
     record = by_endpoint[two.id]
-    assert set(record) == {"time", "endpointId", "timeBilledMs", "busyMs", "amount", "diskSpaceBilledGb"}
+    assert set(record) == {"time", "endpointId", "timeBilledMs", "gpuMs", "busyMs", "amount", "diskSpaceBilledGb"}
     assert record["busyMs"] == 0, "no job ran"
     assert record["time"].endswith("T00:00:00.000Z")
+    assert record["gpuMs"] == 2 * record["timeBilledMs"], record
     assert abs(record["amount"] - 2 * record["timeBilledMs"] / 1000) < 1e-3, "two GPUs at one a second"
     record = by_endpoint[cpu.id]
     assert abs(record["amount"] - 0.1 * record["timeBilledMs"] / 1000) < 1e-3

@@ -2,7 +2,7 @@
 import { csvOf } from "./csv.js";
 import { duration } from "./format.js";
 
-/** @typedef {{time: string, timeBilledMs: number, busyMs: number | null, amount: number, endpointId?: string, gpuTypeId?: string, podId?: string, owner?: string, key?: string, jobs?: number}} BillingRecord */
+/** @typedef {{time: string, timeBilledMs: number, gpuMs?: number, busyMs: number | null, amount: number, endpointId?: string, gpuTypeId?: string, podId?: string, owner?: string, key?: string, jobs?: number}} BillingRecord */
 /** @typedef {{name: string, bucket: string, ms: number}} Range */
 /** @typedef {{name: string, word: string, of: (record: BillingRecord) => string}} Grouping */
 /** @typedef {{id: string, ms: number, amount: number, jobs: number, busy: number | null}} Sum */
@@ -95,5 +95,5 @@ export const workerTime = (ms) => (ms >= 10 * HOUR_MS ? `${(ms / HOUR_MS).toFixe
 
 /** The records as CSV, with a row for each group and bucket. @param {BillingRecord[]} records */
 export function csv(records) {
-  return csvOf(["time", "endpointId", "gpuTypeId", "podId", "owner", "key", "jobs", "timeBilledMs", "busyMs", "amount"], records);
+  return csvOf(["time", "endpointId", "gpuTypeId", "podId", "owner", "key", "jobs", "timeBilledMs", "gpuMs", "busyMs", "amount"], records);
 }

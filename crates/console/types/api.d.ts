@@ -186,6 +186,7 @@ export interface components {
             diskSpaceBilledGb: number;
             endpointId?: string;
             executionMs?: number;
+            gpuMs: number;
             gpuTypeId?: string;
             jobs?: number;
             key?: string;
@@ -634,6 +635,8 @@ export interface components {
             gpuCount: number;
             /** @description GPU types in order of preference */
             gpuTypeIds: string[];
+            /** @description its counts as `/v2/{id}/health` has them, with `?includeHealth=true` */
+            health?: Record<string, never>;
             /** @description 14 characters of a–z and 0–9 */
             id: string;
             /** @description seconds a worker may idle */
@@ -2156,6 +2159,11 @@ export interface components {
             workers: number;
         };
         Me: {
+            /** @description the endpoints whose jobs the key may read or submit, and whose settings it may not read: `/v1/endpoints` does not list them */
+            endpoints: {
+                id: string;
+                slug: string | null;
+            }[];
             key: {
                 /** Format: date-time */
                 expiresAt: string | null;

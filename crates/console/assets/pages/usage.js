@@ -87,7 +87,7 @@ function useNames(grouping) {
 function Totals({ records, busy, now, range }) {
   const ms = records.reduce((sum, { timeBilledMs }) => sum + timeBilledMs, 0);
   const amount = records.reduce((sum, record) => sum + record.amount, 0);
-  const total = useRead(`/v1/history?last=${range.ms}&series=gpuMs`, READ_MS).data?.total;
+  const gpuMs = records.reduce((sum, record) => sum + (record.gpuMs ?? 0), 0);
   const monthStart = new Date(now).toISOString().slice(0, 7);
   const month = /** @type {BillingRecord[] | undefined} */ (useRead(`${ROOT}?bucketSize=day&startTime=${monthStart}-01T00:00:00.000Z`, READ_MS).data);
   const soFar = month?.reduce((sum, record) => sum + record.amount, 0);
@@ -96,7 +96,7 @@ function Totals({ records, busy, now, range }) {
     <${Gauge} name="Cost" value=${money(amount)} note=${`in ${range.name}`} />
     <${Gauge} name="Time of workers" value=${workerTime(ms)} note=${`in ${range.name}`} />
     <${Gauge} name="Busy" value=${percent(busy)} unit=${busy === null ? undefined : "%"} note=${busy === null ? "not recorded yet" : "of the workers' time had a job"} />
-    <${Gauge} name="Time of GPUs" value=${total?.gpuMs ? workerTime(total.gpuMs) : "–"} note=${total?.gpuMs ? `in ${range.name}` : "none recorded"} />
+    <${Gauge} name="Time of GPUs" value=${gpuMs > 0 ? workerTime(gpuMs) : "–"} note=${gpuMs > 0 ? `in ${range.name}` : "none recorded"} />
     <${Gauge} name="This month" value=${soFar === undefined ? "–" : money(soFar)} note=${expected ? `${money(expected)} if it goes on so` : "no forecast yet"} />
   <//>`;
 }

@@ -14,8 +14,9 @@ pub(super) fn read(fields: &[Field]) -> Value {
     let shown = || fields.iter().filter(|field| !matches!(field.access, Access::WriteOnly | Access::Hidden));
     let properties = shown().map(|field| (field.name.to_owned(), schema(field, None)));
     // Responses leave out unset fields, and objects that the request does not ask for.
-    let is_optional =
-        |field: &&Field| field.nullable || matches!(field.kind, FieldKind::Object(_) | FieldKind::Objects);
+    let is_optional = |field: &&Field| {
+        field.nullable || matches!(field.kind, FieldKind::Object(_) | FieldKind::Objects | FieldKind::Members)
+    };
     let required: Vec<_> = shown().filter(|field| !is_optional(field)).map(|field| field.name).collect();
     json!({ "type": "object", "properties": properties.collect::<Map<_, _>>(), "required": required })
 }
