@@ -2,6 +2,7 @@
 
 mod endpoint;
 mod key;
+mod names;
 mod secret;
 mod template;
 mod traffic;
