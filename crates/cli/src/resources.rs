@@ -4,6 +4,7 @@ mod endpoint;
 mod key;
 mod names;
 mod secret;
+mod sharing;
 mod template;
 mod traffic;
 

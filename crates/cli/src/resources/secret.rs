@@ -7,13 +7,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::names::{list_named, words};
+use super::sharing::SharingArgs;
 use super::{ListArgs, named};
 use crate::args::{NewKeyArgs, RotateArgs};
 use crate::confirm::confirm;
 use crate::exit::{CommandError, CommandExit, CommandResult, cannot};
 use crate::hidden_input;
 use crate::human::{count, time_cell};
-use crate::jobs::endpoint_name;
 use crate::members::Members;
 use crate::output::{OutputFormat, cell};
 use crate::remote::{Connection, ServerArgs};
@@ -83,9 +83,8 @@ pub struct SetSecretArgs {
     /// The name of the secret
     #[arg(value_name = "NAME")]
     name: SecretName,
-    /// Share it with keys of this endpoint, or `*`
-    #[arg(long, value_name = "ENDPOINT", value_parser = endpoint_name)]
-    endpoint: Vec<String>,
+    #[command(flatten)]
+    sharing: SharingArgs,
     #[command(flatten)]
     remote: ServerArgs,
 }
@@ -127,7 +126,7 @@ async fn set(args: &SetSecretArgs) -> CommandResult {
     }
     let mut members = Members::default();
     members.set("value", Some(value))?;
-    members.set("endpoints", Some(&args.endpoint).filter(|endpoints| !endpoints.is_empty()))?;
+    args.sharing.set(&mut members)?;
     let change = members.body()?;
     members.set("name", Some(&args.name))?;
     let (record, done) = match session.client.create(OF, members.body()?).await {
