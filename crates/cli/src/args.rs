@@ -23,7 +23,9 @@ use crate::nodes::NodesArgs;
 use crate::observability::ObservabilityArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::rehearse::RehearseArgs;
-use crate::resources::{EndpointCommand, KeyCommand, SECRET_EXAMPLES, SecretCommand, TemplateCommand};
+use crate::resources::{
+    EndpointCommand, KeyCommand, SECRET_EXAMPLES, SecretCommand, TemplateCommand, VolumeCommand,
+};
 use crate::server::{DrainArgs, ShowServerArgs};
 use crate::store::{STORE_EXAMPLES, StoreCommand};
 use crate::tls::{TLS_EXAMPLES, TlsCommand};
@@ -285,6 +287,9 @@ pub enum Command {
     /// Create, show, change and revoke keys
     #[command(subcommand)]
     Keys(KeyCommand),
+    /// Create, show, change and delete network volumes
+    #[command(subcommand, alias = "volumes")]
+    Volume(VolumeCommand),
     /// List, drain and stop the workers of an endpoint
     #[command(
         after_help = "Examples:\n  longshore workers hello\n  longshore workers hello --all\n  longshore workers stop hello --all"

@@ -1,4 +1,4 @@
-//! Commands that list, show, create, change and delete endpoints, templates, secrets and keys.
+//! Commands that list, show, create, change and delete endpoints, templates, secrets, keys and network volumes.
 
 mod endpoint;
 mod key;
@@ -7,6 +7,7 @@ mod secret;
 mod sharing;
 mod template;
 mod traffic;
+mod volume;
 
 use clap::Args;
 use longshore_client::Collection;
@@ -24,6 +25,7 @@ pub use key::KeyCommand;
 pub(crate) use secret::SECRET_EXAMPLES;
 pub use secret::SecretCommand;
 pub use template::TemplateCommand;
+pub use volume::VolumeCommand;
 
 /// Arguments of a command without an id.
 #[derive(Debug, Args)]
@@ -125,6 +127,7 @@ fn named(failure: CommandError, of: Collection) -> CommandError {
         Collection::Templates => "template",
         Collection::Keys => "keys",
         Collection::Secrets => "secret",
+        Collection::NetworkVolumes => "volume",
         // They have no command.
         Collection::RegistryAuths => return failure,
     };

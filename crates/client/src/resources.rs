@@ -27,6 +27,8 @@ pub enum Collection {
     Keys,
     /// Credentials for registries of container images.
     RegistryAuths,
+    /// Network volumes: directories that workers share.
+    NetworkVolumes,
 }
 
 impl Collection {
@@ -37,6 +39,7 @@ impl Collection {
             Self::Secrets => "/v1/secrets",
             Self::Keys => "/v1/apikeys",
             Self::RegistryAuths => "/v1/containerregistryauth",
+            Self::NetworkVolumes => "/v1/networkvolumes",
         }
     }
 }
@@ -50,6 +53,7 @@ impl fmt::Display for Collection {
             Self::Secrets => "secret",
             Self::Keys => "key",
             Self::RegistryAuths => "registry credentials",
+            Self::NetworkVolumes => "network volume",
         })
     }
 }
