@@ -1,7 +1,5 @@
 """The commands for what endpoints share and for the server's records: volumes, registry credentials, usage, audit, sessions."""
 
-import json
-
 import pytest
 
 from harness.client import Api, unique
@@ -52,3 +50,28 @@ def test_volumes_are_created_shared_and_deleted(cli, api):
     reader = limited(cli, "read")
     fails(cli.run("volume", "create", "--name", name, "--size", "1", env=reader), UNAUTHORIZED, "`manage` for all")
     cli.ok("volume", "list", env=reader)
+
+
+def test_registry_credentials_are_stored_without_showing_them(cli, api, tmp_path):
+    name, hush = unique("hub"), unique("hush")
+    (tmp_path / "token").write_text(f"{hush}\n")
+    create = ("registry", "create", "--name", name, "--username", "ada-lovelace")
+    fails(cli.run("deploy", "--image", "x", "--registry-auth", name), NOT_FOUND, "longshore registry create")
+    fails(cli.run(*create), USAGE, "no password given", "--password-file")
+    fails(cli.run(*create, "--password-file", tmp_path / "none"), 1, "cannot read")
+    assert cli.run(*create, "--password", hush).code == USAGE, "the command line is visible to other users"
+    made = cli.ok(*create, "--password-file", tmp_path / "token", "-o", "json")
+    auth = made.json["id"]
+    piped = cli.ok(*create[:3], unique("piped"), *create[4:], stdin=hush)
+    listed = cli.ok("registry", "list")
+    assert name in row(cli, "registry", auth) and auth in cli.ok("registries", "list", "-o", "json").out
+    for shown in (made, piped, listed, cli.ok("registry", "get", auth)):
+        assert hush not in shown.out + shown.err and "ada-lovelace" not in shown.out + shown.err, shown
+
+    changed = cli.ok("registry", "update", auth, "--name", unique("named"), "--endpoint", "*", "-o", "json").json
+    assert changed["endpoints"] == ["*"] and changed["name"] != name
+    template = api.template(containerRegistryAuthId=auth)["id"]
+    fails(cli.run("registry", "delete", auth, "--yes"), 1, template)
+    api.ok("PATCH", f"/v1/templates/{template}", json={"containerRegistryAuthId": None})
+    assert cli.ok("registry", "delete", auth, "--yes").out == f"registry credentials {auth} deleted\n"
+    fails(cli.run("registry", "get", auth), NOT_FOUND, "longshore registry list")

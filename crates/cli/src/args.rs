@@ -24,7 +24,8 @@ use crate::observability::ObservabilityArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::rehearse::RehearseArgs;
 use crate::resources::{
-    EndpointCommand, KeyCommand, SECRET_EXAMPLES, SecretCommand, TemplateCommand, VolumeCommand,
+    EndpointCommand, KeyCommand, RegistryCommand, SECRET_EXAMPLES, SecretCommand, TemplateCommand,
+    VolumeCommand,
 };
 use crate::server::{DrainArgs, ShowServerArgs};
 use crate::store::{STORE_EXAMPLES, StoreCommand};
@@ -290,6 +291,9 @@ pub enum Command {
     /// Create, show, change and delete network volumes
     #[command(subcommand, alias = "volumes")]
     Volume(VolumeCommand),
+    /// Store, show and delete credentials for image registries
+    #[command(subcommand, alias = "registries")]
+    Registry(RegistryCommand),
     /// List, drain and stop the workers of an endpoint
     #[command(
         after_help = "Examples:\n  longshore workers hello\n  longshore workers hello --all\n  longshore workers stop hello --all"

@@ -91,6 +91,7 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Keys(command) => command.run().await,
         Command::Secret(command) => command.run().await,
         Command::Volume(command) => command.run().await,
+        Command::Registry(command) => command.run().await,
         Command::Workers(args) => workers::workers(args).await,
         Command::Server(args) => server::show(args).await,
         Command::Drain(args) => server::drain(args).await,

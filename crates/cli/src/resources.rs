@@ -1,8 +1,10 @@
-//! Commands that list, show, create, change and delete endpoints, templates, secrets, keys and network volumes.
+//! Commands that list, show, create, change and delete endpoints, templates, secrets, keys, network volumes and
+//! registry credentials.
 
 mod endpoint;
 mod key;
 mod names;
+mod registry;
 mod secret;
 mod sharing;
 mod template;
@@ -22,6 +24,7 @@ use crate::table::Column;
 
 pub use endpoint::EndpointCommand;
 pub use key::KeyCommand;
+pub use registry::RegistryCommand;
 pub(crate) use secret::SECRET_EXAMPLES;
 pub use secret::SecretCommand;
 pub use template::TemplateCommand;
@@ -128,8 +131,7 @@ fn named(failure: CommandError, of: Collection) -> CommandError {
         Collection::Keys => "keys",
         Collection::Secrets => "secret",
         Collection::NetworkVolumes => "volume",
-        // They have no command.
-        Collection::RegistryAuths => return failure,
+        Collection::RegistryAuths => "registry",
     };
     failure.next(format!("`longshore {command} list` lists them"))
 }
