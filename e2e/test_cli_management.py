@@ -3,6 +3,8 @@
 import pytest
 
 from harness.client import Api, unique
+from harness.wait import until
+from test_billing import PRICED
 from test_cli import NOT_FOUND, UNAUTHORIZED, USAGE, Cli, fails
 
 
@@ -75,3 +77,51 @@ def test_registry_credentials_are_stored_without_showing_them(cli, api, tmp_path
     api.ok("PATCH", f"/v1/templates/{template}", json={"containerRegistryAuthId": None})
     assert cli.ok("registry", "delete", auth, "--yes").out == f"registry credentials {auth} deleted\n"
     fails(cli.run("registry", "get", auth), NOT_FOUND, "longshore registry list")
+
+
+def test_usage_is_shown_by_group_with_its_cost(fresh_server, tmp_path):
+    server = fresh_server(config='currency = "EUR"\n' + PRICED)
+    api, cli = Api(server), Cli(tmp_path / "config", server.url)
+    assert cli.ok("usage").out == "no worker ran in this time\n"
+    first = api.endpoint("echo.py", workersMin=1, workersMax=1, computeType="CPU", slug="first")
+    other = api.endpoint("echo.py", workersMin=1, workersMax=1, gpuCount=1, slug="other")
+    key = cli.ok("keys", "create", "--name", "batch", "--scope", "jobs", "--owner", "acme", "-o", "json").json
+    assert Api(server, key["key"]).call("POST", f"/v2/{first.id}/runsync", json={"input": {}}).status_code == 200
+
+    def billed():
+        rows = {row["endpointId"]: row for row in cli.ok("usage", "-o", "json").json}
+        return len(rows) == 2 and min(row["amount"] for row in rows.values()) > 0.1 and rows
+
+    rows = until(billed, "both endpoints cost something", 60)
+    assert set(rows[first.id]) == {"endpointId", "timeBilledMs", "busyMs", "amount", "currency"}
+    assert rows[first.id]["currency"] == "EUR"
+    assert abs(rows[first.id]["amount"] - rows[first.id]["timeBilledMs"] / 10_000) < 1e-3, "360 an hour"
+
+    lines = cli.ok("usage").out.splitlines()
+    assert lines[0].split() == ["ENDPOINT", "WORKER", "TIME", "BUSY", "COST"], lines
+    assert {line.split()[0] for line in lines[1:3]} == {"first", "other"} and lines[3].startswith("all "), lines
+    assert all(line.endswith(" EUR") for line in lines[1:]), lines
+    (line,) = cli.ok("usage", "first").out.splitlines()[1:]
+    assert line.startswith("first "), "one row has no sum"
+    types = {row["gpuTypeId"] for row in cli.ok("usage", "--by", "gpu", "-o", "json").json}
+    assert types == {"CPU", "NVIDIA L4"}
+    (worker,) = cli.ok("usage", first.id, "--by", "worker", "-o", "json").json
+    assert [worker["podId"]] == [pod["id"] for pod in api.ok("GET", "/v1/pods", params={"endpointId": first.id})]
+
+    def by_key():
+        return [row for row in cli.ok("usage", "first", "--by", "key", "-o", "json").json if row.get("key") == key["id"]]
+
+    ((row,), owners) = until(by_key, "the job is counted", 60), cli.ok("usage", "--by", "owner").out
+    assert (row["owner"], row["jobs"]) == ("acme", 1) and "acme" in owners
+    assert any(line.startswith("batch  acme ") for line in cli.ok("usage", "--by", "key").out.splitlines()), "keys have names"
+
+    assert all("time" in row for row in cli.ok("usage", "--step", "hour", "-o", "json").json)
+    assert cli.ok("usage", "--from", "2020-01-01", "--to", "2021-01-01").out == "no worker ran in this time\n"
+    fails(cli.run("usage", "nosuch"), NOT_FOUND, "longshore endpoint list")
+    fails(cli.run("usage", "--from", "yesterday"), USAGE, "2030-01-31")
+    theirs = cli.environment(LONGSHORE_API_KEY=key["key"])
+    fails(cli.run("usage", env=theirs), UNAUTHORIZED, "`read` or `manage` for all endpoints")
+    # A deleted endpoint is named by its id.
+    cli.ok("endpoint", "delete", "other", "--yes")
+    (line,) = cli.ok("usage", other.id).out.splitlines()[1:]
+    assert line.startswith(other.id)

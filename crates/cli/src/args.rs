@@ -31,6 +31,7 @@ use crate::server::{DrainArgs, ShowServerArgs};
 use crate::store::{STORE_EXAMPLES, StoreCommand};
 use crate::tls::{TLS_EXAMPLES, TlsCommand};
 use crate::top::TopArgs;
+use crate::usage::UsageArgs;
 use crate::workers::WorkersArgs;
 
 // Help texts are wrapped by hand to 80 columns; a test below holds every page to it.
@@ -171,6 +172,16 @@ Examples:
 Creates an endpoint, sends small jobs with /runsync, runs their workers itself,
 and deletes the endpoint. The server's rate limits apply.";
 
+const USAGE_EXAMPLES: &str = "\
+Examples:
+  longshore usage
+  longshore usage hello --by worker --last 24h
+  longshore usage --by owner --from 2030-01-01 --to 2030-02-01
+  longshore usage --by gpu --last 90d --step week -o json
+
+Worker time runs from a worker's start to its end; the server counts it by the
+hour. By owner or key, it is shared out by how long the jobs of each ran.";
+
 const DRAIN_EXAMPLES: &str = "\
 Examples:
   longshore drain --wait && systemctl reboot
@@ -294,6 +305,9 @@ pub enum Command {
     /// Store, show and delete credentials for image registries
     #[command(subcommand, alias = "registries")]
     Registry(RegistryCommand),
+    /// Show how long workers ran, and what that cost
+    #[command(after_help = USAGE_EXAMPLES)]
+    Usage(UsageArgs),
     /// List, drain and stop the workers of an endpoint
     #[command(
         after_help = "Examples:\n  longshore workers hello\n  longshore workers hello --all\n  longshore workers stop hello --all"

@@ -43,6 +43,7 @@ mod table;
 mod tls;
 mod top;
 mod traceback;
+mod usage;
 mod workers;
 
 use std::process::ExitCode;
@@ -92,6 +93,7 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Secret(command) => command.run().await,
         Command::Volume(command) => command.run().await,
         Command::Registry(command) => command.run().await,
+        Command::Usage(args) => usage::usage(args).await,
         Command::Workers(args) => workers::workers(args).await,
         Command::Server(args) => server::show(args).await,
         Command::Drain(args) => server::drain(args).await,

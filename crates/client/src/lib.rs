@@ -20,6 +20,7 @@ mod segment;
 mod server;
 mod transport;
 mod upload_body;
+mod usage;
 mod versions;
 mod webhooks;
 mod wire;
