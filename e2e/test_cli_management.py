@@ -1,5 +1,7 @@
 """The commands for what endpoints share and for the server's records: volumes, registry credentials, usage, audit, sessions."""
 
+import json
+
 import pytest
 
 from harness.client import Api, unique
@@ -125,3 +127,33 @@ def test_usage_is_shown_by_group_with_its_cost(fresh_server, tmp_path):
     cli.ok("endpoint", "delete", "other", "--yes")
     (line,) = cli.ok("usage", other.id).out.splitlines()[1:]
     assert line.startswith(other.id)
+
+
+def test_the_audit_log_is_listed_filtered_and_read_to_its_end(fresh_server, tmp_path):
+    server = fresh_server()
+    api, cli = Api(server), Cli(tmp_path / "config", server.url)
+    boss = cli.ok("keys", "create", "--name", "boss", "--scope", "manage", "-o", "json").json
+    theirs = Api(server, boss["key"])
+    # One more than the server returns in a page.
+    ids = [theirs.ok("POST", "/v1/networkvolumes", json={"name": f"v{number}", "size": 1})["id"] for number in range(1001)]
+
+    newest = cli.ok("audit")
+    lines = newest.out.splitlines()
+    assert lines[0].split() == ["TIME", "KEY", "KEY", "ID", "ADDRESS", "WHAT", "FIELDS", "OUTCOME"], lines
+    assert len(lines) == 21 and "newest 20" in newest.err and "--all" in newest.err, newest
+    for part in ("boss", boss["id"], "127.0.0.1", f"POST networkvolumes/{ids[-1]}", "name size", "done"):
+        assert part in lines[1], part
+
+    made = cli.ok("audit", "--resource", "networkvolumes", "--all", "-o", "jsonl").out.splitlines()
+    assert [json.loads(line)["resource"] for line in made] == [f"networkvolumes/{volume}" for volume in reversed(ids)]
+    exactly = cli.ok("audit", "--resource", "networkvolumes", "--limit", 1001)
+    assert len(exactly.out.splitlines()) == 1002 and "newest" not in exactly.err, "no more entries match"
+    assert "newest 1000" in cli.ok("audit", "--resource", "networkvolumes", "--limit", 1000).err
+    (one,) = cli.ok("audit", "--resource", f"networkvolumes/{ids[7]}", "-o", "json").json
+    assert one["fields"] == ["name", "size"] and "first use from this address" in cli.ok("audit", "--key", boss["id"], "--all").out
+    assert {entry["key"]["id"] for entry in cli.ok("audit", "--key", "admin", "--all", "-o", "json").json} == {"admin"}
+    assert cli.ok("audit", "--since", "2040-01-01", "-o", "json").json == []
+    assert len(cli.ok("audit", "--last", "1h", "--limit", 3, "-o", "json").json) == 3
+
+    fails(cli.run("audit", env=limited(cli, "read")), UNAUTHORIZED, "`manage` for all endpoints")
+    assert cli.run("audit", "--since", "yesterday").code == USAGE

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::audit::AuditArgs;
 use crate::backup::{BackupArgs, RestoreArgs};
 use crate::bench::BenchArgs;
 use crate::console::{CONSOLE_EXAMPLES, ConsoleArgs};
@@ -182,6 +183,15 @@ Examples:
 Worker time runs from a worker's start to its end; the server counts it by the
 hour. By owner or key, it is shared out by how long the jobs of each ran.";
 
+const AUDIT_EXAMPLES: &str = "\
+Examples:
+  longshore audit
+  longshore audit --key 0a1b2c3d4e5f6071 --last 7d --all
+  longshore audit --resource endpoints --limit 100
+  longshore audit --since 2030-01-31T12:00:00Z --all -o jsonl > audit.jsonl
+
+Entries have the names of changed fields, never their values.";
+
 const DRAIN_EXAMPLES: &str = "\
 Examples:
   longshore drain --wait && systemctl reboot
@@ -308,6 +318,9 @@ pub enum Command {
     /// Show how long workers ran, and what that cost
     #[command(after_help = USAGE_EXAMPLES)]
     Usage(UsageArgs),
+    /// List who changed what, newest first
+    #[command(after_help = AUDIT_EXAMPLES)]
+    Audit(AuditArgs),
     /// List, drain and stop the workers of an endpoint
     #[command(
         after_help = "Examples:\n  longshore workers hello\n  longshore workers hello --all\n  longshore workers stop hello --all"

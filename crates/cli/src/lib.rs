@@ -4,6 +4,7 @@
 //! `dev`, and a [`ServerPlan`] read from its settings for `doctor`.
 
 mod args;
+mod audit;
 mod backup;
 mod bench;
 mod confirm;
@@ -93,6 +94,7 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Secret(command) => command.run().await,
         Command::Volume(command) => command.run().await,
         Command::Registry(command) => command.run().await,
+        Command::Audit(args) => audit::audit(args).await,
         Command::Usage(args) => usage::usage(args).await,
         Command::Workers(args) => workers::workers(args).await,
         Command::Server(args) => server::show(args).await,

@@ -2,6 +2,7 @@
 //!
 //! Payloads stay JSON text ([`serde_json::value::RawValue`]): numbers keep their digits on the way through.
 
+mod audit;
 mod authorities;
 mod bulk;
 mod code;
