@@ -3,8 +3,10 @@
 import json
 
 import pytest
+import requests
 
 from harness.client import Api, unique
+from harness.server import ADMIN_KEY
 from harness.wait import until
 from test_billing import PRICED
 from test_cli import NOT_FOUND, UNAUTHORIZED, USAGE, Cli, fails
@@ -157,3 +159,36 @@ def test_the_audit_log_is_listed_filtered_and_read_to_its_end(fresh_server, tmp_
 
     fails(cli.run("audit", env=limited(cli, "read")), UNAUTHORIZED, "`manage` for all endpoints")
     assert cli.run("audit", "--since", "yesterday").code == USAGE
+
+
+def signed_in(server, agent: str) -> requests.Session:
+    """A browser that is signed in at the console with the operator's key."""
+    browser = requests.Session()
+    browser.headers["User-Agent"] = agent
+    answer = browser.post(f"{server.url}/console/session", json={"key": ADMIN_KEY})
+    assert answer.status_code == 200, answer.text
+    browser.headers["X-Longshore-Console"] = answer.json()["csrf"]
+    return browser
+
+
+def test_sessions_are_listed_and_ended(fresh_server, tmp_path):
+    server = fresh_server()
+    cli = Cli(tmp_path / "config", server.url)
+    assert cli.ok("sessions", "list", "-o", "json").json == []
+    browsers = [signed_in(server, name) for name in ("one", "two", "three")]
+    listed = cli.ok("sessions", "list", "-o", "json").json
+    ids = {session["agent"]: session["id"] for session in listed}
+    assert set(ids) == {"one", "two", "three"}
+    line = next(line for line in cli.ok("sessions", "list").out.splitlines() if line.startswith(ids["one"]))
+    assert "127.0.0.1" in line and line.endswith(" one"), line
+
+    ended = cli.ok("sessions", "end", ids["one"], ids["two"])
+    assert ended.out == f"session {ids['one']} ended\nsession {ids['two']} ended\n"
+    assert [browser.get(f"{server.url}/v1/me").status_code for browser in browsers] == [401, 401, 200]
+    # The others end, although one has ended before.
+    again = cli.run("sessions", "end", ids["one"], ids["three"])
+    assert (again.code, again.out) == (NOT_FOUND, f"session {ids['three']} ended\n"), again
+    assert f"{ids['one']}: no session has this id" in again.err and "longshore sessions list" in again.err, again
+    assert cli.ok("sessions", "list", "-o", "json").json == []
+    fails(cli.run("sessions", "list", env=limited(cli, "read")), UNAUTHORIZED, "`manage` for all endpoints")
+    assert cli.run("sessions", "end").code == USAGE

@@ -29,6 +29,7 @@ use crate::resources::{
     VolumeCommand,
 };
 use crate::server::{DrainArgs, ShowServerArgs};
+use crate::sessions::SessionCommand;
 use crate::store::{STORE_EXAMPLES, StoreCommand};
 use crate::tls::{TLS_EXAMPLES, TlsCommand};
 use crate::top::TopArgs;
@@ -321,6 +322,9 @@ pub enum Command {
     /// List who changed what, newest first
     #[command(after_help = AUDIT_EXAMPLES)]
     Audit(AuditArgs),
+    /// List browsers that are signed in at the console, or end them
+    #[command(subcommand)]
+    Sessions(SessionCommand),
     /// List, drain and stop the workers of an endpoint
     #[command(
         after_help = "Examples:\n  longshore workers hello\n  longshore workers hello --all\n  longshore workers stop hello --all"

@@ -38,6 +38,7 @@ mod remote;
 mod resources;
 mod screen;
 mod server;
+mod sessions;
 mod stop;
 mod store;
 mod table;
@@ -95,6 +96,7 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Volume(command) => command.run().await,
         Command::Registry(command) => command.run().await,
         Command::Audit(args) => audit::audit(args).await,
+        Command::Sessions(command) => command.run().await,
         Command::Usage(args) => usage::usage(args).await,
         Command::Workers(args) => workers::workers(args).await,
         Command::Server(args) => server::show(args).await,

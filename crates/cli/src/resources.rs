@@ -132,6 +132,7 @@ fn named(failure: CommandError, of: Collection) -> CommandError {
         Collection::Secrets => "secret",
         Collection::NetworkVolumes => "volume",
         Collection::RegistryAuths => "registry",
+        Collection::Sessions => "sessions",
     };
     failure.next(format!("`longshore {command} list` lists them"))
 }

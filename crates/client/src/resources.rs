@@ -29,6 +29,8 @@ pub enum Collection {
     RegistryAuths,
     /// Network volumes: directories that workers share.
     NetworkVolumes,
+    /// Sessions: browsers that are signed in at the console. They are only listed and ended.
+    Sessions,
 }
 
 impl Collection {
@@ -40,6 +42,7 @@ impl Collection {
             Self::Keys => "/v1/apikeys",
             Self::RegistryAuths => "/v1/containerregistryauth",
             Self::NetworkVolumes => "/v1/networkvolumes",
+            Self::Sessions => "/v1/sessions",
         }
     }
 }
@@ -54,6 +57,7 @@ impl fmt::Display for Collection {
             Self::Keys => "key",
             Self::RegistryAuths => "registry credentials",
             Self::NetworkVolumes => "network volume",
+            Self::Sessions => "session",
         })
     }
 }
