@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::audit::AuditArgs;
 use crate::backup::{BackupArgs, RestoreArgs};
 use crate::bench::BenchArgs;
 use crate::console::{CONSOLE_EXAMPLES, ConsoleArgs};
@@ -23,11 +24,16 @@ use crate::nodes::NodesArgs;
 use crate::observability::ObservabilityArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::rehearse::RehearseArgs;
-use crate::resources::{EndpointCommand, KeyCommand, SECRET_EXAMPLES, SecretCommand, TemplateCommand};
+use crate::resources::{
+    EndpointCommand, KeyCommand, RegistryCommand, SECRET_EXAMPLES, SecretCommand, TemplateCommand,
+    VolumeCommand,
+};
 use crate::server::{DrainArgs, ShowServerArgs};
+use crate::sessions::SessionCommand;
 use crate::store::{STORE_EXAMPLES, StoreCommand};
 use crate::tls::{TLS_EXAMPLES, TlsCommand};
 use crate::top::TopArgs;
+use crate::usage::UsageArgs;
 use crate::workers::WorkersArgs;
 
 // Help texts are wrapped by hand to 80 columns; a test below holds every page to it.
@@ -168,6 +174,25 @@ Examples:
 Creates an endpoint, sends small jobs with /runsync, runs their workers itself,
 and deletes the endpoint. The server's rate limits apply.";
 
+const USAGE_EXAMPLES: &str = "\
+Examples:
+  longshore usage
+  longshore usage hello --by worker --last 24h
+  longshore usage --by owner --from 2030-01-01 --to 2030-02-01
+  longshore usage --by gpu --last 90d --step week -o json
+
+Worker time runs from a worker's start to its end; the server counts it by the
+hour. By owner or key, it is shared out by how long the jobs of each ran.";
+
+const AUDIT_EXAMPLES: &str = "\
+Examples:
+  longshore audit
+  longshore audit --key 0a1b2c3d4e5f6071 --last 7d --all
+  longshore audit --resource endpoints --limit 100
+  longshore audit --since 2030-01-31T12:00:00Z --all -o jsonl > audit.jsonl
+
+Entries have the names of changed fields, never their values.";
+
 const DRAIN_EXAMPLES: &str = "\
 Examples:
   longshore drain --wait && systemctl reboot
@@ -285,6 +310,21 @@ pub enum Command {
     /// Create, show, change and revoke keys
     #[command(subcommand)]
     Keys(KeyCommand),
+    /// Create, show, change and delete network volumes
+    #[command(subcommand, alias = "volumes")]
+    Volume(VolumeCommand),
+    /// Store, show and delete credentials for image registries
+    #[command(subcommand, alias = "registries")]
+    Registry(RegistryCommand),
+    /// Show how long workers ran, and what that cost
+    #[command(after_help = USAGE_EXAMPLES)]
+    Usage(UsageArgs),
+    /// List who changed what, newest first
+    #[command(after_help = AUDIT_EXAMPLES)]
+    Audit(AuditArgs),
+    /// List browsers that are signed in at the console, or end them
+    #[command(subcommand)]
+    Sessions(SessionCommand),
     /// List, drain and stop the workers of an endpoint
     #[command(
         after_help = "Examples:\n  longshore workers hello\n  longshore workers hello --all\n  longshore workers stop hello --all"

@@ -37,6 +37,10 @@ pub(crate) fn text(prompt: &str) -> CommandResult<String> {
     } else {
         std::io::stdin().read_to_string(&mut text).map_err(|error| cannot("read standard input", error))?;
     }
-    let without = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text));
-    Ok(without.map_or_else(|| text.clone(), str::to_owned))
+    Ok(without_line_break(&text).to_owned())
+}
+
+/// A text without its last line break.
+pub(crate) fn without_line_break(text: &str) -> &str {
+    text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text))
 }

@@ -50,9 +50,9 @@ pub(crate) async fn registry_auth_id(client: &Client, wanted: &str) -> CommandRe
             CommandExit::NotFound,
             format!("there are no registry credentials `{wanted}`"),
         )
-        .next("POST /v1/containerregistryauth with `name`, `username` and `password` creates them")),
+        .next("`longshore registry create` stores them, `longshore registry list` lists the stored ones")),
         _ => Err(CommandError::usage(format!("several registry credentials have the name `{wanted}`"))
-            .next("give the id of one")),
+            .next("give the id of one; `longshore registry list` lists them")),
     }
 }
 

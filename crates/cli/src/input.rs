@@ -1,7 +1,10 @@
-//! Reads JSON from an argument, a file (`@FILE`) or standard input (`-`).
+//! Reads JSON from an argument, a file (`@FILE`) or standard input (`-`), and numbers and times of options.
 
 use std::io::Read as _;
 
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use serde_json::value::RawValue;
 
 use crate::exit::{CommandError, CommandResult, cannot};
@@ -16,6 +19,13 @@ pub(crate) fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
         let problem = if is_number { "too large" } else { "not a whole number, such as 100" };
         problem.to_owned()
     })
+}
+
+/// Parses a day, which begins at 0:00 UTC, or a time in RFC 3339.
+pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
+    let day = || text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok().map(|start| start.timestamp());
+    let time = if text.contains(['T', 't']) { text.parse().ok() } else { day() };
+    time.ok_or_else(|| "write a day like 2030-01-31, or a time like 2030-01-31T12:00:00Z".to_owned())
 }
 
 /// Returns the text of `argument` and its name for messages.
@@ -78,6 +88,18 @@ mod tests {
             assert_eq!(whole::<u32>(text), Err("not a whole number, such as 100".to_owned()), "{text}");
         }
         assert_eq!(whole::<u32>("99999999999"), Err("too large".to_owned()));
+    }
+
+    #[test]
+    fn a_day_begins_at_midnight_in_utc() {
+        for (text, expected) in
+            [("2030-01-31", "2030-01-31T00:00:00Z"), ("2030-01-31T12:00:00+01:00", "2030-01-31T11:00:00Z")]
+        {
+            assert_eq!(moment(text).unwrap().to_string(), expected);
+        }
+        for text in ["", "yesterday", "2030-01", "2030-01-31T12:00:00"] {
+            assert!(moment(text).unwrap_err().contains("2030-01-31"), "{text}");
+        }
     }
 
     #[test]

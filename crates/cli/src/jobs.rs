@@ -17,8 +17,10 @@ mod webhooks;
 use std::time::Duration;
 
 use clap::Args;
+use jiff::{SignedDuration, Timestamp};
 use longshore_model::JobId;
 
+use crate::exit::{CommandResult, cannot};
 use crate::input::whole;
 use crate::remote::ServerArgs;
 
@@ -66,6 +68,13 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
     };
     let ms = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ms));
     ms.map(Duration::from_millis).ok_or_else(|| "write a time like 90s, 1500ms, 10m, 2h or 7d".to_owned())
+}
+
+/// The time that is this long before now.
+pub(crate) fn since(last: Duration) -> CommandResult<Timestamp> {
+    let last = SignedDuration::try_from(last).map_err(|error| cannot("count back that far", error))?;
+    let since = Timestamp::now().checked_sub(last).unwrap_or(Timestamp::UNIX_EPOCH);
+    Ok(since.max(Timestamp::UNIX_EPOCH))
 }
 
 /// The endpoint of a command, and its server. Must be the last of a command's arguments, because later options

@@ -4,6 +4,7 @@
 //! `dev`, and a [`ServerPlan`] read from its settings for `doctor`.
 
 mod args;
+mod audit;
 mod backup;
 mod bench;
 mod confirm;
@@ -37,12 +38,14 @@ mod remote;
 mod resources;
 mod screen;
 mod server;
+mod sessions;
 mod stop;
 mod store;
 mod table;
 mod tls;
 mod top;
 mod traceback;
+mod usage;
 mod workers;
 
 use std::process::ExitCode;
@@ -90,6 +93,11 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Template(command) => command.run().await,
         Command::Keys(command) => command.run().await,
         Command::Secret(command) => command.run().await,
+        Command::Volume(command) => command.run().await,
+        Command::Registry(command) => command.run().await,
+        Command::Audit(args) => audit::audit(args).await,
+        Command::Sessions(command) => command.run().await,
+        Command::Usage(args) => usage::usage(args).await,
         Command::Workers(args) => workers::workers(args).await,
         Command::Server(args) => server::show(args).await,
         Command::Drain(args) => server::drain(args).await,

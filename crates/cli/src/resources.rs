@@ -1,10 +1,15 @@
-//! Commands that list, show, create, change and delete endpoints, templates, secrets and keys.
+//! Commands that list, show, create, change and delete endpoints, templates, secrets, keys, network volumes and
+//! registry credentials.
 
 mod endpoint;
 mod key;
+mod names;
+mod registry;
 mod secret;
+mod sharing;
 mod template;
 mod traffic;
+mod volume;
 
 use clap::Args;
 use longshore_client::Collection;
@@ -19,9 +24,11 @@ use crate::table::Column;
 
 pub use endpoint::EndpointCommand;
 pub use key::KeyCommand;
+pub use registry::RegistryCommand;
 pub(crate) use secret::SECRET_EXAMPLES;
 pub use secret::SecretCommand;
 pub use template::TemplateCommand;
+pub use volume::VolumeCommand;
 
 /// Arguments of a command without an id.
 #[derive(Debug, Args)]
@@ -123,8 +130,9 @@ fn named(failure: CommandError, of: Collection) -> CommandError {
         Collection::Templates => "template",
         Collection::Keys => "keys",
         Collection::Secrets => "secret",
-        // They have no command.
-        Collection::RegistryAuths => return failure,
+        Collection::NetworkVolumes => "volume",
+        Collection::RegistryAuths => "registry",
+        Collection::Sessions => "sessions",
     };
     failure.next(format!("`longshore {command} list` lists them"))
 }

@@ -2,6 +2,7 @@
 //!
 //! Payloads stay JSON text ([`serde_json::value::RawValue`]): numbers keep their digits on the way through.
 
+mod audit;
 mod authorities;
 mod bulk;
 mod code;
@@ -20,6 +21,7 @@ mod segment;
 mod server;
 mod transport;
 mod upload_body;
+mod usage;
 mod versions;
 mod webhooks;
 mod wire;

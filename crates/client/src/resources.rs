@@ -27,6 +27,10 @@ pub enum Collection {
     Keys,
     /// Credentials for registries of container images.
     RegistryAuths,
+    /// Network volumes: directories that workers share.
+    NetworkVolumes,
+    /// Sessions: browsers that are signed in at the console. They are only listed and ended.
+    Sessions,
 }
 
 impl Collection {
@@ -37,6 +41,8 @@ impl Collection {
             Self::Secrets => "/v1/secrets",
             Self::Keys => "/v1/apikeys",
             Self::RegistryAuths => "/v1/containerregistryauth",
+            Self::NetworkVolumes => "/v1/networkvolumes",
+            Self::Sessions => "/v1/sessions",
         }
     }
 }
@@ -50,6 +56,8 @@ impl fmt::Display for Collection {
             Self::Secrets => "secret",
             Self::Keys => "key",
             Self::RegistryAuths => "registry credentials",
+            Self::NetworkVolumes => "network volume",
+            Self::Sessions => "session",
         })
     }
 }

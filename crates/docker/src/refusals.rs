@@ -12,9 +12,11 @@ pub(crate) fn of_pull(image: &str, status: Option<u16>, has_login: bool, reason:
         "it has no variant for the processors of this computer"
     } else if has("no basic auth") || has("unauthorized") || has("authentication required") || has("denied") {
         if has_login {
-            "the registry refuses the credentials; change the record that `containerRegistryAuthId` of the template names"
+            "the registry refuses the credentials that `containerRegistryAuthId` of the template names; store others with \
+             `longshore registry create`, and name those"
         } else {
-            "the registry asks for credentials, or has no such image; set `containerRegistryAuthId` of the template"
+            "the registry asks for credentials, or has no such image; store credentials with `longshore registry create`, and \
+             set `containerRegistryAuthId` of the template"
         }
     } else if status == Some(404) || has("manifest unknown") || has("not found") {
         "image not found; check its name and tag"
@@ -82,9 +84,14 @@ mod tests {
                 500,
                 false,
                 "Get \"https://r/v2/x\": no basic auth credentials",
-                "set `containerRegistryAuthId`",
+                "store credentials with `longshore registry create`, and set `containerRegistryAuthId`",
             ),
-            (500, true, "unauthorized: authentication required", "refuses the credentials"),
+            (
+                500,
+                true,
+                "unauthorized: authentication required",
+                "store others with `longshore registry create`",
+            ),
             (404, true, "manifest for r/x:1 not found: manifest unknown", "image not found"),
             (500, false, "no matching manifest for linux/amd64 in the manifest list entries", "no variant"),
             (500, false, "write /var/lib/docker/x: no space left on device", "disk of the daemon is full"),

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
-use jiff::{SignedDuration, Timestamp};
 
-use super::{endpoint_name, span};
-use crate::exit::{CommandExit, CommandResult, cannot};
+use super::{endpoint_name, since, span};
+use crate::exit::{CommandExit, CommandResult};
 use crate::human::time_cell;
 use crate::remote::ServerArgs;
 use crate::table::Column;
@@ -39,9 +38,7 @@ pub struct FailuresArgs {
 /// Prints the groups of failures, the largest first.
 pub(crate) async fn failures(args: &FailuresArgs) -> CommandResult {
     let session = args.remote.connect()?;
-    let last = SignedDuration::try_from(args.last).map_err(|error| cannot("count back that far", error))?;
-    let since =
-        Timestamp::now().checked_sub(last).unwrap_or(Timestamp::UNIX_EPOCH).max(Timestamp::UNIX_EPOCH);
+    let since = since(args.last)?;
     let groups = session.client.failure_texts(&args.endpoint, &since.to_string()).await?;
     session.output.records(COLUMNS, &groups)?;
     Ok(CommandExit::Success)

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use jiff::{SignedDuration, Timestamp};
 use longshore_client::RedeliveredWebhooks;
 use longshore_model::JobId;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 
-use super::{endpoint_name, job_id, span};
+use super::{endpoint_name, job_id, since, span};
 use crate::exit::{CommandExit, CommandResult, cannot};
 use crate::human::{count, time_cell};
 use crate::output::{OutputFormat, cell};
@@ -125,13 +124,6 @@ fn in_words(done: RedeliveredWebhooks) -> String {
         parts.push(format!("those of {} could not be read: try again", count(done.unread, "endpoint")));
     }
     parts.join("; ")
-}
-
-/// The time that is this long before now.
-fn since(last: Duration) -> CommandResult<Timestamp> {
-    let last = SignedDuration::try_from(last).map_err(|error| cannot("count back that far", error))?;
-    let since = Timestamp::now().checked_sub(last).unwrap_or(Timestamp::UNIX_EPOCH);
-    Ok(since.max(Timestamp::UNIX_EPOCH))
 }
 
 async fn list(args: &WebhooksArgs) -> CommandResult {

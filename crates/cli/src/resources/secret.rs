@@ -1,22 +1,21 @@
 //! `longshore secret`: values that templates name, and the keys that encrypt them.
 
-use std::collections::BTreeMap;
-
 use clap::{Args, Subcommand};
 use longshore_client::{ClientError, Collection};
 use longshore_model::SecretName;
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
+use super::names::{list_named, words};
+use super::sharing::SharingArgs;
 use super::{ListArgs, named};
 use crate::args::{NewKeyArgs, RotateArgs};
 use crate::confirm::confirm;
 use crate::exit::{CommandError, CommandExit, CommandResult, cannot};
 use crate::hidden_input;
 use crate::human::{count, time_cell};
-use crate::jobs::endpoint_name;
 use crate::members::Members;
-use crate::output::{OutputFormat, cell, parsed};
+use crate::output::{OutputFormat, cell};
 use crate::remote::{Connection, ServerArgs};
 use crate::table::Column;
 
@@ -84,9 +83,8 @@ pub struct SetSecretArgs {
     /// The name of the secret
     #[arg(value_name = "NAME")]
     name: SecretName,
-    /// Share it with keys of this endpoint, or `*`
-    #[arg(long, value_name = "ENDPOINT", value_parser = endpoint_name)]
-    endpoint: Vec<String>,
+    #[command(flatten)]
+    sharing: SharingArgs,
     #[command(flatten)]
     remote: ServerArgs,
 }
@@ -108,49 +106,13 @@ impl SecretCommand {
     pub(crate) async fn run(&self) -> CommandResult {
         match self {
             Self::Set(args) => set(args).await,
-            Self::List(args) => list_named(args).await,
+            Self::List(args) => list_named(args, OF, COLUMNS).await,
             Self::Delete(args) => delete(args).await,
             Self::NewKey(_) | Self::Rotate(_) => {
                 Err(CommandError::usage("this command needs the server's program"))
             }
         }
     }
-}
-
-/// Lists the secrets. A table has the names of endpoints and templates that the key may list, and the ids of the others.
-async fn list_named(args: &ListArgs) -> CommandResult {
-    let session = args.remote.connect()?;
-    let mut records = session.client.list(OF).await.map_err(|error| named(error.into(), OF))?;
-    if session.output.format == OutputFormat::Table {
-        let names = names(&session).await;
-        records = records.iter().map(|record| with_names(record, &names)).collect::<CommandResult<_>>()?;
-    }
-    session.output.records(COLUMNS, &records)?;
-    Ok(CommandExit::Success)
-}
-
-/// The names of endpoints and templates by id, as far as the key may list them.
-async fn names(session: &Connection) -> BTreeMap<String, String> {
-    let endpoints = session.client.endpoints().await.unwrap_or_default();
-    let templates = session.client.templates().await.unwrap_or_default();
-    let endpoints = endpoints
-        .into_iter()
-        .filter_map(|endpoint| Some((endpoint.id.to_string(), endpoint.slug.or(Some(endpoint.name))?)));
-    endpoints.chain(templates.into_iter().map(|template| (template.id.to_string(), template.name))).collect()
-}
-
-/// A secret's record with names in place of the ids in `usedBy` and `endpoints`.
-fn with_names(record: &RawValue, names: &BTreeMap<String, String>) -> CommandResult<Box<RawValue>> {
-    let mut record = parsed(record);
-    for at in ["/endpoints", "/usedBy/endpoints", "/usedBy/templates"] {
-        for id in record.pointer_mut(at).and_then(Value::as_array_mut).into_iter().flatten() {
-            let name = id.as_str().and_then(|id| names.get(id)).filter(|name| !name.is_empty());
-            if let Some(name) = name {
-                *id = Value::from(name.as_str());
-            }
-        }
-    }
-    to_raw_value(&record).map_err(|error| cannot("show a secret", error))
 }
 
 /// Creates the secret, or changes it if it exists. A key that is limited to endpoints may not look first.
@@ -164,7 +126,7 @@ async fn set(args: &SetSecretArgs) -> CommandResult {
     }
     let mut members = Members::default();
     members.set("value", Some(value))?;
-    members.set("endpoints", Some(&args.endpoint).filter(|endpoints| !endpoints.is_empty()))?;
+    args.sharing.set(&mut members)?;
     let change = members.body()?;
     members.set("name", Some(&args.name))?;
     let (record, done) = match session.client.create(OF, members.body()?).await {
@@ -217,12 +179,6 @@ fn yes_or_no(value: &Value) -> String {
     value.as_bool().map_or_else(|| cell(value), |is| if is { "yes" } else { "no" }.to_owned())
 }
 
-/// Formats a list of texts.
-fn words(value: &Value) -> String {
-    let words: Vec<&str> = value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    words.join(" ")
-}
-
 /// Formats what uses a secret: endpoints, or templates that no endpoint uses.
 fn users(value: &Value) -> String {
     let endpoints = words(&value["endpoints"]);
@@ -244,15 +200,5 @@ mod tests {
         assert_eq!(users(&json!({ "templates": ["t", "u"], "endpoints": [] })), "template t u");
         assert_eq!(users(&json!({ "templates": [], "endpoints": [] })), "");
         assert_eq!([yes_or_no(&json!(true)), yes_or_no(&json!(false))], ["yes", "no"]);
-    }
-
-    #[test]
-    fn ids_have_names_where_they_are_known() {
-        let names = BTreeMap::from([("e1".to_owned(), "chat".to_owned()), ("t1".to_owned(), String::new())]);
-        let record = json!({ "name": "A", "endpoints": ["*"],
-            "usedBy": { "templates": ["t1"], "endpoints": ["e1", "e2"] } });
-        let shown = with_names(&to_raw_value(&record).unwrap(), &names).unwrap();
-        let used = r#""usedBy":{"endpoints":["chat","e2"],"templates":["t1"]}"#;
-        assert!(shown.get().contains(used), "{shown}");
     }
 }
