@@ -77,7 +77,7 @@ def test_a_key_that_may_not_read_it_is_not_led_to_it(console, api):
 
 
 def test_entries_that_come_after_a_gap_are_not_put_before_older_ones(console, api):
-    """More entries than a page come between two reads: the list begins anew, without a hole that nobody sees."""
+    """More entries than a page come between two reads: the list begins anew, without a hole in it."""
     last = [150]
 
     def page_of_log(route) -> None:

@@ -303,7 +303,7 @@ def test_figures_of_the_overview_are_of_the_chosen_range(console, worked):
     expect(failed).to_contain_text("in 1 h")
 
 
-def test_usage_names_what_has_no_price_whatever_it_is_grouped_by(console, api):
+def test_usage_names_what_has_no_price_in_each_grouping(console, api):
     """By endpoint, one record holds workers with and without a price."""
 
     def by_type(route) -> None:

@@ -76,7 +76,7 @@ def test_a_chunk_is_opened_by_a_press_and_by_keys(console, api):
     expect(page.get_by_role("dialog", name="Chunk 0")).to_contain_text("It came at")
 
 
-def test_a_job_that_is_retried_from_elsewhere_is_followed_again(console, api):
+def test_a_job_that_another_one_retries_is_followed_again(console, api):
     endpoint = api.external(name="Retried elsewhere")
     job = endpoint.run()
     worker = FakeWorker(endpoint)

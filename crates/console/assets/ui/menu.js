@@ -15,7 +15,7 @@ export function Menu({ label, icon, items, kind = "" }) {
     const leave = (/** @type {Event} */ event) => {
       const isEscape = event instanceof KeyboardEvent && event.key === "Escape";
       if (isEscape) {
-        // Only the menu closes: nothing else that Escape is for hears of it.
+        // Only the menu closes: the event reaches nothing else that Escape is for.
         event.preventDefault();
         event.stopPropagation();
         button.current?.focus();

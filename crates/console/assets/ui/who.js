@@ -30,7 +30,7 @@ export default function Who({ onClose }) {
       const isOutside = event.type === "pointerdown" && !box.current?.parentElement?.contains(/** @type {Node} */ (event.target));
       if (!isEscape && !isOutside) return;
       if (isEscape) {
-        // Only this closes: nothing else that Escape is for hears of it.
+        // Only this closes: the event reaches nothing else that Escape is for.
         event.preventDefault();
         event.stopPropagation();
         if (before instanceof HTMLElement) before.focus();
