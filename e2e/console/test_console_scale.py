@@ -283,15 +283,14 @@ def test_the_counts_of_more_addresses_than_are_kept_follow_the_events(console, f
     tab = console(server).sign_in(key_for(api, {"scope": "jobs"})["key"], "/endpoints")
     page = tab.page
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
-    expect(page.get_by_role("link", name="kept-000", exact=True)).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="kept-")).not_to_have_count(0)
     for endpoint in (made[0], made[-1]):
-        name = endpoint.record["slug"]
-        page.get_by_label("Search endpoints").fill(name)
-        expect(waiting_of(page, name)).to_have_text("0")
+        page.get_by_label("Search endpoints").fill(endpoint.id)
+        expect(waiting_of(page, endpoint.id)).to_have_text("0")
         endpoint.run()
-        expect(waiting_of(page, name)).to_have_text("1")
+        expect(waiting_of(page, endpoint.id)).to_have_text("1")
     # An address with a slug is that of an endpoint whose jobs the key may read.
-    tab.go(f"/endpoints/{name}/requests")
+    tab.go(f"/endpoints/{endpoint.record['slug']}/requests")
     expect(page.get_by_role("row").filter(has_text="Queued")).to_be_visible()
 
 

@@ -121,13 +121,28 @@ async function failure(answer, path) {
 /** The text of an error: the routes of OpenAI's clients have it in an object. @param {any} error @returns {string} */
 const messageOf = (error) => (typeof error === "string" ? error : typeof error?.message === "string" ? error.message : "");
 
+/** Between two questions after the session, in ms: another tab that signs in has ended this one a moment before it has the new one. */
+const ASK_AGAIN_MS = 500;
+
+let isChecking = false;
+
 /** A 401 can mean that the key may not do this one thing, that the session ended, or that another tab began one: the session itself knows. */
 export async function checkSession() {
+  if (isChecking) return;
+  isChecking = true;
+  const isThere = (await askSession()) || (await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS)).then(askSession));
+  isChecking = false;
+  if (!isThere) onSignedOut();
+}
+
+/** Whether the server knows the session of the browser, or does not answer. */
+async function askSession() {
   try {
     const answer = await (await send("GET", "/console/session", { headers: { "X-Longshore-Console": "new" } })).json();
     if (answer.csrf !== csrf) onRenewed(answer);
+    return true;
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) onSignedOut();
+    return !(error instanceof ApiError && error.status === 401);
   }
 }
 

@@ -47,7 +47,7 @@ export function useEndpointList(everyMs = LIST_MS) {
 /** The endpoints that the key may use, and whose settings it may not read. @returns {any[]} */
 function useUnlisted() {
   const { data = me.value } = useRead(may.everyRead.value ? null : "/v1/me", UNLISTED_MS);
-  return useMemo(() => (data?.endpoints ?? []).map((/** @type {{id: string, slug: string | null}} */ { id, slug }) => ({ id, slug, name: slug ?? id })), [data]);
+  return useMemo(() => (data?.endpoints ?? []).map((/** @type {{id: string, slug: string | null}} */ { id, slug }) => ({ id, slug, name: id })), [data]);
 }
 
 /**
