@@ -3,15 +3,6 @@
 const VERBS = /** @type {Record<string, string>} */ ({ DELETE: "Delete", PATCH: "Change", PUT: "Change" });
 const SESSIONS = /** @type {Record<string, string>} */ ({ opened: "Sign in to the console", ended: "Sign out of the console", refused: "Sign in to the console" });
 
-/** What a bulk task does with jobs. */
-const BULK = /** @type {Record<string, string>} */ ({ "do=cancel": "Cancel many jobs", "do=delete": "Delete many jobs", "do=retry": "Retry many jobs" });
-
-/** A part of an address as the beginning of a sentence. @param {string} word */
-const begun = (word) => word[0].toUpperCase() + word.slice(1).replaceAll("-", " ");
-
-/** @param {string[]} fields */
-const bulk = (fields) => (fields.includes("dryRun") ? "Count jobs" : (BULK[fields.find((name) => name in BULK) ?? ""] ?? "Change many jobs"));
-
 /** What was asked for. @param {any} entry */
 export function what(entry) {
   if (entry.event === "newAddress") return "First use from this address";
@@ -20,9 +11,10 @@ export function what(entry) {
   const parts = (entry.path ?? "").split("/").filter(Boolean);
   const last = parts[parts.length - 1] ?? "";
   const verb = VERBS[entry.method];
-  if (parts[0] === "v2") return verb ? "Stop or forget a task" : bulk(entry.fields ?? []);
+  // The fields say what it does.
+  if (parts[0] === "v2") return "Bulk task";
   if (verb) return parts.length > 3 ? `${verb} the ${last.replaceAll("-", " ")} of` : verb;
   // A POST to the list of a kind makes one; a POST below a resource is named by its last part.
   if (parts.length <= 2) return "Make";
-  return /^[a-z-]+$/.test(last) && !(entry.resource ?? "").endsWith(last) ? begun(last) : "Change";
+  return /^[a-z-]+$/.test(last) && !(entry.resource ?? "").endsWith(last) ? last[0].toUpperCase() + last.slice(1).replaceAll("-", " ") : "Change";
 }

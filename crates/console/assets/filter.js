@@ -1,6 +1,6 @@
 // The search line of requests: tokens such as `worker:ab12 ran:>1min`, and whether a job satisfies them.
 import { moment } from "./format.js";
-import { typedMoment } from "./prefs.js";
+import { utc } from "./prefs.js";
 
 /** @typedef {{name: string, value: string}} Token */
 
@@ -114,6 +114,21 @@ export function fault(list) {
     if (name.startsWith(INPUT) && !value) return `\`${name}:\` takes a value, such as ${name}:17.`;
   }
   return "";
+}
+
+const TYPED = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?(Z|[+-]\d\d:\d\d)?$/;
+
+/**
+ * The moment that one typed, in ms: 2030-01-31T12:00 or a day alone, which begins at midnight. Without a zone, it is in the one that is
+ * shown. Null for another text.
+ * @param {string} text
+ */
+export function typedMoment(text) {
+  const found = TYPED.exec(text.trim().toUpperCase());
+  if (!found) return null;
+  const [, day, clock = "00:00", zone = utc.peek() ? "Z" : ""] = found;
+  const at = Date.parse(`${day}T${clock}${zone}`);
+  return Number.isNaN(at) ? null : at;
 }
 
 /** Whether tokens name a time: what they find depends on the zone that is shown. @param {Token[]} list */

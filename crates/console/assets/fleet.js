@@ -9,7 +9,6 @@ const COUNTS_MS = 2000;
 const UNLISTED_MS = 30000;
 /** With more endpoints, each is asked less often: 50 requests a second are too many for one page. */
 const COUNTS_MS_EACH = 60;
-const ALL_PATH = "/v1/endpoints?includeHealth=true";
 /** Events follow the counts, but for reasons and what was missed. */
 const ALL_MS = 60000;
 const NEWEST_MS = 10000;
@@ -72,12 +71,16 @@ export function useFleet() {
   return { rows: list.data && rows, error: list.error };
 }
 
-/** The counts of each endpoint. Those of many are read in one request. @param {string[]} ids */
+/** The counts of each endpoint. Those of many are read in one request, or in two by a key that may not list all. @param {string[]} ids */
 function useHealths(ids) {
-  const isMany = ids.length > NEWEST && may.everyRead.value;
-  const { data, error, askedAt = 0 } = useRead(isMany ? ALL_PATH : null, ALL_MS);
-  const seeds = useMemo(() => data && new Map(data.filter((/** @type {any} */ { health }) => health).map((/** @type {any} */ { id, health }) => [healthPath(id), { data: health, at: askedAt }])), [data]);
-  const isSeeded = isMany && !error;
+  const isMany = ids.length > NEWEST;
+  const paths = [...(may.readsAny.value ? ["/v1/endpoints"] : []), ...(may.everyRead.value ? [] : ["/v1/me"])];
+  const reads = [...useReads(isMany ? paths.map((path) => `${path}?includeHealth=true`) : [], ALL_MS).values()];
+  const seeds = useMemo(
+    () => (reads.every(({ data }) => data) ? new Map(reads.flatMap(({ data, askedAt = 0 }) => (data.endpoints ?? data).map((/** @type {any} */ { id, health }) => [healthPath(id), { data: health, at: askedAt }]))) : undefined),
+    [reads.map(({ askedAt }) => askedAt).join()],
+  );
+  const isSeeded = isMany && !reads.some(({ error }) => error);
   return useReads(isSeeded && !seeds ? [] : ids.map(healthPath), isSeeded ? Infinity : Math.max(COUNTS_MS, ids.length * COUNTS_MS_EACH), isSeeded ? seeds : undefined);
 }
 

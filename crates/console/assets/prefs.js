@@ -11,21 +11,6 @@ export const theme = signal(/** @type {Theme} */ (stored("theme") ?? "system"));
 /** Whether times are shown in UTC. */
 export const utc = signal(stored("zone") === "utc");
 
-const TYPED = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?(Z|[+-]\d\d:\d\d)?$/;
-
-/**
- * The moment that one typed, in ms: 2030-01-31T12:00 or a day alone, which begins at midnight. Without a zone, it is in the one that is
- * shown. Null for another text.
- * @param {string} text
- */
-export function typedMoment(text) {
-  const found = TYPED.exec(text.trim().toUpperCase());
-  if (!found) return null;
-  const [, day, clock = "00:00", zone = utc.peek() ? "Z" : ""] = found;
-  const at = Date.parse(`${day}T${clock}${zone}`);
-  return Number.isNaN(at) ? null : at;
-}
-
 /** Whether the page is dark now, also when the system decides. */
 export const isDark = () =>
   theme.value === "dark" || (theme.value === "system" && matchMedia("(prefers-color-scheme: dark)").matches);

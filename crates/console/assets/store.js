@@ -209,11 +209,10 @@ export function useReads(paths, everyMs, seeds) {
       entry.isNew = false;
       entry.periods.push(everyMs);
       const seed = seeds?.get(entry.path);
-      entry.isSeeded = Boolean(seed);
-      // What an event has changed since is newer.
-      if (seed && entry.value.peek().at < seed.at) entry.put(seed.data, null, seed.at);
-      // What events have kept up to date since it was read is not read again.
-      else if (!seed && !entry.isFresh()) void entry.read();
+      entry.isSeeded = seed?.data !== undefined;
+      // What events have kept up to date since it was read is not read again, and what one has changed since is newer than a seed.
+      if (!entry.isSeeded && !entry.isFresh()) void entry.read();
+      else if (seed && entry.isSeeded && entry.value.peek().at < seed.at) entry.put(seed.data, null, seed.at);
     }
     return () => {
       for (const entry of shown) {

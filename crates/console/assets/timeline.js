@@ -28,9 +28,8 @@ export const CHART_PAGES = ["overview", "endpoint", "metrics"];
 /** The path of a page with charts: from another one, with the range that is shown there. @param {string} path */
 export function withRange(path) {
   const { page, query } = place.value;
-  const names = CHART_PAGES.includes(page) ? ["range", "from", "to"].filter((name) => query.has(name)) : [];
-  const kept = new URLSearchParams(names.map((name) => [name, query.get(name) ?? ""]));
-  return names.length > 0 ? `${path}?${kept}` : path;
+  const kept = new URLSearchParams([...query].filter(([name]) => CHART_PAGES.includes(page) && ["range", "from", "to"].includes(name)));
+  return kept.size > 0 ? `${path}?${kept}` : path;
 }
 
 /** The range in the address: `range=6+h`, or `from` and `to` in ms. @returns {Range} */

@@ -16,11 +16,11 @@ const hasFailed = (/** @type {any} */ { status }) => status === "FAILED" || stat
 /** The counts of workers in `stats`. */
 const WORKERS = ["idle", "starting", "ready", "busy", "throttled", "unhealthy"];
 
-/** The codes of the problems that come from workers or machines: reasons in `/health` and workers that ended belong to them. */
-const OF_WORKERS = ["provider_unavailable", "gpu_impossible", "start_failed", "workers_crash", "workers_unhealthy", "gpu_busy", "gpu_kept", "machine_full"];
-
-/** Whether a told problem is one of workers. Its id is that of its endpoint, `/` and its code, also if it is deleted. */
-const isOfWorkers = (/** @type {{id: string}} */ { id }) => OF_WORKERS.includes(id.slice(id.indexOf("/") + 1));
+/**
+ * Whether a told problem is one of workers or machines, to which reasons in `/health` and workers that ended belong. Its id is that of
+ * its endpoint, `/` and its code, also if it is deleted.
+ */
+const isOfWorkers = (/** @type {{id: string}} */ { id }) => /\/(provider|gpu|start|workers|machine)_/.test(id);
 
 /** @type {Rule[]} */
 const RULES = [
@@ -96,7 +96,7 @@ const RULES = [
   { topics: ["audit"], path: /^\/v1\/audit\?/, apply: () => AGAIN },
   { topics: ["webhook"], path: /^\/v(?:1|2\/([^/?]+))\/webhooks\?/, apply: (data, _, told, [, name]) => (!name || told.endpoint === decodeURIComponent(name) ? AGAIN : data) },
   // Events name no other endpoint that has the GPUs.
-  { topics: ["attention"], path: /^\/v1\/attention$/, apply: (data, _, told) => (["gpu_busy", "gpu_kept"].includes(told.code) ? AGAIN : withItem(data, told)) },
+  { topics: ["attention"], path: /^\/v1\/attention$/, apply: (data, _, told) => (/\/gpu_(busy|kept)$/.test(told.id) ? AGAIN : withItem(data, told)) },
 ];
 
 /** Whether events report every change of this address, so that it need not be read repeatedly. @param {string} path */

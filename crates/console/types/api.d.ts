@@ -2161,6 +2161,7 @@ export interface components {
         Me: {
             /** @description the endpoints whose jobs the key may read or submit, and whose settings it may not read: `/v1/endpoints` does not list them */
             endpoints: {
+                health?: Record<string, never>;
                 id: string;
                 slug: string | null;
             }[];

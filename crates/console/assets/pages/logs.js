@@ -2,7 +2,8 @@
 import { html, useMemo } from "../dom.js";
 import { place, setQuery } from "../router.js";
 import { useEndpoint } from "../fleet.js";
-import { typedMoment, utc } from "../prefs.js";
+import { typedMoment } from "../filter.js";
+import { utc } from "../prefs.js";
 import { Empty } from "../ui/card.js";
 import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
 import { useKeys } from "../ui/keys.js";

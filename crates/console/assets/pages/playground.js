@@ -11,7 +11,7 @@ import { parse, write } from "../json_text.js";
 import { clearRuns, exampleOf, keepRun, runsOf, whyNotKept } from "../playground_history.js";
 import { may } from "../session.js";
 import { useRead } from "../store.js";
-import { Button, isCtrlEnter, SureButton, useOne } from "../ui/button.js";
+import { Button, SureButton } from "../ui/button.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { ChatBench } from "../ui/chat.js";
 import { CopyAs } from "../ui/copy_as.js";
@@ -21,6 +21,7 @@ import { JobView, useFollow, useLife } from "../ui/job_view.js";
 import { JobState } from "../ui/state.js";
 import { Age } from "../ui/time.js";
 import { attempt, toast } from "../ui/toast.js";
+import { isCtrlEnter, useOne } from "../ui/dialog.js";
 import { Waiting } from "../ui/waiting.js";
 
 /** @typedef {{input: string, timeoutS: string, ttlS: string, isLow: boolean, webhook: string}} Draft what the form holds */

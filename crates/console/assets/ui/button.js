@@ -1,5 +1,5 @@
 // Buttons: plain ones, ones with an icon only, and ones that ask for a second press.
-import { html, useEffect, useRef, useState } from "../dom.js";
+import { html, useEffect, useState } from "../dom.js";
 import { Icon } from "../icons.js";
 
 const SURE_MS = 4000;
@@ -26,23 +26,6 @@ export function Button({ onClick, icon, kind = "", children, disabled = false, w
     ${icon && html`<${Icon} name=${icon} />`}${children}
   </button>`;
 }
-
-/**
- * One run at a time, of what both a button and a key begin: while it runs, beginning it again is the same run.
- * @template {unknown[]} Given
- * @param {(...given: Given) => Promise<unknown>} work
- * @returns {(...given: Given) => Promise<unknown>}
- */
-export function useOne(work) {
-  const running = useRef(/** @type {Promise<unknown> | null} */ (null));
-  return (...given) => {
-    running.current ??= work(...given).finally(() => (running.current = null));
-    return running.current;
-  };
-}
-
-/** Whether a key event is the press of Ctrl Enter, and not its repetition while the keys are held. @param {KeyboardEvent} event */
-export const isCtrlEnter = (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.repeat;
 
 /** @param {{icon: string, label: string, onClick: () => void, expanded?: boolean}} props */
 export function IconButton({ icon, label, onClick, expanded }) {

@@ -1,7 +1,8 @@
 // Choosing a time range by its first and its last moment.
 import { html, useState } from "../dom.js";
 import { dateTime } from "../format.js";
-import { typedMoment, utc } from "../prefs.js";
+import { typedMoment } from "../filter.js";
+import { utc } from "../prefs.js";
 import { place } from "../router.js";
 import { currentRange, zoom } from "../timeline.js";
 import { Field, FormDialog } from "./form_dialog.js";

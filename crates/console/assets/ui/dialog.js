@@ -50,3 +50,20 @@ export function Dialog({ title, onClose, children, actions, wide = false, isStay
     </div>
   </dialog>`;
 }
+
+/**
+ * One run at a time, of what both a button and a key begin: while it runs, beginning it again is the same run.
+ * @template {unknown[]} Given
+ * @param {(...given: Given) => Promise<unknown>} work
+ * @returns {(...given: Given) => Promise<unknown>}
+ */
+export function useOne(work) {
+  const running = useRef(/** @type {Promise<unknown> | null} */ (null));
+  return (...given) => {
+    running.current ??= work(...given).finally(() => (running.current = null));
+    return running.current;
+  };
+}
+
+/** Whether a key event is the press of Ctrl Enter, and not its repetition while the keys are held. @param {KeyboardEvent} event */
+export const isCtrlEnter = (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.repeat;

@@ -1,7 +1,7 @@
 // A dialog with a form: Enter sends it, and the server's refusal is shown below the fields.
 import { html, useState } from "../dom.js";
-import { Button, useOne } from "./button.js";
-import { Dialog } from "./dialog.js";
+import { Button } from "./button.js";
+import { Dialog, useOne } from "./dialog.js";
 import { useUnsaved } from "./unsaved.js";
 
 /**

@@ -57,6 +57,9 @@ export const GROUPS = [
   },
 ];
 
+/** The names of pages that belong to no endpoint. @type {Record<string, string>} */
+const NAMES = { ...Object.fromEntries(GROUPS.flatMap(({ items }) => items.map(({ name, pages }) => [pages[0], name]))), new_endpoint: "New endpoint", not_found: "Not found" };
+
 /** @param {Item} item */
 function isCurrent(item) {
   const { page, params } = place.value;
@@ -93,7 +96,6 @@ function Who() {
 function Crumbs() {
   const { page, params } = place.value;
   const endpoint = useRead(params.endpoint && may.readsAny.value ? `/v1/endpoints/${encodeURIComponent(params.endpoint)}` : null, 10000).data;
-  const names = /** @type {Record<string, string>} */ ({ overview: "Overview", endpoints: "Endpoints", new_endpoint: "New endpoint", requests: "Requests", workers: "Workers", api_keys: "API keys", audit: "Audit log", templates: "Templates", volumes: "Volumes", registries: "Registries", webhooks: "Webhooks", machines: "Machines and GPUs", usage: "Usage and cost", health: "Health", not_found: "Not found" });
   const tabs = /** @type {Record<string, string>} */ ({ settings: "Settings", playground: "Playground", metrics: "Metrics", webhooks: "Webhooks" });
   /** @type {{name: string, path?: string, mono?: boolean}[]} */
   const parts = [];
@@ -104,7 +106,7 @@ function Crumbs() {
     if (below) parts.push({ name: below, path: `${path}/${below.toLowerCase()}` });
     if (params.job ?? params.worker) parts.push({ name: shortId(params.job ?? params.worker), mono: true });
   } else {
-    parts.push({ name: names[page] ?? "Longshore" });
+    parts.push({ name: NAMES[page] ?? "Longshore" });
   }
   document.title = `${[...parts].reverse().map(({ name }) => name).join(" · ")} · Longshore`;
   return html`<nav class="crumbs" aria-label="Where you are"><ol>

@@ -4,8 +4,8 @@ import { endpointPath, go } from "../router.js";
 import * as api from "../api.js";
 import { faultOf } from "../json_fault.js";
 import { exampleOf } from "../playground_history.js";
-import { Button, isCtrlEnter, useOne } from "./button.js";
-import { Dialog } from "./dialog.js";
+import { Button } from "./button.js";
+import { Dialog, isCtrlEnter, useOne } from "./dialog.js";
 import { toast } from "./toast.js";
 
 /** @param {{endpoint: Endpoint, onClose: () => void}} props */

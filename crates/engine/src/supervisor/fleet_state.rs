@@ -531,6 +531,14 @@ impl FleetState {
 /// Why a worker exits with code 0 before it asks for a job: its program ends without the SDK's loop.
 const START_HINT: &str = ": the handler must call `runpod.serverless.start({\"handler\": handler})`, which asks for jobs and does not return";
 
+/// The end of the first line of a reason whose next lines are of the worker's own log.
+const LOG_FOLLOWS: &str = "; its last log lines:";
+
+/// The first line of a reason: the next ones are of the worker's own log, which can hold payload.
+pub(super) fn without_log(reason: &str) -> &str {
+    reason.lines().next().unwrap_or_default().trim_end_matches(LOG_FOLLOWS)
+}
+
 /// Returns how a worker exited and then `hint`, as text for the error of its jobs.
 fn describe(exited: &WorkerExit, hint: &str) -> String {
     let how = match (&exited.because, exited.code, exited.signal) {
@@ -545,7 +553,8 @@ fn describe(exited: &WorkerExit, hint: &str) -> String {
     };
     let mut text = format!("worker {} {how} after {ran}{hint}", exited.worker);
     if !exited.log_tail.is_empty() {
-        text.push_str("; its last log lines:\n");
+        text.push_str(LOG_FOLLOWS);
+        text.push('\n');
         text.push_str(&exited.log_tail);
     }
     text

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::environment::{ServerAccess, limits, mint_worker, spec, with_login};
-use super::fleet_state::{EndedStart, FleetState, LostWorker};
+use super::fleet_state::{EndedStart, FleetState, LostWorker, without_log};
 use super::http_ports::http_ports;
 use super::start_patience::StartPatience;
 use super::{EndpointApi, FleetEvent, FleetStatus, SupervisorParts};
@@ -201,8 +201,7 @@ impl<P: EndpointApi> Supervisor<P> {
         if lost.is_expected {
             tracing::info!(%endpoint, %worker, code, signal, ran_ms, "worker stopped");
         } else {
-            // The next lines are of the worker's own log, which can hold payload.
-            let reason = lost.reason.lines().next().unwrap_or_default();
+            let reason = without_log(&lost.reason);
             tracing::warn!(%endpoint, %worker, code, signal, ran_ms, reason, "worker exited");
         }
         self.losses.push(lost);

@@ -1,7 +1,13 @@
 //! `/v1/me`: the key of the request, and what it may do.
 
+use std::collections::HashMap;
+use std::time::Duration;
+
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Uri};
+use futures_util::StreamExt as _;
+use futures_util::stream::iter;
+use longshore_engine::EndpointHandle;
 use longshore_model::{ApiKey, Permission};
 use serde_json::{Value, json};
 
@@ -10,9 +16,22 @@ use super::api_keys::shown_scopes;
 use crate::HttpState;
 use crate::gate::caller::Caller;
 use crate::gate::{auth, client};
+use crate::jobs::health;
+use crate::openapi::parameter::{Parameter, ParameterKind, query};
 use crate::openapi::schema::{array_of, object, text};
 use crate::openapi::{Group, Operation};
+use crate::wire::query::Query;
 use crate::wire::rfc3339::rfc3339;
+
+const INCLUDE: &[Parameter] = &[query(
+    "includeHealth",
+    ParameterKind::Flag,
+    "adds the counts of jobs and workers to each of `endpoints` whose jobs the key may read",
+)];
+/// Endpoints whose counts are read concurrently.
+const CONCURRENT: usize = 16;
+/// How long an endpoint may take to say its counts. One that takes longer is shown without them.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The operation that describes the request's key.
 pub(super) fn group() -> Group {
@@ -46,7 +65,9 @@ pub(super) fn group() -> Group {
         ],
         &["manage", "endpoints", "read", "requests", "jobs"],
     );
-    let endpoint = object(&[("id", text()), ("slug", nullable("string"))], &["id", "slug"]);
+    let health = json!({ "type": "object" });
+    let endpoint =
+        object(&[("id", text()), ("slug", nullable("string")), ("health", health)], &["id", "slug"]);
     let endpoints = described(
         &array_of(&endpoint),
         "the endpoints whose jobs the key may read or submit, and whose settings it may not read: `/v1/endpoints` does not list them",
@@ -59,7 +80,8 @@ pub(super) fn group() -> Group {
         Operation::get("GetMe", "/v1/me", me_of_request)
             .summary("the key of the request, and what it may do")
             .about("Every valid key may read this.")
-            .gives("Me"),
+            .gives("Me")
+            .with(INCLUDE),
     ];
     Group { name: "Me", about: "The key of the request.", operations, schemas: vec![("Me", me)] }
 }
@@ -70,9 +92,26 @@ fn described(schema: &Value, text: &str) -> Value {
     schema
 }
 
-async fn me_of_request(State(state): State<HttpState>, headers: HeaderMap) -> JsonResult {
+async fn me_of_request(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> JsonResult {
     let caller = auth::authorize_any(&state, &headers)?;
-    Ok(me(&state, &headers, &caller).into())
+    let mut me = me(&state, &headers, &caller);
+    if Query::of(&uri)?.flag("includeHealth")? {
+        let now = auth::now_for(&caller, &state);
+        let mut shown = unlisted(&state, &caller);
+        shown.retain(|endpoint| caller.permits(Permission::ReadJobs, Some(&endpoint.id()), now));
+        let state = &state;
+        let healths = iter(shown).map(|endpoint| async move {
+            Some((endpoint.id().to_string(), health::within(state, &endpoint, PATIENCE).await?))
+        });
+        let healths: HashMap<String, Value> =
+            healths.buffer_unordered(CONCURRENT).filter_map(|health| async { health }).collect().await;
+        for endpoint in me["endpoints"].as_array_mut().into_iter().flatten() {
+            if let Some(health) = endpoint["id"].as_str().and_then(|id| healths.get(id)) {
+                endpoint["health"] = health.clone();
+            }
+        }
+    }
+    Ok(me.into())
 }
 
 /// What the caller is and may do.
@@ -105,20 +144,23 @@ pub(crate) fn me(state: &HttpState, headers: &HeaderMap, caller: &Caller) -> Val
             "requests": endpoints(state, caller, Permission::ReadJobs),
             "jobs": endpoints(state, caller, Permission::WriteJobs),
         },
-        "endpoints": unlisted(state, caller),
+        "endpoints": unlisted(state, caller).iter().map(named).collect::<Vec<_>>(),
     })
 }
 
-/// The endpoints that the key may use, and whose settings it may not read, with the names that their addresses can have.
-fn unlisted(state: &HttpState, key: &ApiKey) -> Value {
+/// The endpoints that the key may use, and whose settings it may not read.
+fn unlisted(state: &HttpState, key: &ApiKey) -> Vec<EndpointHandle> {
     let now = auth::now_for(key, state);
-    let all = state.engine().endpoints().into_iter();
-    all.filter(|endpoint| {
+    let mut all = state.engine().endpoints();
+    all.retain(|endpoint| {
         let may = |permission| key.permits(permission, Some(&endpoint.id()), now);
         !may(Permission::ReadCatalog) && (may(Permission::ReadJobs) || may(Permission::WriteJobs))
-    })
-    .map(|endpoint| json!({ "id": endpoint.id(), "slug": endpoint.record().slug }))
-    .collect()
+    });
+    all
+}
+
+fn named(endpoint: &EndpointHandle) -> Value {
+    json!({ "id": endpoint.id(), "slug": endpoint.record().slug })
 }
 
 /// The ids of the endpoints for which the key has a permission; `*` for all.
