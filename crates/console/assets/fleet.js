@@ -7,8 +7,6 @@ import { useRead, useReads } from "./store.js";
 const LIST_MS = 5000;
 const COUNTS_MS = 2000;
 const UNLISTED_MS = 30000;
-/** With more endpoints, each is asked less often: 50 requests a second are too many for one page. */
-const COUNTS_MS_EACH = 60;
 /** Events follow the counts, but for reasons and what was missed. */
 const ALL_MS = 60000;
 const NEWEST_MS = 10000;
@@ -57,13 +55,13 @@ export function useFleet() {
   const list = useEndpointList();
   const endpoints = /** @type {any[]} */ (list.data ?? []);
   const counted = endpoints.filter(({ id }) => may.requests(id));
-  const health = useHealths(counted.map(({ id }) => id));
+  const { health, unread } = useHealths(counted.map(({ id }) => id));
   const newest = useReads(counted.slice(0, NEWEST).map(({ id }) => newestPath(id)), NEWEST_MS);
   const past = useLastHalfHour(counted.length > NEWEST);
   const rows = endpoints.map((endpoint) => ({
     endpoint,
     health: health.get(healthPath(endpoint.id))?.data,
-    error: health.get(healthPath(endpoint.id))?.error,
+    error: health.get(healthPath(endpoint.id))?.error ?? unread,
     rate: rates(endpoint.id),
     times: newest.has(newestPath(endpoint.id)) ? times(newest.get(newestPath(endpoint.id))?.data) : pastTimes(past.get(endpoint.id)?.total),
     past: past.get(endpoint.id),
@@ -76,12 +74,13 @@ function useHealths(ids) {
   const isMany = ids.length > NEWEST;
   const paths = [...(may.readsAny.value ? ["/v1/endpoints"] : []), ...(may.everyRead.value ? [] : ["/v1/me"])];
   const reads = [...useReads(isMany ? paths.map((path) => `${path}?includeHealth=true`) : [], ALL_MS).values()];
+  const isKnown = reads.every(({ data }) => data);
   const seeds = useMemo(
-    () => (reads.every(({ data }) => data) ? new Map(reads.flatMap(({ data, askedAt = 0 }) => (data.endpoints ?? data).map((/** @type {any} */ { id, health }) => [healthPath(id), { data: health, at: askedAt }]))) : undefined),
-    [reads.map(({ askedAt }) => askedAt).join()],
+    () => (isMany && isKnown ? new Map(reads.flatMap(({ data, askedAt = 0 }) => (data.endpoints ?? data).map((/** @type {any} */ { id, health }) => [healthPath(id), { data: health, at: askedAt }]))) : undefined),
+    [isMany, reads.map(({ askedAt }) => askedAt).join()],
   );
-  const isSeeded = isMany && !reads.some(({ error }) => error);
-  return useReads(isSeeded && !seeds ? [] : ids.map(healthPath), isSeeded ? Infinity : Math.max(COUNTS_MS, ids.length * COUNTS_MS_EACH), isSeeded ? seeds : undefined);
+  const health = useReads(isKnown ? ids.map(healthPath) : [], isMany ? Infinity : COUNTS_MS, seeds);
+  return { health, unread: reads.find(({ error }) => error)?.error };
 }
 
 /**

@@ -153,7 +153,8 @@ class Entry {
   /** When the address is read again without an event, in ms. */
   period() {
     const wanted = Math.min(...this.periods);
-    if (!this.isTold) return wanted;
+    // The server may be back soon.
+    if (!this.isTold) return this.value.peek().error?.status === 0 ? Math.min(wanted, WITHOUT_EVENTS_MS) : wanted;
     const isKept = connection.peek().state === "live" && !this.value.peek().error;
     return isKept ? Infinity : Math.max(wanted, WITHOUT_EVENTS_MS);
   }
