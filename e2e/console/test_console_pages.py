@@ -133,14 +133,17 @@ def test_a_page_change_asks_for_little(console, server, pages):
 
 
 CHANGES = {
-    "Add a login", "Cancel job", "Change", "Delete", "Deliver again", "Disable", "Drain", "Make a key", "Make a template",
-    "Make a volume", "New endpoint", "Pause", "Purge the queue", "Restore", "Resume", "Retry", "Revoke", "Run a job", "Save",
-    "Stop", "Try now",
+    "Add a login", "Cancel job", "Change", "Delete", "Delete this endpoint", "Deliver again", "Deliver failed ones again", "Deploy this", "Disable",
+    "Drain", "Drain all", "Enable", "End", "Make a key", "Make a secret", "Make a template", "Make a volume", "New endpoint", "Pause", "Purge the queue",
+    "Remove", "Restore", "Resume", "Retry", "Review and save", "Revoke", "Roll the secret", "Run a job", "Save", "Show the variables", "Stop", "Try now",
 }  # fmt: skip
 # What a key for jobs may do.
-OF_JOBS = {"Cancel job", "Deliver again", "Purge the queue", "Retry", "Run a job"}
+OF_JOBS = {"Cancel job", "Deliver again", "Deliver failed ones again", "Purge the queue", "Retry", "Run a job"}
 # What a key that manages one endpoint may do.
-OF_ONE = {"Change", "Delete", "Drain", "Pause", "Restore", "Resume", "Save", "Stop", "Try now"}
+OF_ONE = {
+    "Change", "Delete", "Delete this endpoint", "Drain", "Drain all", "Make a secret", "Pause", "Remove", "Restore", "Resume", "Review and save",
+    "Roll the secret", "Save", "Show the variables", "Stop", "Try now",
+}  # fmt: skip
 
 
 # A key's scope, whether it is for all endpoints, for each by its id or for one of them, and what it may do.
