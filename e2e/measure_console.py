@@ -81,7 +81,7 @@ class Sizes:
         self.tabs_s = 0.5 if quick else 10
         self.endpoints = 20 if quick else 1_000
         self.submit_s = 0.3 if quick else 4
-        self.submit_rounds = 1 if quick else 5
+        self.submit_rounds = 1 if quick else 9
         self.chunks = 2_000 if quick else 200_000
         self.paced_s = 0.5 if quick else 10
 
