@@ -55,7 +55,8 @@ const PARAMETERS: &[Parameter] = &[
 /// The description of the operation in the API's document.
 const ABOUT: &str = "Hours are those of UTC. A worker counts from its start to its end, whether or not it has a job. By owner \
     or key, the time of an endpoint's workers in an hour is shared out by how long the jobs of each ran that ended in it. `gpuMs` is the \
-    time of the workers' GPUs together. `busyMs` is the part of `timeBilledMs` in which workers ran jobs. It is `null` in records that are not by endpoint or have a filter of workers, \
+    time of the workers' GPUs together. `busyMs` is the part of `timeBilledMs` in which workers ran jobs. It is `null` in records \
+    that are not by endpoint or have a filter of workers, \
     and where the history of a part of the time is missing.";
 
 /// The operations on worker time.
