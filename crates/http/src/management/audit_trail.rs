@@ -106,8 +106,7 @@ fn named(state: &HttpState, path: &str) -> NamedResource {
         let endpoint = state.engine().endpoint(name);
         endpoint.map_or_else(|| name.to_owned(), |endpoint| endpoint.id().to_string())
     };
-    // A path may have more slashes than it needs.
-    let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let parts: Vec<_> = path.split('/').skip(1).collect();
     match parts[..] {
         ["v2", endpoint, "bulk"] => NamedResource::Kind(format!("endpoints/{}/bulk", id_of(endpoint))),
         ["v2", endpoint, "bulk", task, ..] => {
