@@ -32,11 +32,13 @@ def answer(record: Record, method: str, path: str) -> Answer | None:
     address, _, query = path.partition("?")
     name = address.rsplit("/", 1)[-1]
     if name == "health":
-        data["jobs"] = {state: count * TIMES + number_of(path) for state, count in data["jobs"].items()}
+        data = data | {"jobs": many_jobs(data["jobs"], path)}
     elif isinstance(data, list) and name in ROWS:
         # One endpoint has many workers, the others have few.
         data = many(data, 6 if name == "workers" and MADE.search(address) else ROWS[name])
         data = [item | ENDED if name == "workers" and number > ROWS[name] / 3 else item for number, item in enumerate(data)]
+        if "includeHealth=true" in query:
+            data = [item | {"health": health(record, item["id"])} for item in data]
     elif isinstance(data, list) and name == "audit":
         data = many(data, 100)
     elif isinstance(data, dict) and data.get(name):
@@ -46,7 +48,16 @@ def answer(record: Record, method: str, path: str) -> Answer | None:
 
 def as_recorded(path: str) -> str:
     """The address for what was recorded; that of a further page for its first one."""
-    return re.sub(r"&cursor=[^&]*", "", MADE.sub("", path))
+    return re.sub(r"&cursor=[^&]*|[?&]includeHealth=true", "", MADE.sub("", path))
+
+
+def health(record: Record, endpoint: str) -> dict:
+    """The counts of an endpoint, as its own address gives them."""
+    return json.loads(answer(record, "GET", f"/v2/{endpoint}/health").body)
+
+
+def many_jobs(counts: dict, path: str) -> dict:
+    return {state: count * TIMES + number_of(path) for state, count in counts.items()}
 
 
 def number_of(path: str) -> int:

@@ -39,6 +39,17 @@ export function useUnsaved(isUnsaved) {
 /** @param {{onStay: () => void, onLeave: () => void}} props */
 function Question({ onStay, onLeave }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  // With the layout, and wherever the focus is: the next Escape answers the question also before its button has the focus.
+  useLayoutEffect(() => {
+    const press = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== "Escape") return;
+      event.preventDefault();
+      event.stopPropagation();
+      onStay();
+    };
+    document.addEventListener("keydown", press, true);
+    return () => document.removeEventListener("keydown", press, true);
+  }, []);
   // After what closes at the same time has given back the focus.
   useEffect(() => {
     const before = document.activeElement;
@@ -47,12 +58,7 @@ function Question({ onStay, onLeave }) {
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
   }, []);
-  const press = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key !== "Escape") return;
-    event.preventDefault();
-    onStay();
-  };
-  return html`<div class="unsaved" ref=${box} onKeyDown=${press}>
+  return html`<div class="unsaved" ref=${box}>
     <span class="grow" role="alert">Your changes are not saved.</span><${Button} onClick=${onStay}>Stay<//><${Button} kind="danger" onClick=${onLeave}>Leave without saving<//>
   </div>`;
 }
