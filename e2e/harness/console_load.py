@@ -22,10 +22,15 @@ FURTHER_PER_S = 4_000
 PACE_S = 0.05
 CHUNK = b'{"output":"the tide "}'
 
-# Counts the frames of a page, and notes the longest one, in ms, from the first one on.
+# Counts the frames of a page, and notes the longest one and the longest task of its main thread, both in ms, from the first one
+# on. A browser reports tasks of 50 ms or more: without one, the longest is 0.
 FRAMES = """
 window.frames_seen = 0;
 window.longest_ms = 0;
+window.longest_task_ms = 0;
+new PerformanceObserver((list) => {
+  for (const task of list.getEntries()) window.longest_task_ms = Math.max(window.longest_task_ms, task.duration);
+}).observe({ type: "longtask" });
 let before = performance.now();
 const next = () => {
   const now = performance.now();
@@ -39,12 +44,12 @@ requestAnimationFrame(next);
 
 # From now on, counts the renders of the stream, too.
 BEGIN = """() => {
-  window.frames_seen = window.longest_ms = window.renders = 0;
+  window.frames_seen = window.longest_ms = window.longest_task_ms = window.renders = 0;
   const region = document.querySelector('section[aria-label="Stream"]');
   new MutationObserver(() => (window.renders += 1)).observe(region, {childList: true, subtree: true, characterData: true});
 }"""
 
-SEEN = "[window.frames_seen, window.longest_ms, window.renders]"
+SEEN = "[window.frames_seen, window.longest_ms, window.renders, window.longest_task_ms]"
 
 # Whether the card of the stream says that it has this number of chunks. Only its head is read: its text is long.
 HAS = """(count) => {
@@ -56,7 +61,8 @@ HAS = """(count) => {
 def long_stream(browser: Browser, server: Server, endpoint: Endpoint, sizes) -> dict[str, float]:
     """A job with many chunks in a tab: first at one rate, then at twice that rate, then read from the start.
 
-    Beside it, an empty page counts its frames: what it waits for a processor is not the doing of the console.
+    Beside it, an empty page counts its frames: what it waits for a processor is not the doing of the console. The longest task is
+    what the console itself keeps the tab from answering, with its waits for a processor.
     """
     job, worker = endpoint.run({}), FakeWorker(endpoint)
     assert worker.take()["id"] == job
@@ -78,10 +84,10 @@ def long_stream(browser: Browser, server: Server, endpoint: Endpoint, sizes) -> 
         wait_for(page, HAS, sent)
         took_s = time.monotonic() - began
         cpu = metrics.since("TaskDuration") / took_s * 100
-        frames, longest_ms, renders = page.evaluate(SEEN)
+        frames, longest_ms, renders, _ = page.evaluate(SEEN)
         sent += paced(server, [request], FURTHER_PER_S, count=max(0, sizes.chunks - sent))
         wait_for(page, HAS, sent)
-        _, longest_of_all_ms, _ = page.evaluate(SEEN)
+        _, longest_of_all_ms, _, longest_task_ms = page.evaluate(SEEN)
         beside_ms = empty.evaluate("window.longest_ms")
         empty.close()
         figures = {
@@ -92,6 +98,8 @@ def long_stream(browser: Browser, server: Server, endpoint: Endpoint, sizes) -> 
             "stream.all.chunks": sent,
             "stream.all.longest_frame_ms": longest_of_all_ms,
             "stream.all.empty_page.longest_frame_ms": beside_ms,
+            "stream.all.longer_frame_ms": max(0.0, longest_of_all_ms - beside_ms),
+            "stream.all.longest_task_ms": longest_task_ms,
             "stream.all.nodes": page.evaluate("document.getElementsByTagName('*').length"),
             "stream.all.heap_mb": metrics.heap_bytes() / 1e6,
         }
