@@ -112,6 +112,24 @@ def test_a_page_follows_what_others_do_to_its_endpoint(console, api):
     expect(page.get_by_role("main")).to_contain_text("No endpoint has this name")
 
 
+def test_a_page_stays_when_the_slug_in_its_address_is_changed(console, api):
+    endpoint = api.external(name="Moves", slug="before")
+    tab = console().sign_in(path="/endpoints/before")
+    page = tab.page
+    expect(page.get_by_role("heading", name="Moves", level=1)).to_be_visible()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    api.ok("PATCH", f"/v1/endpoints/{endpoint.id}", json={"slug": "after"})
+    # What reads the old address again is told that it is gone.
+    tab.forget("404")
+    with page.expect_response(lambda answer: answer.url.endswith("/v1/endpoints/before") and answer.status == 404):
+        page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Resume").first).to_be_visible()
+    expect(page.get_by_role("heading", name="Moves", level=1)).to_be_visible()
+    # One that is gone itself is not shown.
+    assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204
+    expect(page.get_by_text("No endpoint has this name")).to_be_visible()
+
+
 def test_the_dot_says_when_the_server_is_gone_and_the_page_recovers(console, live):
     tab = console()
     tab.sign_in(path=f"/endpoints/{live.id}/requests")

@@ -253,6 +253,13 @@ def test_a_receiver_that_does_not_respond_is_named(console, api, worked):
     expect(alert).to_be_visible(timeout=60_000)
     [paused] = api.ok("GET", "/v1/webhooks")["pausedReceivers"]
     assert paused["receiver"] in gone and paused["since"] <= paused["until"]
+    # Also on the endpoint's own page, for a key that reads no other endpoint; and not on that of another one.
+    [same] = worked.ok("GET", "/webhooks")["pausedReceivers"]
+    assert same["receiver"] == paused["receiver"]
+    key = key_for(api, {"scope": "read", "endpointIds": [worked.id]})["key"]
+    own = console().sign_in(key, path=f"/endpoints/{worked.id}/webhooks").page
+    expect(own.get_by_text("has not responded since")).to_be_visible(timeout=60_000)
+    assert api.external(name="Calls nothing").ok("GET", "/webhooks")["pausedReceivers"] == []
 
 
 def test_what_a_key_may_not_see_is_not_asked_for(console, api, server, worked):

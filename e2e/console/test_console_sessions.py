@@ -337,6 +337,28 @@ def test_a_tab_goes_on_when_another_one_signs_in_again(console, api):
     expect(tab.page.get_by_role("link", name="Audit log")).to_have_count(0)
 
 
+def test_another_key_in_the_same_browser_does_not_take_what_is_typed(console, api):
+    endpoint = api.external()
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/playground")
+    field = tab.page.get_by_label("Input, a JSON object")
+    field.fill('{"long": "text"}')
+    refused: list[str] = []
+    tab.context.on("response", lambda answer: answer.status == 401 and refused.append(answer.url))
+    tab.forget("401")
+    tab.forget("dialog: Another key has signed in")
+    key = key_for(api, {"scope": "jobs", "endpointIds": [endpoint.id]}, name="other")["key"]
+    assert tab.context.request.post(f"{tab.root}/session", data={"key": key}).ok
+    asked = lambda: [fault for fault in tab.faults if fault.startswith("dialog")]
+    until(lambda: tab.page.evaluate("1") and asked(), "the page asks")
+    # It asks once, also when more is refused.
+    before = len(refused)
+    until(lambda: tab.page.evaluate("1") and len(refused) >= before + 2, "more is refused", 30)
+    expect(field).to_have_value('{"long": "text"}')
+    assert len(asked()) == 1, asked()
+    tab.page.reload()
+    expect(tab.page.get_by_role("button", name="Signed in as other")).to_be_visible()
+
+
 def test_a_cookie_that_was_there_before_is_not_the_sessions(console, server, api):
     first = console().sign_in()
     name = the_cookie(first)["name"]

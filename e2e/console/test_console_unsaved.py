@@ -19,6 +19,16 @@ def test_settings_that_are_not_saved_are_asked_about(console, api):
     page.keyboard.press("Escape")
     expect(question).to_have_count(0)
     expect(most).to_have_value("9")
+    # Escape closes what is over the question first.
+    page.get_by_role("link", name="Audit log").click()
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog")
+    expect(palette).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(palette).to_have_count(0)
+    expect(question).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(question).to_have_count(0)
     # By keyboard.
     page.get_by_role("button", name="Review and save").focus()
     page.keyboard.press("g")

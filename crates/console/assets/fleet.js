@@ -1,4 +1,4 @@
-// The endpoints with the figures that pages show of them: counts, rates, and times of the newest jobs.
+// The endpoints with what pages show of them: counts, rates, times of the newest jobs, and what is wrong.
 import { useMemo } from "./dom.js";
 import { rates } from "./history.js";
 import { may, me } from "./session.js";
@@ -15,6 +15,7 @@ const PAST_MORE = ",failed,timedOut,delayP95Ms,runP50Ms";
 const PAST_MS = 30000;
 const BILL_MS = 60000;
 const PRICED_MS = 15000;
+const ATTENTION_MS = 10000;
 /** The newest jobs of an endpoint, from which its times are taken, for this number of endpoints. */
 export const NEWEST = 50;
 
@@ -24,8 +25,13 @@ export const NEWEST = 50;
  * @typedef {{completed: (number | null)[], oldestMs: number | null, total: any}} Past
  */
 
+/** @typedef {{id: string, code: string, severity: "bad" | "warn", endpoint: string, slug: string | null, name: string, since: string | null, title: string, text: string, evidence: string[], jobs: number, actions: {do: string, title: string}[]}} Problem */
+
 /** @param {string} id */
-const healthPath = (id) => `/v2/${encodeURIComponent(id)}/health`;
+export const healthPath = (id) => `/v2/${encodeURIComponent(id)}/health`;
+
+/** @param {string} name */
+const recordPath = (name) => `/v1/endpoints/${encodeURIComponent(name)}`;
 
 /** @param {string} id */
 export const newestPath = (id) => `/v2/${encodeURIComponent(id)}/requests?limit=${NEWEST}`;
@@ -73,10 +79,11 @@ export function useFleet() {
 function useHealths(ids) {
   const isMany = ids.length > NEWEST;
   const paths = [...(may.readsAny.value ? ["/v1/endpoints"] : []), ...(may.everyRead.value ? [] : ["/v1/me"])];
-  const reads = [...useReads(isMany ? paths.map((path) => `${path}?includeHealth=true`) : [], ALL_MS).values()];
+  const sources = [...useReads(isMany ? paths.map((path) => `${path}?includeHealth=true`) : [], ALL_MS)];
+  const reads = sources.map(([, read]) => read);
   const isKnown = reads.every(({ data }) => data);
   const seeds = useMemo(
-    () => (isMany && isKnown ? new Map(reads.flatMap(({ data, askedAt = 0 }) => (data.endpoints ?? data).map((/** @type {any} */ { id, health }) => [healthPath(id), { data: health, at: askedAt }]))) : undefined),
+    () => (isMany && isKnown ? new Map(sources.flatMap(([of, { data, askedAt = 0 }]) => (data.endpoints ?? data).map((/** @type {any} */ { id, health }) => [healthPath(id), { data: health, at: askedAt, of }]))) : undefined),
     [isMany, reads.map(({ askedAt }) => askedAt).join()],
   );
   const health = useReads(isKnown ? ids.map(healthPath) : [], isMany ? Infinity : COUNTS_MS, seeds);
@@ -123,14 +130,38 @@ export function useHourlyCosts() {
  * @param {string} name its id or slug
  */
 export function useEndpoint(name) {
-  const isAsked = may.readsAny.value;
-  const record = useRead(isAsked ? `/v1/endpoints/${encodeURIComponent(name)}` : null, LIST_MS);
-  const unlisted = useUnlisted().find(({ id, slug }) => id === name || slug === name);
+  const { record, isAsked, unlisted } = useRecord(name);
   const endpoint = record.data ?? (record.error?.status === 401 || !isAsked ? (unlisted ?? { id: name, name }) : null);
   const health = useRead(endpoint && (may.requests(endpoint.id) || record.data === undefined) ? healthPath(endpoint.id) : null, COUNTS_MS);
   // What was deleted is not shown any longer.
   if (record.error?.status === 404) return { endpoint: null, isReadable: false, error: record.error, health: undefined, healthError: null, rate: null };
   return { endpoint, isReadable: record.data !== undefined, error: record.error?.status === 401 ? null : record.error, health: health.data, healthError: health.error, rate: endpoint && rates(endpoint.id) };
+}
+
+/**
+ * What is wrong, worst first, as the server says: one problem for each endpoint that the key may read and that needs a person, or of one.
+ * @param {string} [endpoint] the id of the one
+ * @returns {Problem[]}
+ */
+export function useAttention(endpoint) {
+  const { data } = useRead(may.readsAny.value ? "/v1/attention" : null, ATTENTION_MS);
+  const all = /** @type {Problem[]} */ (data ?? []).filter((problem) => endpoint === undefined || problem.endpoint === endpoint);
+  return all.sort((a, b) => (a.severity === b.severity ? b.jobs - a.jobs : a.severity === "bad" ? -1 : 1));
+}
+
+/**
+ * The settings of an endpoint, also after its slug has changed.
+ * @param {string} [name]
+ * @returns {{record: import("./store.js").Read<any>, isAsked: boolean, unlisted: any}} `unlisted`: its names, if the key may not read them
+ */
+export function useRecord(name = "") {
+  const unlisted = useUnlisted().find(({ id, slug }) => id === name || slug === name);
+  const isAsked = may.readsAny.value && !unlisted;
+  const named = useRead(isAsked && name ? recordPath(name) : null, LIST_MS);
+  const id = named.error?.status === 404 && named.data?.id;
+  const isMoved = id && id !== name;
+  const found = useRead(isMoved ? recordPath(id) : null, LIST_MS);
+  return { record: isMoved ? { ...found, data: found.data ?? named.data } : named, isAsked, unlisted };
 }
 
 /**

@@ -1,4 +1,5 @@
-// Loads modules and style sheets, and tries again while the server does not answer.
+// Loads modules, the components in them and style sheets, and tries again while the server does not answer.
+import { html, useEffect, useState } from "./dom.js";
 
 const AGAIN_MS = 2000;
 
@@ -55,4 +56,24 @@ function added(address) {
     link.onerror = () => (link.remove(), resolve(false));
     document.head.append(link);
   });
+}
+
+/** The components that were loaded, by their addresses. @type {Map<string, any>} */
+const loaded = new Map();
+
+/** A component whose module is loaded when it is shown first: what most visits do not open. @param {{address: string, props?: Record<string, any>}} props `address`: that of the module, relative to this file */
+export function Later({ address, props }) {
+  const [, setLoads] = useState(0);
+  useEffect(() => {
+    let isShown = true;
+    if (!loaded.has(address)) {
+      void load(address).then((module) => {
+        loaded.set(address, module.default);
+        if (isShown) setLoads((loads) => loads + 1);
+      });
+    }
+    return () => void (isShown = false);
+  }, [address]);
+  const View = loaded.get(address);
+  return View ? html`<${View} ...${props} />` : null;
 }

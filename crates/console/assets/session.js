@@ -1,6 +1,7 @@
 // The session of this browser: its key, what the key may do, and signing in and out.
 import { computed, signal } from "./dom.js";
 import * as api from "./api.js";
+import { load } from "./load.js";
 import { go, place } from "./router.js";
 
 /**
@@ -78,6 +79,9 @@ function leave(reason) {
   go(`/sign-in${back}`, { replace: true });
 }
 
+/** Whether another key has signed in since, with this page left as it was. */
+let isOfAnother = false;
+
 /** Continues the session of an earlier page, or trades the code in the address, or asks to sign in. */
 export async function begin() {
   api.whenSignedOut(() => me.peek() && leave("Your session has ended: the key was revoked, or it was not used for too long."));
@@ -85,7 +89,10 @@ export async function begin() {
     const key = me.peek()?.key.id;
     if (key === answer.me.key.id) enter(answer);
     // What is shown belongs to the key of before.
-    else if (key) location.reload();
+    else if (key && !isOfAnother) {
+      isOfAnother = true;
+      void load("./another_key.js").then((module) => module.default());
+    }
   });
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (code) {

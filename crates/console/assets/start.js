@@ -10,7 +10,7 @@
   const folder = /** @type {HTMLScriptElement} */ (document.currentScript).src.replace(/[^/]*$/, "");
 
   /** What the overview needs beside the modules that every page needs: most visits begin there. */
-  const OVERVIEW = ["pages/overview", "attention", "ui/card", "ui/endpoint_table", "ui/state", "ui/history_charts", "ui/chart", "ui/plot"];
+  const OVERVIEW = ["pages/overview", "ui/card", "ui/endpoint_table", "ui/state", "ui/history_charts", "ui/chart", "ui/plot"];
 
   /** @type {SharedWorker | null} */
   let worker = null;

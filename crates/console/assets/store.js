@@ -6,7 +6,7 @@ import { signal, useEffect, useMemo } from "./dom.js";
 import * as api from "./api.js";
 import { connection, whenTold } from "./live.js";
 import { parseExact } from "./json_exact.js";
-import { AGAIN, applied, isTold, mayConcern } from "./told.js";
+import { AGAIN, applied, endpointOf, isTold, mayConcern } from "./told.js";
 
 /**
  * @template T
@@ -16,6 +16,8 @@ import { AGAIN, applied, isTold, mayConcern } from "./told.js";
 
 /** The shortest time between two reads of an address that events cause. */
 const AGAIN_MS = 2000;
+/** That of one with the counts of all endpoints. */
+const ALL_AGAIN_MS = 5000;
 /** The interval in ms of reading what events report, while there is no stream of events. */
 const WITHOUT_EVENTS_MS = 5000;
 
@@ -61,8 +63,9 @@ class Entry {
     this.readAt = 0;
     this.lastText = "";
     this.isTold = isTold(path);
-    /** The answer of another address has it, which is read in its place. */
-    this.isSeeded = false;
+    /** The answer of another address has it, which is read in its place. @type {Entry | null} */
+    this.source = null;
+    this.isSource = path.endsWith("?includeHealth=true");
     /** A component has asked for it, and has not been put into the document yet. */
     this.isNew = true;
   }
@@ -88,7 +91,7 @@ class Entry {
     else this.schedule();
   }
 
-  /** Reads the address again, but not more often than every 2 s. Until one shows it, it is only noted as stale. */
+  /** Reads the address again, but not more often than every 2 s or 5 s. Until one shows it, it is only noted as stale. */
   readSoon() {
     if (this.reading) {
       this.isOvertaken = true;
@@ -106,7 +109,7 @@ class Entry {
       return;
     }
     const next = applied(this.path, data, name, told);
-    if (next === AGAIN) this.readSoon();
+    if (next === AGAIN) (this.source ?? this).readSoon();
     else if (next !== data) this.put(next, error);
   }
 
@@ -124,8 +127,8 @@ class Entry {
     const data = isSame ? this.value.peek().data : parseExact(text);
     for (const listener of listeners) listener(this.path, data, at);
     this.lastText = text;
-    // The same answer renders nothing.
-    if (!isSame) this.value.value = { data, error: null, at, askedAt: this.readAt };
+    // The same answer renders nothing. What it seeds may have changed since.
+    if (!isSame || this.isSource) this.value.value = { data, error: null, at, askedAt: this.readAt };
   }
 
   /** @param {unknown} error */
@@ -142,7 +145,7 @@ class Entry {
   schedule() {
     clearTimeout(this.timer);
     if (this.isStale && this.periods.length > 0 && !document.hidden) {
-      this.timer = window.setTimeout(() => this.read(), Math.max(0, this.readAt + AGAIN_MS - Date.now()));
+      this.timer = window.setTimeout(() => this.read(), Math.max(0, this.readAt + (this.isSource ? ALL_AGAIN_MS : AGAIN_MS) - Date.now()));
       return;
     }
     const period = this.period();
@@ -153,15 +156,18 @@ class Entry {
   /** When the address is read again without an event, in ms. */
   period() {
     const wanted = Math.min(...this.periods);
-    // The server may be back soon.
-    if (!this.isTold) return this.value.peek().error?.status === 0 ? Math.min(wanted, WITHOUT_EVENTS_MS) : wanted;
-    const isKept = connection.peek().state === "live" && !this.value.peek().error;
+    const { error } = this.value.peek();
+    // The server may be back soon. What is not shown, with the period Infinity, is not read.
+    if (!this.isTold) return wanted < Infinity && error && (error.status === 0 || error.status >= 500) ? Math.min(wanted, WITHOUT_EVENTS_MS) : wanted;
+    const isKept = connection.peek().state === "live" && !error;
     return isKept ? Infinity : Math.max(wanted, WITHOUT_EVENTS_MS);
   }
 }
 
 /** @type {Map<string, Entry>} */
 const entries = new Map();
+/** The same, by the name of the endpoint whose events alone concern them, or "". @type {Map<string, Set<Entry>>} */
+const concerned = new Map();
 /** Addresses that are no longer shown stay this number, so that going back shows them immediately. */
 const KEPT_MAX = 200;
 
@@ -171,6 +177,8 @@ function entryOf(path) {
   if (!entry) {
     entry = new Entry(path);
     entries.set(path, entry);
+    const name = endpointOf(path);
+    concerned.set(name, (concerned.get(name) ?? new Set()).add(entry));
   }
   return entry;
 }
@@ -181,7 +189,9 @@ let trimming = 0;
 function trim() {
   for (const [path, entry] of entries) {
     if (entries.size <= KEPT_MAX) return;
-    if (entry.periods.length === 0 && !entry.isNew) entries.delete(path);
+    if (entry.periods.length > 0 || entry.isNew) continue;
+    entries.delete(path);
+    concerned.get(endpointOf(path))?.delete(entry);
   }
 }
 
@@ -199,7 +209,7 @@ export function useRead(path, everyMs) {
  * As `useRead`, for several addresses.
  * @param {string[]} paths
  * @param {number} everyMs
- * @param {Map<string, {data: any, at: number}>} [seeds] what another address has answered of these, and when it was asked
+ * @param {Map<string, {data: any, at: number, of: string}>} [seeds] what the address `of` has answered of these, and when it was asked
  * @returns {Map<string, Read<any>>}
  */
 export function useReads(paths, everyMs, seeds) {
@@ -210,14 +220,14 @@ export function useReads(paths, everyMs, seeds) {
       entry.isNew = false;
       entry.periods.push(everyMs);
       const seed = seeds?.get(entry.path);
-      entry.isSeeded = seed?.data !== undefined;
+      entry.source = seed?.data === undefined ? null : entryOf(seed.of);
       // What events have kept up to date since it was read is not read again, and what one has changed since is newer than a seed.
-      if (!entry.isSeeded && !entry.isFresh()) void entry.read();
-      else if (seed && entry.isSeeded && entry.value.peek().at < seed.at) entry.put(seed.data, null, seed.at);
+      if (!entry.source && !entry.isFresh()) void entry.read();
+      else if (seed && entry.source && entry.value.peek().at < seed.at) entry.put(seed.data, null, seed.at);
     }
     return () => {
       for (const entry of shown) {
-        entry.isSeeded = false;
+        entry.source = null;
         entry.periods.splice(entry.periods.indexOf(everyMs), 1);
         entry.schedule();
       }
@@ -228,10 +238,10 @@ export function useReads(paths, everyMs, seeds) {
   return new Map(shown.map((entry) => [entry.path, entry.value.value]));
 }
 
-/** Reads again what is shown and begins with this path, after a change. @param {string} prefix */
+/** Reads again what is shown and begins with this path, after a change. What another address has is read only by its whole path. @param {string} prefix */
 export function refresh(prefix) {
   for (const entry of entries.values()) {
-    if (!entry.path.startsWith(prefix) || entry.periods.length === 0) continue;
+    if (!entry.path.startsWith(prefix) || entry.periods.length === 0 || (entry.source && entry.path !== prefix)) continue;
     // A response to a request in flight may be from before the change.
     if (entry.reading) entry.isOvertaken = true;
     else void entry.read();
@@ -242,14 +252,16 @@ export function refresh(prefix) {
 export function forget() {
   for (const entry of entries.values()) clearTimeout(entry.timer);
   entries.clear();
+  concerned.clear();
 }
 
 /** @param {string} name @param {any} told */
 function onTold(name, told) {
-  for (const entry of entries.values()) {
-    if (name !== "again") entry.tell(name, told);
-    else if (!entry.isSeeded) entry.readSoon();
+  if (name === "again") {
+    for (const entry of entries.values()) if (!entry.source) entry.readSoon();
+    return;
   }
+  for (const endpoint of new Set(["", told.endpoint, told.slug])) concerned.get(endpoint)?.forEach((entry) => entry.tell(name, told));
 }
 
 /** Starts the clock, follows the events, and stops all other reading while the page is hidden. */
@@ -266,6 +278,6 @@ export function start() {
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;
     now.value = Date.now();
-    for (const entry of entries.values()) if (entry.periods.length > 0 && !entry.isSeeded && !entry.isFresh()) void entry.read();
+    for (const entry of entries.values()) if (entry.periods.length > 0 && !entry.source && !entry.isFresh()) void entry.read();
   });
 }

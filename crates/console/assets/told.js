@@ -5,11 +5,13 @@ import { may } from "./session.js";
 export const AGAIN = Symbol("again");
 
 /**
- * @typedef {{topics: string[], path: RegExp, isPart?: boolean, apply: (data: any, event: string, told: any, found: RegExpMatchArray) => any}} Rule
- *   `isPart`: some changes have no event, such as that time passes or that a key is used
+ * @typedef {{topics: string[], path: RegExp, isPart?: boolean, apply: (data: any, told: any, event: string, part: string) => any}} Rule
+ *   `path`: its first group is the name of an endpoint, of which the event has to be; the second one is `part` · `isPart`: some changes
+ *   have no event, such as that time passes or that a key is used
  */
 
-const isOf = (/** @type {any} */ told, /** @type {string} */ name) => told.endpoint === name || told.slug === name;
+/** Whether an event is of the endpoint that a path names. @param {any} told @param {string} name */
+const isOf = (told, name) => [told.endpoint, told.endpointId, told.id, told.slug].includes(decodeURIComponent(name));
 
 const hasFailed = (/** @type {any} */ { status }) => status === "FAILED" || status === "TIMED_OUT";
 
@@ -22,85 +24,56 @@ const WORKERS = ["idle", "starting", "ready", "busy", "throttled", "unhealthy"];
  */
 const isOfWorkers = (/** @type {{id: string}} */ { id }) => /\/(provider|gpu|start|workers|machine)_/.test(id);
 
+const again = () => AGAIN;
+
 /** @type {Rule[]} */
 const RULES = [
   {
     topics: ["jobs", "stats", "attention"],
     path: /^\/v2\/([^/?]+)\/health$/,
-    apply: (data, event, told, [, name]) => {
-      if (!isOf(told, decodeURIComponent(name))) return data;
-      if (event === "attention") return isOfWorkers(told) ? AGAIN : data;
-      return event === "jobs" ? withCounts(data, told.counts) : withStats(data, told);
-    },
+    apply: (data, told, event) => (event === "jobs" ? withCounts(data, told.counts) : event === "stats" ? withStats(data, told) : isOfWorkers(told) ? AGAIN : data),
   },
   {
     topics: ["jobs"],
     path: /^\/v2\/([^/?]+)\/requests\?limit=(\d+)$/,
-    apply: (data, _, told, [, name, limit]) => {
-      if (!isOf(told, decodeURIComponent(name))) return data;
-      return told.more > 0 ? AGAIN : { ...data, requests: withJobs(data.requests, told.changed, Number(limit)) };
-    },
+    apply: (data, told, _, limit) => (told.more > 0 ? AGAIN : { ...data, requests: withJobs(data.requests, told.changed, Number(limit)) }),
   },
-  {
-    topics: ["jobs"],
-    path: /^\/v2\/([^/?]+)\/requests\?limit=1&counts=true$/,
-    apply: (data, _, told, [, name]) => (isOf(told, decodeURIComponent(name)) ? { ...data, counts: told.states } : data),
-  },
-  {
-    topics: ["bulk"],
-    path: /^\/v2\/([^/?]+)\/bulk$/,
-    apply: (data, _, told, [, name]) => (isOf(told, decodeURIComponent(name)) ? withItem(data, told) : data),
-  },
-  {
-    topics: ["jobs", "stats", "worker", "endpoint", "attention"],
-    path: /^\/v2\/([^/?]+)\/explain(\/[^/]+)?$/,
-    isPart: true,
-    apply: (data, _, told, [, name]) => (isOf(told, decodeURIComponent(name)) || [told.endpointId, told.id].includes(decodeURIComponent(name)) ? AGAIN : data),
-  },
+  { topics: ["jobs"], path: /^\/v2\/([^/?]+)\/requests\?limit=1&counts=true$/, apply: (data, told) => ({ ...data, counts: told.states }) },
+  { topics: ["bulk"], path: /^\/v2\/([^/?]+)\/bulk$/, apply: (data, told) => withItem(data, told) },
+  { topics: ["jobs", "stats", "worker", "endpoint", "attention"], path: /^\/v2\/([^/?]+)\/explain(?:\/[^/]+)?$/, isPart: true, apply: again },
   {
     topics: ["jobs"],
     path: /^\/v2\/([^/?]+)\/jobs\/([^/]+)$/,
-    apply: (data, _, told, [, name, job]) => (isOf(told, decodeURIComponent(name)) && (told.more > 0 || told.changed.some((/** @type {any} */ one) => one.id === job)) ? AGAIN : data),
+    apply: (data, told, _, job) => (told.more > 0 || told.changed.some((/** @type {any} */ { id }) => id === job) ? AGAIN : data),
   },
-  {
-    topics: ["jobs"],
-    path: /^\/v1\/endpoints\/([^/]+)\/failures$/,
-    apply: (data, _, told, [, name]) => (isOf(told, decodeURIComponent(name)) && (told.more > 0 || told.changed.some(hasFailed)) ? AGAIN : data),
-  },
-  {
-    topics: ["endpoint"],
-    path: /^\/v1\/endpoints\/([^/]+)\/versions$/,
-    apply: (data, _, told, [, name]) => (told.id === decodeURIComponent(name) ? AGAIN : data),
-  },
+  { topics: ["jobs"], path: /^\/v1\/endpoints\/([^/]+)\/failures$/, apply: (data, told) => (told.more > 0 || told.changed.some(hasFailed) ? AGAIN : data) },
+  { topics: ["endpoint"], path: /^\/v1\/endpoints\/([^/]+)\/versions$/, apply: again },
   // A member that is no longer set is missing in the event.
-  { topics: ["endpoint"], path: /^\/v1\/endpoints$/, apply: (data, _, told) => withItem(data, told, (_old, item) => item) },
-  { topics: ["endpoint"], path: /^\/v1\/endpoints\/[^/]+$/, apply: (data, _, told) => (data.id !== told.id ? data : told.deleted ? AGAIN : told) },
-  {
-    topics: ["worker"],
-    path: /^\/v1\/endpoints\/([^/]+)\/workers$/,
-    apply: (data, _, told, [, name]) => (told.endpointId === decodeURIComponent(name) ? withItem(data, told) : data),
-  },
+  { topics: ["endpoint"], path: /^\/v1\/endpoints$/, apply: (data, told) => withItem(data, told, (_old, item) => item) },
+  // The slug in the path may be that of before.
+  { topics: ["endpoint"], path: /^\/v1\/endpoints\/[^/]+$/, apply: (data, told) => (data.id !== told.id ? data : told.deleted ? AGAIN : told) },
+  { topics: ["worker"], path: /^\/v1\/endpoints\/([^/]+)\/workers$/, apply: (data, told) => withItem(data, told) },
   {
     // A worker that ended within 2 s of its start was never told of: only the counts and the problem show that it was there.
     topics: ["worker", "stats", "attention"],
     path: /^\/v1\/endpoints\/([^/]+)\/workers\?ended=true$/,
-    apply: (data, event, told, [, name]) => {
-      if ((told.endpointId ?? told.endpoint) !== decodeURIComponent(name)) return data;
-      const concerns = event === "worker" || (event === "attention" ? isOfWorkers(told) : WORKERS.some((one) => told[one] !== undefined));
-      return concerns ? AGAIN : data;
-    },
+    apply: (data, told, event) => (event === "worker" || (event === "attention" ? isOfWorkers(told) : WORKERS.some((one) => told[one] !== undefined)) ? AGAIN : data),
   },
   // The use of a key is in no event.
-  { topics: ["audit"], path: /^\/v1\/(apikeys|sessions)$/, isPart: true, apply: () => AGAIN },
-  { topics: ["audit"], path: /^\/v1\/(templates|networkvolumes|containerregistryauth)$/, apply: () => AGAIN },
-  { topics: ["audit"], path: /^\/v1\/audit\?/, apply: () => AGAIN },
-  { topics: ["webhook"], path: /^\/v(?:1|2\/([^/?]+))\/webhooks\?/, apply: (data, _, told, [, name]) => (!name || told.endpoint === decodeURIComponent(name) ? AGAIN : data) },
+  { topics: ["audit"], path: /^\/v1\/(?:apikeys|sessions)$/, isPart: true, apply: again },
+  { topics: ["audit"], path: /^\/v1\/(?:templates|networkvolumes|containerregistryauth|audit\?.*)$/, apply: again },
+  // A change while it is read for the first time may be missing in the answer.
+  { topics: ["jobs", "stats"], path: /includeHealth=true$/, isPart: true, apply: (data) => data },
+  { topics: ["webhook"], path: /^\/v(?:1|2\/([^/?]+))\/webhooks\?/, apply: again },
   // Events name no other endpoint that has the GPUs.
-  { topics: ["attention"], path: /^\/v1\/attention$/, apply: (data, _, told) => (/\/gpu_(busy|kept)$/.test(told.id) ? AGAIN : withItem(data, told)) },
+  { topics: ["attention"], path: /^\/v1\/attention$/, apply: (data, told) => (/\/gpu_(busy|kept)$/.test(told.id) ? AGAIN : withItem(data, told)) },
 ];
 
 /** Whether events report every change of this address, so that it need not be read repeatedly. @param {string} path */
 export const isTold = (path) => RULES.some(({ topics, path: of, isPart }) => of.test(path) && !isPart && (topics[0] !== "audit" || may.everything.peek()));
+
+/** The name of the endpoint whose events alone concern an address, "" if also others may: there are as many as endpoints. @param {string} path */
+export const endpointOf = (path) => decodeURIComponent(path.match(/^\/v2\/([^/]+)\/(health|requests)/)?.[1] ?? "");
 
 /** Whether an event may be about this address: its answer, which is not there yet, says it. @param {string} path @param {string} event */
 export const mayConcern = (path, event) => RULES.some((rule) => rule.topics.includes(event) && rule.path.test(path));
@@ -115,7 +88,7 @@ export const mayConcern = (path, event) => RULES.some((rule) => rule.topics.incl
 export function applied(path, data, event, told) {
   for (const rule of RULES) {
     const found = rule.topics.includes(event) && path.match(rule.path);
-    if (found) return rule.apply(data, event, told, found);
+    if (found) return found[1] && !isOf(told, found[1]) ? data : rule.apply(data, told, event, found[2]);
   }
   return data;
 }

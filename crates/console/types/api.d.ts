@@ -33,13 +33,7 @@ export interface components {
         AllWebhooks: {
             cursor: string | null;
             of: number;
-            pausedReceivers: {
-                receiver: string;
-                /** Format: date-time */
-                since: string;
-                /** Format: date-time */
-                until: string;
-            }[];
+            pausedReceivers: components["schemas"]["PausedReceiver"][];
             unread: number;
             webhooks: (components["schemas"]["Webhook"] & {
                 endpoint: string;
@@ -2418,6 +2412,13 @@ export interface components {
             model?: string;
             stream?: boolean;
         };
+        PausedReceiver: {
+            receiver: string;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+        };
         /** @description the JSON that a client or a worker sent */
         Payload: unknown;
         Pod: {
@@ -3100,6 +3101,7 @@ export interface components {
         };
         WebhookPage: {
             cursor: string | null;
+            pausedReceivers: components["schemas"]["PausedReceiver"][];
             webhooks: components["schemas"]["Webhook"][];
         };
         WebhookSecrets: {

@@ -195,6 +195,13 @@ pub struct PausedReceiver {
     pub until: Millis,
 }
 
+impl PausedReceiver {
+    /// Whether calls to an origin, such as `https://h.example`, are calls to this receiver.
+    pub fn is_at(&self, origin: &str) -> bool {
+        origin.parse().is_ok_and(|url| *attempt::receiver_key(&url) == *self.receiver)
+    }
+}
+
 impl<H: WebhookSource> WebhookHandle<H> {
     /// Starts the two tasks that make calls: for ends, and for progress.
     pub fn spawn(

@@ -3,7 +3,7 @@ import { html } from "../dom.js";
 import { endpointPath, href, place } from "../router.js";
 import { count, duration, percent, rate } from "../format.js";
 import { newestPath, times, useEndpoint, useLastHalfHour } from "../fleet.js";
-import { useAttention } from "../attention.js";
+import { useAttention } from "../fleet.js";
 import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { useHistory } from "../timeline.js";

@@ -10,7 +10,7 @@ import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { EndpointGroups } from "../ui/endpoint_groups.js";
 import { EndpointTable } from "../ui/endpoint_table.js";
 import { useKeys } from "../ui/keys.js";
-import { Later } from "../ui/later.js";
+import { Later } from "../load.js";
 import { Menu } from "../ui/menu.js";
 import { PauseMany } from "../ui/pause_many.js";
 import { TableWindow } from "../ui/table_window.js";

@@ -2,7 +2,7 @@
 import { html } from "../dom.js";
 import { href } from "../router.js";
 import { count, rate } from "../format.js";
-import { useAttention } from "../attention.js";
+import { useAttention } from "../fleet.js";
 import { useBillOfToday, useFleet } from "../fleet.js";
 import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
@@ -10,7 +10,7 @@ import { useHistory } from "../timeline.js";
 import { Card, Failed, Gauge, Gauges, LoadingPage } from "../ui/card.js";
 import { EndpointTable, workersOf } from "../ui/endpoint_table.js";
 import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
-import { Later } from "../ui/later.js";
+import { Later } from "../load.js";
 
 /** More endpoints are searched: `SHORT` of `list_search.js`. */
 const SHORT = 7;

@@ -2,7 +2,7 @@
 import { html, useState } from "../dom.js";
 import { href, place, setQuery } from "../router.js";
 import { count } from "../format.js";
-import { useAttention } from "../attention.js";
+import { useAttention } from "../fleet.js";
 import { useEndpoint, useEndpointList } from "../fleet.js";
 import { may, money } from "../session.js";
 import { refresh, useReads } from "../store.js";

@@ -5,7 +5,7 @@ import { load } from "../load.js";
 import { isDark, theme, utc } from "../prefs.js";
 import { Card } from "./card.js";
 import { Button } from "./button.js";
-import { Later } from "./later.js";
+import { Later } from "../load.js";
 import { HEIGHT, dataOf, optionsOf } from "./plot.js";
 
 /** @typedef {import("./plot.js").Line} Line */

@@ -7,7 +7,7 @@ import { Icon } from "../icons.js";
 import { money } from "../session.js";
 import { withRange } from "../timeline.js";
 import { Sparkline } from "./chart.js";
-import { Later } from "./later.js";
+import { Later } from "../load.js";
 import { EndpointStateTag, endpointState } from "./state.js";
 
 /** @typedef {import("../fleet.js").Row & {cost?: number | null}} Row `cost`: of its workers, in an hour */

@@ -2,7 +2,7 @@
 import { html, useState } from "../dom.js";
 import * as api from "../api.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
-import { useAttention } from "../attention.js";
+import { useAttention } from "../fleet.js";
 import { useEndpoint } from "../fleet.js";
 import { duration, moment } from "../format.js";
 import { Icon } from "../icons.js";

@@ -5,13 +5,13 @@ import { endpointPath, href, place } from "../router.js";
 import { isDark, switchTheme, switchZone, utc } from "../prefs.js";
 import { may, me } from "../session.js";
 import { connection } from "../live.js";
-import { announcement, now, useRead } from "../store.js";
+import { announcement, now } from "../store.js";
 import { coarse, shortId } from "../format.js";
 import { withRange } from "../timeline.js";
-import { useEndpointList } from "../fleet.js";
+import { useEndpointList, useRecord } from "../fleet.js";
 import { IconButton } from "./button.js";
 import { helpOpen, paletteOpen, useKeyboard } from "./keys.js";
-import { Later } from "./later.js";
+import { Later } from "../load.js";
 import { customOpen, RangePicker } from "./range_picker.js";
 import { Toast } from "./toast.js";
 
@@ -95,7 +95,7 @@ function Who() {
 /** Where one is: the names above this page, as links. */
 function Crumbs() {
   const { page, params } = place.value;
-  const endpoint = useRead(params.endpoint && may.readsAny.value ? `/v1/endpoints/${encodeURIComponent(params.endpoint)}` : null, 10000).data;
+  const endpoint = useRecord(params.endpoint).record.data;
   const tabs = /** @type {Record<string, string>} */ ({ settings: "Settings", playground: "Playground", metrics: "Metrics", webhooks: "Webhooks" });
   /** @type {{name: string, path?: string, mono?: boolean}[]} */
   const parts = [];

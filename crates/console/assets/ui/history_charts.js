@@ -5,7 +5,7 @@ import { utc } from "../prefs.js";
 import { perSecond, zoom } from "../timeline.js";
 import { Failed, Loading } from "./card.js";
 import { Chart } from "./chart.js";
-import { Later } from "./later.js";
+import { Later } from "../load.js";
 import { refresh } from "../store.js";
 
 /** @typedef {import("../timeline.js").History} History */

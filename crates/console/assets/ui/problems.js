@@ -12,7 +12,7 @@ import { attempt } from "./toast.js";
 const OPEN_MAX = 4;
 const SHOWN_FOLDED = 3;
 
-/** @param {{problems: import("../attention.js").Problem[]}} props */
+/** @param {{problems: import("../fleet.js").Problem[]}} props */
 export default function Problems({ problems }) {
   const [isOpen, setOpen] = useState(false);
   if (problems.length === 0) return null;
@@ -22,7 +22,7 @@ export default function Problems({ problems }) {
     ${more > 0 && html`<${Button} onClick=${() => setOpen(!isOpen)}>${isOpen ? `Show the worst ${SHOWN_FOLDED}` : `Show ${count(more)} more`}<//>`}</section>`;
 }
 
-/** @param {{problem: import("../attention.js").Problem}} props */
+/** @param {{problem: import("../fleet.js").Problem}} props */
 function ProblemCard({ problem }) {
   const { endpoint: id, slug, name, title, text, evidence, jobs } = problem;
   const path = endpointPath({ id, slug });

@@ -8,7 +8,7 @@ import { COLUMNS, columns, switchColumn } from "../prefs.js";
 import { may } from "../session.js";
 import { downloadItems } from "./download.js";
 import { useKeys } from "./keys.js";
-import { Later } from "./later.js";
+import { Later } from "../load.js";
 import { Menu } from "./menu.js";
 import { SearchLine } from "./search_line.js";
 

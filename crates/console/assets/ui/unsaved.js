@@ -42,7 +42,8 @@ function Question({ onStay, onLeave }) {
   // With the layout, and wherever the focus is: the next Escape answers the question also before its button has the focus.
   useLayoutEffect(() => {
     const press = (/** @type {KeyboardEvent} */ event) => {
-      if (event.key !== "Escape") return;
+      const over = document.querySelector("dialog[open]");
+      if (event.key !== "Escape" || (over && !over.contains(box.current))) return;
       event.preventDefault();
       event.stopPropagation();
       onStay();

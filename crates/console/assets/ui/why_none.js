@@ -1,6 +1,6 @@
 // Why no worker of an endpoint runs: in the words of the server's explanation, or that none is needed.
 import { html } from "../dom.js";
-import { useAttention } from "../attention.js";
+import { useAttention } from "../fleet.js";
 import { may } from "../session.js";
 import { useRead } from "../store.js";
 import { Empty } from "./card.js";
@@ -37,7 +37,7 @@ function unexplained(endpoint, health) {
 
 /**
  * Of several endpoints, by their problems.
- * @param {{problems: import("../attention.js").Problem[]}} props
+ * @param {{problems: import("../fleet.js").Problem[]}} props
  */
 export function NoWorkerOfAll({ problems }) {
   const waiting = problems.filter((problem) => problem.jobs > 0 && isOfWorkers(problem));

@@ -266,7 +266,7 @@ fn origin_of(url: &Uri) -> String {
 }
 
 /// Returns the key of a receiver in the limiter: host in lower case, and port.
-fn receiver_key(url: &Uri) -> Arc<str> {
+pub(super) fn receiver_key(url: &Uri) -> Arc<str> {
     let default = if url.scheme_str() == Some("https") { 443 } else { 80 };
     let host = url.host().unwrap_or_default().to_ascii_lowercase();
     format!("{host}:{}", url.port_u16().unwrap_or(default)).into()

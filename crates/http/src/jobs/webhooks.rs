@@ -1,12 +1,16 @@
 //! `webhooks`: the state of an endpoint's webhook calls, and their redelivery.
 
 use axum::response::{IntoResponse as _, Response};
-use longshore_engine::{Delivery, DeliveryAttempt, DeliveryFilter, DeliveryState, parse_webhook_id};
+use longshore_engine::{
+    Delivery, DeliveryAttempt, DeliveryFilter, DeliveryState, EndpointHandle, PausedReceiver,
+    parse_webhook_id,
+};
 use longshore_model::limits::{REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX};
 use longshore_model::{JobState, Millis, WebhookEvent};
 use serde_json::{Value, json};
 
 use super::openapi::limit;
+use crate::HttpState;
 use crate::gate::call::Call;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
 use crate::openapi::schema::{array_of, count, object, or_null, reference, text, time};
@@ -42,7 +46,32 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let mut found = call.endpoint.jobs().deliveries(delivery_filter(&query)?).await?;
     let cursor = page.cut(&mut found, |delivery| delivery);
     let webhooks: Vec<Value> = found.iter().map(view).collect();
-    Ok(axum::Json(json!({ "webhooks": webhooks, "cursor": cursor })).into_response())
+    let paused: Vec<Value> =
+        paused_receivers(&call.state, &call.endpoint).await?.iter().map(receiver).collect();
+    let page = json!({ "webhooks": webhooks, "cursor": cursor, "pausedReceivers": paused });
+    Ok(axum::Json(page).into_response())
+}
+
+/// The paused receivers of the endpoint's calls. Those of other endpoints are not for its keys.
+async fn paused_receivers(
+    state: &HttpState,
+    endpoint: &EndpointHandle,
+) -> Result<Vec<PausedReceiver>, ApiError> {
+    let mut paused = state.engine().paused_receivers();
+    if !paused.is_empty() {
+        let calls = endpoint.jobs().deliveries(DeliveryFilter::default()).await?;
+        paused.retain(|one| calls.iter().any(|delivery| one.is_at(&delivery.receiver)));
+    }
+    Ok(paused)
+}
+
+/// A receiver with an open circuit breaker as clients read it.
+pub(crate) fn receiver(paused: &PausedReceiver) -> Value {
+    json!({
+        "receiver": paused.receiver,
+        "since": rfc3339(paused.since),
+        "until": rfc3339(paused.until),
+    })
 }
 
 /// `POST /webhooks/{webhook}/redeliver`.
@@ -173,7 +202,15 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("nextAttemptAt", or_null(time())),
     ];
     let whole = [&brief[..], &tries[..]];
-    let page = [("webhooks", array_of(&reference("Webhook"))), ("cursor", or_null(text()))];
+    let paused = object(
+        &[("receiver", text()), ("since", time()), ("until", time())],
+        &["receiver", "since", "until"],
+    );
+    let page = [
+        ("webhooks", array_of(&reference("Webhook"))),
+        ("cursor", or_null(text())),
+        ("pausedReceivers", array_of(&reference("PausedReceiver"))),
+    ];
     vec![
         (
             "Webhook",
@@ -183,7 +220,8 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
             ),
         ),
         ("WebhookAttempt", object(&attempt, &["attempt", "at", "latencyMs"])),
-        ("WebhookPage", object(&page, &["webhooks", "cursor"])),
+        ("WebhookPage", object(&page, &["webhooks", "cursor", "pausedReceivers"])),
+        ("PausedReceiver", paused),
         ("RedeliveredWebhook", object(&brief, &["id", "job", "event", "state"])),
         (
             "RedeliveredWebhooks",

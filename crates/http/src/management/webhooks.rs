@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use futures_util::StreamExt as _;
 use futures_util::stream::iter;
-use longshore_engine::{Delivery, DeliveryFilter, EndpointHandle, PausedReceiver};
+use longshore_engine::{Delivery, DeliveryFilter, EndpointHandle};
 use longshore_history::LimitedOperation;
 use longshore_model::{EndpointId, Millis, Permission};
 use serde_json::{Value, json};
@@ -18,11 +18,10 @@ use crate::HttpState;
 use crate::events::hub::Draft;
 use crate::events::topic::Topic;
 use crate::gate::auth;
-use crate::jobs::webhooks::{LIST, PageOfCalls, REDELIVER, delivery_filter, since, view};
-use crate::openapi::schema::{array_of, count, object, or_null, reference, text, time};
+use crate::jobs::webhooks::{LIST, PageOfCalls, REDELIVER, delivery_filter, receiver, since, view};
+use crate::openapi::schema::{array_of, count, object, or_null, reference, text};
 use crate::openapi::{Group, Operation};
 use crate::wire::query::Query;
-use crate::wire::rfc3339::rfc3339;
 
 /// How long the log of an endpoint may take. One that takes longer is left out, and counted in `unread`.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -52,10 +51,6 @@ pub(super) fn group() -> Group {
             .gives("AllRedeliveredWebhooks")
             .with(REDELIVER),
     ];
-    let receiver = object(
-        &[("receiver", text()), ("since", time()), ("until", time())],
-        &["receiver", "since", "until"],
-    );
     let own = object(&[("endpoint", text())], &["endpoint"]);
     let webhook = json!({ "allOf": [reference("Webhook"), own] });
     let all = object(
@@ -64,7 +59,7 @@ pub(super) fn group() -> Group {
             ("cursor", or_null(text())),
             ("of", count()),
             ("unread", count()),
-            ("pausedReceivers", array_of(&receiver)),
+            ("pausedReceivers", array_of(&reference("PausedReceiver"))),
         ],
         &["webhooks", "cursor", "of", "unread", "pausedReceivers"],
     );
@@ -142,12 +137,4 @@ fn of_endpoint(endpoint: &EndpointId, delivery: &Delivery) -> Value {
     let mut webhook = view(delivery);
     webhook["endpoint"] = json!(endpoint);
     webhook
-}
-
-fn receiver(paused: &PausedReceiver) -> Value {
-    json!({
-        "receiver": paused.receiver,
-        "since": rfc3339(paused.since),
-        "until": rfc3339(paused.until),
-    })
 }
