@@ -239,6 +239,15 @@ def test_every_change_is_in_the_audit_log_without_its_values(fresh_server):
         assert refused.call("GET", "/v1/audit").status_code == 401
 
 
+def test_a_slug_with_slashes_is_the_id_of_its_endpoint_in_the_audit_log(fresh_server):
+    api = Api(fresh_server())
+    endpoint = api.external(name="Sea", slug="org/model")
+    api.ok("PATCH", "/v1/endpoints/org%2Fmodel", json={"workersMax": 5})
+    assert api.call("DELETE", "/v1/endpoints/org%2Fmodel").status_code == 204
+    about = entries(api, f"?resource=endpoints/{endpoint.id}")
+    assert [entry["method"] for entry in about] == ["DELETE", "PATCH", "POST"], entries(api)
+
+
 def test_changes_over_graphql_are_in_the_audit_log_one_by_one(fresh_server):
     api = Api(fresh_server())
     reader = Api(api.server, api.ok("POST", "/v1/apikeys", json={"name": "r", "scopes": [{"scope": "read"}]})["key"])

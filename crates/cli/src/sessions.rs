@@ -24,7 +24,7 @@ pub(crate) const SESSION_EXAMPLES: &str = "\
 Examples:
   longshore sessions list
   longshore sessions end 5d41402abc4b2a76
-  longshore sessions list -o jsonl | jq -r .id | xargs longshore sessions end
+  longshore sessions list -o jsonl | jq -r .id | xargs -r longshore sessions end
 
 A session may do what its key may do. `longshore keys delete` revokes the key
 with all its sessions.";

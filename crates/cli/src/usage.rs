@@ -71,6 +71,7 @@ pub struct UsageArgs {
 #[serde(rename_all = "camelCase")]
 struct UsageRecord {
     time_billed_ms: u64,
+    gpu_ms: u64,
     busy_ms: Option<u64>,
     amount: f64,
     jobs: Option<u64>,
@@ -84,6 +85,7 @@ struct UsageRecord {
 #[derive(Clone, Debug, PartialEq)]
 struct UsageSum {
     worker_ms: u64,
+    gpu_ms: u64,
     /// `None` if the busy time of a part is not known.
     busy_ms: Option<u64>,
     amount: f64,
@@ -92,11 +94,12 @@ struct UsageSum {
 }
 
 impl UsageSum {
-    const ZERO: Self = Self { worker_ms: 0, busy_ms: Some(0), amount: 0.0, jobs: None };
+    const ZERO: Self = Self { worker_ms: 0, gpu_ms: 0, busy_ms: Some(0), amount: 0.0, jobs: None };
 
     fn of(record: &UsageRecord) -> Self {
         Self {
             worker_ms: record.time_billed_ms,
+            gpu_ms: record.gpu_ms,
             busy_ms: record.busy_ms,
             amount: record.amount,
             jobs: record.jobs.zip(record.execution_ms),
@@ -105,6 +108,7 @@ impl UsageSum {
 
     fn add(&mut self, other: &Self) {
         self.worker_ms += other.worker_ms;
+        self.gpu_ms += other.gpu_ms;
         self.busy_ms = self.busy_ms.zip(other.busy_ms).map(|(one, another)| one + another);
         self.amount += other.amount;
         let jobs = self.jobs.into_iter().chain(other.jobs);
@@ -134,7 +138,9 @@ pub(crate) async fn usage(args: &UsageArgs) -> CommandResult {
     }
     let names = table::names(client, args.by).await;
     session.output.text(&table::show(args, &sums, &names, &currency, session.output.styles))?;
-    if sums.values().all(|sum| sum.amount == 0.0) {
+    // External workers have no time, and no cost.
+    let has_time = sums.values().any(|sum| sum.worker_ms > 0);
+    if has_time && sums.values().all(|sum| sum.amount == 0.0) {
         let hint = "nothing has a price: `[prices]` in the server's settings sets them";
         session.screen.line(&session.screen.dim(hint));
     }
@@ -201,6 +207,7 @@ fn record(of: &UsageOf, sum: &UsageSum, currency: &str) -> Value {
         record.insert("executionMs".to_owned(), json!(ms));
     }
     record.insert("timeBilledMs".to_owned(), json!(sum.worker_ms));
+    record.insert("gpuMs".to_owned(), json!(sum.gpu_ms));
     record.insert("busyMs".to_owned(), json!(sum.busy_ms));
     // As the server rounds, which hides the error of adding floating-point numbers.
     record.insert("amount".to_owned(), json!((sum.amount * 1e6).round() / 1e6));
@@ -223,17 +230,17 @@ mod tests {
     #[test]
     fn records_of_several_times_are_added_up() {
         let all = records(json!([
-            { "time": "2029-12-31T00:00:00.000Z", "endpointId": "a", "timeBilledMs": 1000, "busyMs": 400, "amount": 0.1 },
-            { "time": "2030-01-01T00:00:00.000Z", "endpointId": "a", "timeBilledMs": 2000, "busyMs": 600, "amount": 0.2 },
-            { "time": "2030-01-01T00:00:00.000Z", "endpointId": "b", "timeBilledMs": 5, "busyMs": null, "amount": 0 },
+            { "time": "2029-12-31T00:00:00.000Z", "endpointId": "a", "timeBilledMs": 1000, "gpuMs": 2000, "busyMs": 400, "amount": 0.1 },
+            { "time": "2030-01-01T00:00:00.000Z", "endpointId": "a", "timeBilledMs": 2000, "gpuMs": 4000, "busyMs": 600, "amount": 0.2 },
+            { "time": "2030-01-01T00:00:00.000Z", "endpointId": "b", "timeBilledMs": 5, "gpuMs": 0, "busyMs": null, "amount": 0 },
         ]));
         let sums = summed(&all, false);
         let shown: Vec<Value> = sums.iter().map(|(of, sum)| record(of, sum, "EUR")).collect();
         assert_eq!(
             json!(shown),
             json!([
-                { "endpointId": "a", "timeBilledMs": 3000, "busyMs": 1000, "amount": 0.3, "currency": "EUR" },
-                { "endpointId": "b", "timeBilledMs": 5, "busyMs": null, "amount": 0.0, "currency": "EUR" },
+                { "endpointId": "a", "timeBilledMs": 3000, "gpuMs": 6000, "busyMs": 1000, "amount": 0.3, "currency": "EUR" },
+                { "endpointId": "b", "timeBilledMs": 5, "gpuMs": 0, "busyMs": null, "amount": 0.0, "currency": "EUR" },
             ])
         );
         assert_eq!(summed(&all, true).len(), 3, "by steps, each time has its own");
@@ -242,9 +249,12 @@ mod tests {
     #[test]
     fn busy_time_is_known_if_that_of_every_part_is() {
         let mut sum = UsageSum::ZERO;
-        sum.add(&UsageSum { worker_ms: 2, busy_ms: Some(1), amount: 0.5, jobs: Some((1, 7)) });
-        assert_eq!(sum, UsageSum { worker_ms: 2, busy_ms: Some(1), amount: 0.5, jobs: Some((1, 7)) });
-        sum.add(&UsageSum { worker_ms: 3, busy_ms: None, amount: 0.0, jobs: Some((2, 1)) });
-        assert_eq!(sum, UsageSum { worker_ms: 5, busy_ms: None, amount: 0.5, jobs: Some((3, 8)) });
+        sum.add(&UsageSum { worker_ms: 2, gpu_ms: 4, busy_ms: Some(1), amount: 0.5, jobs: Some((1, 7)) });
+        assert_eq!(
+            sum,
+            UsageSum { worker_ms: 2, gpu_ms: 4, busy_ms: Some(1), amount: 0.5, jobs: Some((1, 7)) }
+        );
+        sum.add(&UsageSum { worker_ms: 3, gpu_ms: 0, busy_ms: None, amount: 0.0, jobs: Some((2, 1)) });
+        assert_eq!(sum, UsageSum { worker_ms: 5, gpu_ms: 4, busy_ms: None, amount: 0.5, jobs: Some((3, 8)) });
     }
 }

@@ -215,11 +215,11 @@ impl EndpointShared {
         for fact in facts {
             self.exemplify(traces.id(&fact.row), &fact);
             let id = fact.row.worker.as_ref().filter(|_| fact.has_worker());
-            let place = id.and_then(|id| status.workers.iter().position(|worker| worker.id == *id));
-            let worker = place.map(|place| StartedWorker {
-                placement: status.workers[place].placement.clone(),
-                is_ready: status.facts.workers.get(place).is_some_and(|worker| worker.is_ready),
-                ready_at: status.workers[place].ready_at,
+            let worker = id.and_then(|id| status.workers.iter().find(|worker| worker.id == *id));
+            let worker = worker.map(|worker| StartedWorker {
+                placement: worker.placement.clone(),
+                is_ready: status.facts.worker(&worker.id).is_some_and(|facts| facts.is_ready),
+                ready_at: worker.ready_at,
             });
             traces.add(Fact::Job { endpoint: self.record(), worker, fact });
         }

@@ -264,12 +264,12 @@ impl Engine {
     /// again to find out, at most once per second.
     pub async fn store_fault(&self) -> Option<String> {
         let health = &self.inner.services.store_health;
-        health.fault()?;
+        health.fault(self.now())?;
         if health.may_try(self.now()) {
             // The result is noted in `health`.
             let _ = self.catalog().commit(vec![start::put_workers_url(&self.inner.workers.base_url)]).await;
         }
-        health.fault().map(|(error, _)| error)
+        health.fault(self.now()).map(|(error, _)| error)
     }
 
     /// Ends every wait: takes return no job, and other waits the job in its present state. Later waits end immediately.

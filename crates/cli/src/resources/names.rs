@@ -8,7 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{ListArgs, named};
 use crate::exit::{CommandExit, CommandResult, cannot};
-use crate::output::{OutputFormat, parsed};
+use crate::output::{OutputFormat, harmless, parsed};
 use crate::remote::Connection;
 use crate::table::Column;
 
@@ -48,10 +48,10 @@ fn with_names(record: &RawValue, names: &BTreeMap<String, String>) -> CommandRes
     to_raw_value(&record).map_err(|error| cannot("show a record", error))
 }
 
-/// Formats a list of texts.
+/// Formats a list of texts. Those that another key wrote cannot control the terminal.
 pub(super) fn words(value: &Value) -> String {
     let words: Vec<&str> = value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    words.join(" ")
+    harmless(&words.join(" "))
 }
 
 #[cfg(test)]
@@ -59,6 +59,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn texts_cannot_control_the_terminal() {
+        assert_eq!(words(&json!(["a\u{1b}[2J", "b"])), "a\u{fffd}[2J b");
+    }
 
     #[test]
     fn ids_have_names_where_they_are_known() {

@@ -9,14 +9,18 @@ use crate::members::Members;
 /// The endpoints whose keys may name a resource.
 #[derive(Debug, Args)]
 pub(super) struct SharingArgs {
-    /// Share it with keys of this endpoint, or `*`
+    /// Share it with only keys of this endpoint, or `*`
     #[arg(long, value_name = "ENDPOINT", value_parser = endpoint_or_all)]
     endpoint: Vec<String>,
+    /// Share it with no endpoint's keys
+    #[arg(long, conflicts_with = "endpoint")]
+    no_endpoints: bool,
 }
 
 impl SharingArgs {
     pub(super) fn set(&self, members: &mut Members) -> CommandResult<()> {
-        members.set("endpoints", Some(&self.endpoint).filter(|endpoints| !endpoints.is_empty()))
+        let is_set = self.no_endpoints || !self.endpoint.is_empty();
+        members.set("endpoints", is_set.then_some(&self.endpoint))
     }
 }
 

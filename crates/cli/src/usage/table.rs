@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn sum(worker_ms: u64, busy_ms: Option<u64>, amount: f64) -> UsageSum {
-        UsageSum { worker_ms, busy_ms, amount, jobs: None }
+        UsageSum { worker_ms, gpu_ms: 0, busy_ms, amount, jobs: None }
     }
 
     fn shown(line: &[&str], sums: Vec<([Option<&str>; 6], UsageSum)>) -> String {

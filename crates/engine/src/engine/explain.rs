@@ -114,19 +114,20 @@ impl Engine {
 
     /// Whether the store is known to be failing, or to have no space left. Asks nothing.
     pub fn has_store_fault(&self) -> bool {
-        self.inner.services.store_health.fault().is_some() || self.inner.services.space.since().is_some()
+        self.inner.services.store_health.fault(self.now()).is_some()
+            || self.inner.services.space.since().is_some()
     }
 
     /// The fault of the store. Finds out in the background whether the store can write again.
     fn present_store_fault(&self) -> Option<StoreFault> {
-        let Some((error, failing_for)) = self.inner.services.store_health.fault() else {
+        let Some((error, since)) = self.inner.services.store_health.fault(self.now()) else {
             // The reason names folders, which not every reader may know.
             let since = self.inner.services.space.since()?;
             return Some(StoreFault { error: "Its disk is full".to_owned(), since });
         };
         let engine = self.clone();
         self.spawn(async move { drop(engine.store_fault().await) });
-        Some(StoreFault { error, since: self.now() - failing_for.as_millis() as u64 })
+        Some(StoreFault { error, since })
     }
 
     /// The change that set `workersMax` to 0, or the creation with it, as the endpoint's versions have it. The key of the change is
@@ -230,8 +231,7 @@ impl Engine {
             else {
                 continue;
             };
-            let mut all = status.workers.iter().zip(&status.facts.workers);
-            let Some((_, facts)) = all.find(|(one, _)| one.id == *worker) else { continue };
+            let Some(facts) = status.facts.worker(worker) else { continue };
             holder.busy += u32::from(facts.is_busy);
             holder.idle_end_at = holder.idle_end_at.into_iter().chain(facts.idle_end_at).min();
         }
@@ -241,7 +241,7 @@ impl Engine {
 
 /// The workers that have not sent their first take and are to stay.
 fn starting(status: &FleetStatus) -> impl Iterator<Item = (&WorkerStatus, &ManagedWorker)> {
-    let workers = status.workers.iter().zip(&status.facts.workers);
+    let workers = status.workers.iter().filter_map(|one| Some((one, status.facts.worker(&one.id)?)));
     workers.filter(|(_, facts)| !facts.is_ready && !facts.is_leaving)
 }
 

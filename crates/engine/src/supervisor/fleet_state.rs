@@ -343,8 +343,9 @@ impl FleetState {
 
     /// What the supervisor knows about why jobs wait.
     pub(super) fn facts(&self) -> FleetFacts {
-        let workers = self.workers.values().filter(|worker| !worker.is_away);
-        let workers = workers.map(|worker| ManagedWorker {
+        let workers = self.workers.iter().filter(|(_, worker)| !worker.is_away);
+        let workers = workers.map(|(id, worker)| ManagedWorker {
+            id: id.clone(),
             version: worker.version,
             started_at: worker.placement.started_at,
             is_ready: worker.ready_since.is_some(),

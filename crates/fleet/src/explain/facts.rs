@@ -226,7 +226,7 @@ pub struct ServerHealth {
 /// What the supervisor of the endpoint published last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FleetFacts {
-    /// The managed workers, also those that are being started or ended.
+    /// The managed workers, also those that are being started or ended. A worker whose machine is away is not among them.
     pub workers: Vec<ManagedWorker>,
     /// The last crash; `None` once a worker has shown that the command works.
     pub crash: Option<CrashFacts>,
@@ -236,9 +236,18 @@ pub struct FleetFacts {
     pub starts: StartTimes,
 }
 
+impl FleetFacts {
+    /// A managed worker; `None` also if its machine is away.
+    pub fn worker(&self, id: &WorkerId) -> Option<&ManagedWorker> {
+        self.workers.iter().find(|worker| worker.id == *id)
+    }
+}
+
 /// A worker that a launcher runs, as the supervisor knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedWorker {
+    /// The id in its URLs, which is its only one.
+    pub id: WorkerId,
     /// The endpoint's version that the worker was started for.
     pub version: u32,
     /// When the worker was started; 0 if unknown.

@@ -5,6 +5,7 @@ mod forwarded;
 mod waiting;
 mod workers;
 
+use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -84,10 +85,16 @@ fn workers(phase: WorkerPhase, count: usize) -> Vec<WorkerContact> {
 fn managed(count: usize, is_ready: bool) -> Vec<ManagedWorker> {
     let started_at = NOW - 12_000;
     let is_busy = is_ready;
-    vec![
-        ManagedWorker { version: 1, started_at, is_ready, is_leaving: false, is_busy, idle_end_at: None };
-        count
-    ]
+    let worker = |id: usize| ManagedWorker {
+        id: format!("w{id}").parse().unwrap(),
+        version: 1,
+        started_at,
+        is_ready,
+        is_leaving: false,
+        is_busy,
+        idle_end_at: None,
+    };
+    (0..count).map(worker).collect()
 }
 
 fn a_crash(kind: CrashKind) -> CrashFacts {

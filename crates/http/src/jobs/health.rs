@@ -1,11 +1,9 @@
 //! `health`: counts of an endpoint's jobs and workers.
 
-use std::time::Duration;
-
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{EndpointHandle, FleetStatus, Health};
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::HttpState;
 use crate::gate::call::Call;
@@ -19,13 +17,9 @@ pub(super) async fn health(call: Call) -> Result<Response, ApiError> {
     Ok(body_of(&call.state, &call.endpoint, &health).into_response())
 }
 
-/// What `GET /health` answers; `None` if the queue takes longer than `patience`, or cannot say it.
-pub(crate) async fn within(
-    state: &HttpState,
-    endpoint: &EndpointHandle,
-    patience: Duration,
-) -> Option<Value> {
-    let health = timeout(patience, endpoint.jobs().health()).await.ok()?.ok()?;
+/// What `GET /health` answers; `None` if the queue has not said it by `deadline`, or cannot say it.
+pub(crate) async fn by(state: &HttpState, endpoint: &EndpointHandle, deadline: Instant) -> Option<Value> {
+    let health = timeout_at(deadline, endpoint.jobs().health()).await.ok()?.ok()?;
     serde_json::from_slice(body_of(state, endpoint, &health).into_bytes().as_ref()).ok()
 }
 

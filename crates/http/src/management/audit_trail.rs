@@ -10,6 +10,7 @@ use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use longshore_engine::{ChangeNote, noted};
 use longshore_model::Millis;
+use percent_encoding::percent_decode_str;
 
 use crate::HttpState;
 use crate::audit::{CommittedEntry, Entry, Trail, with_trail};
@@ -102,8 +103,9 @@ enum NamedResource {
 
 /// The resource in a path. A slug becomes the id of its endpoint, which a deleted endpoint no longer has.
 fn named(state: &HttpState, path: &str) -> NamedResource {
+    // A slug may have slashes, which are escaped in a path.
     let id_of = |name: &str| {
-        let endpoint = state.engine().endpoint(name);
+        let endpoint = state.engine().endpoint(&percent_decode_str(name).decode_utf8_lossy());
         endpoint.map_or_else(|| name.to_owned(), |endpoint| endpoint.id().to_string())
     };
     let parts: Vec<_> = path.split('/').skip(1).collect();

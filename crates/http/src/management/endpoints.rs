@@ -13,6 +13,7 @@ use longshore_engine::{EndpointHandle, Engine};
 use longshore_envelope::{EnvelopeError, web_address};
 use longshore_model::{Endpoint, Permission, Provider, SharedWith, Template, TemplateId};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use super::access::{may_manage, may_manage_endpoint, may_read_endpoint, may_see_machines};
 use super::base_url::base_url;
@@ -49,8 +50,8 @@ const INCLUDE: &[Parameter] = &[
     ),
 ];
 /// Endpoints of a list whose resources are read concurrently.
-const CONCURRENT: usize = 16;
-/// How long an endpoint may take to say its counts. One that takes longer is shown without them.
+const CONCURRENT: usize = 64;
+/// How long the endpoints of a response may take together to say their counts. Those that take longer are shown without them.
 const PATIENCE: Duration = Duration::from_secs(1);
 const DRAIN: &[Parameter] = &[query("drain", ParameterKind::Flag, "waits until the running jobs have ended")];
 
@@ -222,8 +223,9 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
         (record.created_at, record.id.to_string())
     };
     let (endpoints, cursor) = page.cut(readable, key);
-    let (state, caller, query) = (&state, &caller, &query);
-    let views = iter(endpoints).map(|endpoint| async move { view(state, caller, &endpoint, query).await });
+    let (state, caller, query, deadline) = (&state, &caller, &query, Instant::now() + PATIENCE);
+    let views =
+        iter(endpoints).map(|endpoint| async move { view(state, caller, &endpoint, query, deadline).await });
     let views: Vec<_> = views.buffered(CONCURRENT).try_collect().await?;
     Ok(page.answer(views, cursor))
 }
@@ -237,19 +239,21 @@ async fn get(
     let (key, endpoint) = may_read_endpoint(&state, &headers, &id)?;
     let query = Query::of(&uri)?;
     let tag = ETag::of(state.engine(), &*endpoint.record());
-    let view = view(&state, &key, &endpoint, &query).await?;
+    let view = view(&state, &key, &endpoint, &query, Instant::now() + PATIENCE).await?;
     let has_more =
         query.flag("includeTemplate")? || query.flag("includeWorkers")? || query.flag("includeHealth")?;
     let tag = if has_more { tag.beside(state.engine(), &view) } else { tag };
     Ok(tag.answer_get(&headers, view))
 }
 
-/// An endpoint with the resources that the query adds, as far as the key may read them.
+/// An endpoint with the resources that the query adds, as far as the key may read them, and the counts if they are there by
+/// `deadline`.
 async fn view(
     state: &HttpState,
     key: &Caller,
     endpoint: &EndpointHandle,
     query: &Query,
+    deadline: Instant,
 ) -> Result<EndpointView, ApiError> {
     let record = endpoint.record();
     let template = state.engine().catalog().template(&record.template_id);
@@ -263,7 +267,7 @@ async fn view(
     let may_read_jobs = || key.permits(Permission::ReadJobs, Some(&record.id), auth::now_for(key, state));
     if query.flag("includeHealth")?
         && may_read_jobs()
-        && let Some(health) = health::within(state, endpoint, PATIENCE).await
+        && let Some(health) = health::by(state, endpoint, deadline).await
     {
         view.set("health", health);
     }

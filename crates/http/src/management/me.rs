@@ -10,6 +10,7 @@ use futures_util::stream::iter;
 use longshore_engine::EndpointHandle;
 use longshore_model::{ApiKey, Permission};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::JsonResult;
 use super::api_keys::shown_scopes;
@@ -29,8 +30,8 @@ const INCLUDE: &[Parameter] = &[query(
     "adds the counts of jobs and workers to each of `endpoints` whose jobs the key may read",
 )];
 /// Endpoints whose counts are read concurrently.
-const CONCURRENT: usize = 16;
-/// How long an endpoint may take to say its counts. One that takes longer is shown without them.
+const CONCURRENT: usize = 64;
+/// How long they may take together. Those that take longer are shown without them.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The operation that describes the request's key.
@@ -99,9 +100,9 @@ async fn me_of_request(State(state): State<HttpState>, uri: Uri, headers: Header
         let now = auth::now_for(&caller, &state);
         let mut shown = unlisted(&state, &caller);
         shown.retain(|endpoint| caller.permits(Permission::ReadJobs, Some(&endpoint.id()), now));
-        let state = &state;
+        let (state, deadline) = (&state, Instant::now() + PATIENCE);
         let healths = iter(shown).map(|endpoint| async move {
-            Some((endpoint.id().to_string(), health::within(state, &endpoint, PATIENCE).await?))
+            Some((endpoint.id().to_string(), health::by(state, &endpoint, deadline).await?))
         });
         let healths: HashMap<String, Value> =
             healths.buffer_unordered(CONCURRENT).filter_map(|health| async { health }).collect().await;

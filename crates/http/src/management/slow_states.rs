@@ -73,7 +73,7 @@ impl SlowStates {
         for (id, now) in seen {
             let before = self.told.remove(&id);
             // An endpoint that says nothing is as it was told.
-            let Some(now) = now.or_else(|| before.clone()) else { continue };
+            let Some(mut now) = now.or_else(|| before.clone()) else { continue };
             let before = before.unwrap_or_default();
             // A reader that has joined since may have read what has gone.
             now.deletions(id, &before, &mut drafts);
@@ -160,8 +160,15 @@ impl EndpointState {
         }
     }
 
-    /// Adds the events of what this state has and `before` has not, or otherwise.
-    fn differences(&self, endpoint: EndpointId, before: &Self, tells_times: bool, drafts: &mut Vec<Draft>) {
+    /// Adds the events of what this state has and `before` has not, or otherwise. A worker that is not told stays as in `before`,
+    /// so that a later look compares with what was told.
+    fn differences(
+        &mut self,
+        endpoint: EndpointId,
+        before: &Self,
+        tells_times: bool,
+        drafts: &mut Vec<Draft>,
+    ) {
         for (topic, now, before) in [
             (Topic::Stats, &self.stats, &before.stats),
             (Topic::WorkerStats, &self.worker_stats, &before.worker_stats),
@@ -178,27 +185,33 @@ impl EndpointState {
         let mut tell = |json: Value| {
             drafts.push(Draft { topic: Topic::Workers, endpoint: Some(endpoint), json: json.to_string() });
         };
-        for (id, worker) in &self.workers {
-            let told = before.workers.get(id);
-            if told.is_none_or(|told| lasting(told) != lasting(worker) || tells_times && told != worker) {
-                tell(worker.clone());
+        for (id, worker) in &mut self.workers {
+            match before.workers.get(id) {
+                Some(told) if told == worker => {}
+                Some(told) if !tells_times && lasting(told) == lasting(worker) => worker.clone_from(told),
+                _ => tell(worker.clone()),
             }
         }
     }
 
-    /// Adds the event of a problem that `before` has not, or otherwise.
+    /// Adds the event of a problem that `before` has not, or otherwise. One that is not told stays as in `before`, like a worker.
     fn problem_differences(
-        &self,
+        &mut self,
         endpoint: EndpointId,
         before: &Self,
         tells_texts: bool,
         drafts: &mut Vec<Draft>,
     ) {
-        let Some(problem) = &self.problem else { return };
-        let is_new = before.problem.as_ref().map(lasting_problem) != Some(lasting_problem(problem));
-        if is_new || tells_texts && before.problem.as_ref() != Some(problem) {
-            let json = problem.to_string();
-            drafts.push(Draft { topic: Topic::Attention, endpoint: Some(endpoint), json });
+        let Some(problem) = &mut self.problem else { return };
+        match &before.problem {
+            Some(told) if told == problem => {}
+            Some(told) if !tells_texts && lasting_problem(told) == lasting_problem(problem) => {
+                problem.clone_from(told);
+            }
+            _ => {
+                let json = problem.to_string();
+                drafts.push(Draft { topic: Topic::Attention, endpoint: Some(endpoint), json });
+            }
         }
     }
 }
@@ -219,4 +232,38 @@ fn lasting(worker: &Value) -> Value {
         members.retain(|name, _| !ALWAYS_NEW.contains(&name.as_str()));
     }
     worker
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(jobs: u64, heard: &str) -> EndpointState {
+        EndpointState {
+            workers: BTreeMap::from([("w".to_owned(), json!({ "id": "w", "lastHeardAt": heard }))]),
+            problem: Some(json!({ "id": "workers_max_zero", "jobs": jobs, "text": format!("{jobs} wait") })),
+            ..EndpointState::default()
+        }
+    }
+
+    /// What a look tells after another, and what the next look compares with.
+    fn told(before: &EndpointState, mut now: EndpointState, tells_texts: bool) -> (usize, EndpointState) {
+        let mut drafts = Vec::new();
+        let endpoint = EndpointId::mint(1);
+        now.differences(endpoint, before, tells_texts, &mut drafts);
+        now.problem_differences(endpoint, before, tells_texts, &mut drafts);
+        (drafts.len(), now)
+    }
+
+    #[test]
+    fn what_changes_as_time_passes_is_told_later_also_if_it_stands_still_by_then() {
+        let (count, first) = told(&EndpointState::default(), state(1, "08:00"), false);
+        assert_eq!(count, 2, "what is new is told in every look");
+        let (count, second) = told(&first, state(50, "08:02"), false);
+        assert_eq!(count, 0, "a count and a time wait");
+        let (count, third) = told(&second, state(50, "08:02"), true);
+        assert_eq!(count, 2, "the look that tells texts compares with what was told");
+        let (count, _) = told(&third, state(50, "08:02"), true);
+        assert_eq!(count, 0, "nothing has changed since");
+    }
 }

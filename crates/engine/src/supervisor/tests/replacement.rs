@@ -199,6 +199,10 @@ async fn a_worker_whose_machine_is_away_is_replaced_and_keeps_its_gpu_until_it_i
     );
     let held = gpus.status().gpus.into_iter().map(|gpu| gpu.holder.is_some());
     assert_eq!(held.collect::<Vec<_>>(), [true, true]);
+    let status = harness.handle.status.borrow().clone();
+    let known: Vec<_> = status.workers.iter().map(|one| status.facts.worker(&one.id).is_some()).collect();
+    assert_eq!(known.iter().filter(|known| **known).count(), 1, "what is known of it is not what is now");
+    assert!(status.facts.worker(first).is_none());
 
     harness.queue.set_running(first, 0);
     harness.launcher.set_away(false);

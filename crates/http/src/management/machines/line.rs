@@ -43,10 +43,7 @@ fn in_line(engine: &Engine, status: &GpuStatus, waiting: &InLine) -> Value {
         let owner = status.owners.get(holder);
         let fleet = owner.and_then(|owner| engine.endpoint(owner.as_str()));
         let fleet = fleet.map(|endpoint| endpoint.workers().fleet_status());
-        let known = fleet.as_ref().and_then(|fleet| {
-            let mut all = fleet.workers.iter().zip(&fleet.facts.workers);
-            all.find(|(worker, _)| worker.id == *holder).map(|(_, facts)| facts)
-        });
+        let known = fleet.as_ref().and_then(|fleet| fleet.facts.worker(holder));
         json!({
             "id": holder,
             "endpoint": owner,
