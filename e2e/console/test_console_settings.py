@@ -5,6 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from harness.browser import PHONE, key_for, message
+from harness.client import unique
 from harness.wait import until
 
 
@@ -160,6 +161,37 @@ def save_most_workers(page, number: str) -> None:
     page.get_by_role("button", name="Review and save").click()
     page.get_by_role("dialog", name="Save these changes?").get_by_role("button", name="Save", exact=True).click()
     expect(message(page)).to_contain_text("The settings are saved.")
+
+
+def save_slug(page, slug: str) -> None:
+    page.get_by_label("Slug slug").fill(slug)
+    page.get_by_role("button", name="Review and save").click()
+    page.get_by_role("dialog", name="Save these changes?").get_by_role("button", name="Save", exact=True).click()
+
+
+def test_the_page_goes_on_at_the_slug_that_was_saved(console, api):
+    old, new = unique("old"), unique("new")
+    endpoint = api.external(name="Renamed", slug=old)
+    # A read of the old slug would be answered 404, printed by the browser, and fail the test.
+    tab = console().sign_in(path="/endpoints")
+    page = tab.page
+    page.get_by_role("main").get_by_role("link", name="Renamed").click()
+    page.get_by_role("link", name="Settings").click()
+    expect(page).to_have_url(f"{tab.root}/endpoints/{old}/settings")
+    # With a slug, with another one, and without: then the address has the id.
+    for slug, name in ((new, new), ("", endpoint.id)):
+        save_slug(page, slug)
+        expect(page).to_have_url(f"{tab.root}/endpoints/{name}/settings")
+        expect(message(page)).to_contain_text("The settings are saved.")
+        expect(page.get_by_role("heading", name="Renamed", level=1)).to_be_visible()
+        expect(page.get_by_label("Slug slug")).to_have_value(slug)
+        expect(page.get_by_text("Nothing is changed.")).to_be_visible()
+        expect(page.get_by_text("Your changes are not saved.")).to_have_count(0)
+    assert api.ok("GET", f"/v1/endpoints/{endpoint.id}").get("slug") is None
+    # Where the address has the id, it stays.
+    save_slug(page, new)
+    expect(page.get_by_label("Slug slug")).to_have_value(new)
+    expect(page).to_have_url(f"{tab.root}/endpoints/{endpoint.id}/settings")
 
 
 def test_the_fields_show_what_a_restore_and_a_pause_have_stored(console, api):

@@ -1,7 +1,7 @@
 // The settings of one endpoint, the changes that were made to them, and what ends the endpoint.
 import { html, useEffect, useRef, useState } from "../dom.js";
 import * as api from "../api.js";
-import { go, href, place } from "../router.js";
+import { endpointPath, go, href, place } from "../router.js";
 import { count } from "../format.js";
 import { useEndpoint } from "../fleet.js";
 import { may } from "../session.js";
@@ -89,9 +89,23 @@ function useStored(path, endpoint, isTyped) {
   return { base, error, isOvertaken, read, accept };
 }
 
+/**
+ * Goes on at the address that an endpoint has now, if the page is still at the slug that it had; answers whether it was. What that page
+ * shows is read by itself: to read all again would ask for the old slug, too.
+ * @param {string} name the id or slug in the address when the endpoint was changed
+ * @param {Record<string, any>} saved
+ */
+function follow(name, saved) {
+  const { page, params } = place.peek();
+  if (name === saved.id || name === saved.slug || page !== "settings" || params.endpoint !== name) return false;
+  go(`${endpointPath(/** @type {Endpoint} */ (saved))}/settings`, { replace: true });
+  return true;
+}
+
 /** @param {{endpoint: Endpoint, health: Health | undefined}} props */
 function Settings({ endpoint, health }) {
   const { id } = endpoint;
+  const name = place.value.params.endpoint;
   const path = `/v1/endpoints/${encodeURIComponent(id)}`;
   const [texts, setTexts] = useState(/** @type {Record<string, any>} */ ({}));
   const [isAsking, setAsking] = useState(false);
@@ -124,9 +138,10 @@ function Settings({ endpoint, health }) {
     // What is typed back is not typed.
     setTexts(isSame(value, Array.isArray(value) ? stored : written(setting, stored)) ? rest : { ...rest, [name]: value });
   };
-  const done = async () => {
+  const done = async (/** @type {Record<string, any>} */ saved) => {
     setAsking(false);
     setTexts({});
+    if (follow(name, saved)) return;
     refresh("/v1/endpoints");
     await read();
   };
@@ -163,7 +178,7 @@ function Bar({ number, isWrong, isOvertaken, onUndo, onReview }) {
 
 /**
  * What is saved: each setting as it is and as it will be, and what that does.
- * @param {{path: string, settings: import("../settings_fields.js").Setting[], base: Tagged, changes: Record<string, any>, health: Health | undefined, onClose: () => void, onDone: () => void, onReread: (base: Tagged) => void}} props
+ * @param {{path: string, settings: import("../settings_fields.js").Setting[], base: Tagged, changes: Record<string, any>, health: Health | undefined, onClose: () => void, onDone: (saved: Record<string, any>) => void, onReread: (base: Tagged) => void}} props
  */
 function Review({ path, settings, base, changes, health, onClose, onDone, onReread }) {
   const [error, setError] = useState("");
@@ -171,9 +186,9 @@ function Review({ path, settings, base, changes, health, onClose, onDone, onRere
   const save = async () => {
     setError("");
     try {
-      await api.json("PATCH", path, { rawBody: patchOf(base.record, changes), headers: base.tag ? { "If-Match": base.tag } : {} });
+      const saved = await api.json("PATCH", path, { rawBody: patchOf(base.record, changes), headers: base.tag ? { "If-Match": base.tag } : {} });
       toast("The settings are saved.");
-      onDone();
+      onDone(saved);
     } catch (failed) {
       const { status, message } = /** @type {api.ApiError} */ (failed);
       if (status !== 412) return setError(message);
