@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from harness.browser import PHONE, key_for, message
@@ -224,6 +225,80 @@ def test_what_is_typed_stays_while_another_changes_the_endpoint(console, api):
     expect(most).to_have_value("7")
     expect(idle).to_have_value("30")
     expect(page.get_by_text("The endpoint was changed meanwhile")).to_have_count(0)
+
+
+def hold_reads(page, address: re.Pattern):
+    """Holds what the page reads of an address, until what this answers is called."""
+    held: list | None = []
+
+    def hold(route) -> None:
+        if held is None or route.request.method != "GET":
+            route.continue_()
+        else:
+            held.append(route)
+
+    def let_go() -> None:
+        nonlocal held
+        routes, held = held or [], None
+        for route in routes:
+            route.continue_()
+
+    page.route(address, hold)
+    return let_go
+
+
+@pytest.mark.parametrize("is_read_first", [True, False])
+def test_what_is_typed_after_a_save_is_a_change_of_what_was_saved(console, api, is_read_first):
+    endpoint = api.external(name="Saved twice", workersMax=3)
+    # A second save that the server refuses would be printed, and fail the test.
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/settings").page
+    most, idle = page.get_by_label("Most workers workersMax"), page.get_by_label("Idle timeout idleTimeout", exact=True)
+    overtaken = page.get_by_text("The endpoint was changed meanwhile")
+    expect(most).to_have_value("3")
+    address = re.compile(f"/v1/endpoints/{endpoint.id}$")
+    let_go = hold_reads(page, address)
+    save_most_workers(page, "5")
+    idle.fill("30")
+    expect(page.get_by_text("1 setting is changed.")).to_be_visible()
+    expect(most).to_have_value("5")
+    if is_read_first:
+        with page.expect_response(address):
+            let_go()
+        expect(idle).to_have_value("30")
+        expect(overtaken).to_have_count(0)
+    page.get_by_role("button", name="Review and save").click()
+    dialog = page.get_by_role("dialog", name="Save these changes?")
+    expect(dialog.get_by_role("row").filter(has_text="workersMax")).to_have_count(0)
+    expect(dialog.get_by_role("row").filter(has_text="idleTimeout").get_by_role("cell").last).to_have_text("30.0 s")
+    dialog.get_by_role("button", name="Save", exact=True).click()
+    if not is_read_first:
+        let_go()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_text("Nothing is changed.")).to_be_visible()
+    expect(overtaken).to_have_count(0)
+    record = api.ok("GET", f"/v1/endpoints/{endpoint.id}")
+    assert (record["workersMax"], record["idleTimeout"]) == (5, 30)
+
+
+def test_what_another_changes_after_a_save_is_not_overwritten(console, api):
+    endpoint = api.external(name="Saved and disputed", workersMax=3)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/settings").page
+    most = page.get_by_label("Most workers workersMax")
+    expect(most).to_have_value("3")
+    let_go = hold_reads(page, re.compile(f"/v1/endpoints/{endpoint.id}$"))
+    save_most_workers(page, "5")
+    most.fill("6")
+    endpoint.patch(workersMax=7)
+    page.get_by_role("button", name="Review and save").click()
+    dialog = page.get_by_role("dialog", name="Save these changes?")
+    dialog.get_by_role("button", name="Save", exact=True).click()
+    let_go()
+    expect(dialog.get_by_text("This endpoint was changed meanwhile")).to_be_visible()
+    expect(dialog.get_by_role("row").filter(has_text="workersMax").get_by_role("cell")).to_have_text(["7", "6"])
+    assert api.ok("GET", f"/v1/endpoints/{endpoint.id}")["workersMax"] == 7
+    dialog.get_by_role("button", name="Save", exact=True).click()
+    expect(dialog).to_have_count(0)
+    assert api.ok("GET", f"/v1/endpoints/{endpoint.id}")["workersMax"] == 6
 
 
 def test_a_refused_save_says_why_what_is_stored_could_not_be_read(console, api):

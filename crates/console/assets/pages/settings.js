@@ -43,7 +43,8 @@ export default function SettingsPage() {
 }
 
 /**
- * @typedef {{record: any, tag: string | null, text: string}} Tagged the settings as they were read, with their `ETag`
+ * @typedef {{record: any, tag: string | null, text: string}} Tagged the settings as they were read, with their `ETag`; `tag` is null for those
+ *   that a change has answered
  */
 
 /** Reads the settings. @param {string} path @returns {Promise<Tagged>} */
@@ -138,10 +139,12 @@ function Settings({ endpoint, health }) {
     // What is typed back is not typed.
     setTexts(isSame(value, Array.isArray(value) ? stored : written(setting, stored)) ? rest : { ...rest, [name]: value });
   };
-  const done = async (/** @type {Record<string, any>} */ saved) => {
+  const done = async (/** @type {Tagged} */ saved) => {
     setAsking(false);
+    // What is typed before it is read again is a change of what was saved.
+    accept(saved);
     setTexts({});
-    if (follow(name, saved)) return;
+    if (follow(name, saved.record)) return;
     refresh("/v1/endpoints");
     await read();
   };
@@ -178,24 +181,30 @@ function Bar({ number, isWrong, isOvertaken, onUndo, onReview }) {
 
 /**
  * What is saved: each setting as it is and as it will be, and what that does.
- * @param {{path: string, settings: import("../settings_fields.js").Setting[], base: Tagged, changes: Record<string, any>, health: Health | undefined, onClose: () => void, onDone: (saved: Record<string, any>) => void, onReread: (base: Tagged) => void}} props
+ * @param {{path: string, settings: import("../settings_fields.js").Setting[], base: Tagged, changes: Record<string, any>, health: Health | undefined, onClose: () => void, onDone: (saved: Tagged) => void, onReread: (base: Tagged) => void}} props
  */
 function Review({ path, settings, base, changes, health, onClose, onDone, onReread }) {
   const [error, setError] = useState("");
   const [isOvertaken, setOvertaken] = useState(false);
+  const show = (/** @type {Tagged} */ stored) => {
+    onReread(stored);
+    setOvertaken(true);
+  };
   const save = async () => {
     setError("");
     try {
-      const saved = await api.json("PATCH", path, { rawBody: patchOf(base.record, changes), headers: base.tag ? { "If-Match": base.tag } : {} });
+      // Without the `ETag` of what is shown, it is compared with what is stored.
+      const stored = base.tag ? base : await readTagged(path);
+      if (stored.text !== base.text) return show(stored);
+      const saved = await api.text("PATCH", path, { rawBody: patchOf(base.record, changes), headers: stored.tag ? { "If-Match": stored.tag } : {} });
       toast("The settings are saved.");
-      onDone(saved);
+      onDone({ record: readRecord(saved), tag: null, text: saved });
     } catch (failed) {
       const { status, message } = /** @type {api.ApiError} */ (failed);
       if (status !== 412) return setError(message);
       // Another has changed the endpoint: what it is now is shown beside what is to be saved.
       try {
-        onReread(await readTagged(path));
-        setOvertaken(true);
+        show(await readTagged(path));
       } catch (unread) {
         setError(`Nothing is saved: it was changed meanwhile, and what is stored now could not be read. ${/** @type {api.ApiError} */ (unread).message}`);
       }
