@@ -1,6 +1,10 @@
 """Changes that are not saved: leaving the page asks first, by mouse, by keyboard and by the browser's buttons."""
 
+import re
+
 from playwright.sync_api import expect
+
+from harness.browser import message
 
 
 def test_settings_that_are_not_saved_are_asked_about(console, api):
@@ -120,3 +124,71 @@ def test_keys_and_logins_that_are_typed_are_asked_about(console, api):
         page.keyboard.press("Escape")
         dialog.get_by_role("button", name="Leave without saving").click()
         expect(dialog).to_have_count(0)
+
+
+def test_an_input_that_is_typed_is_asked_about_and_not_after_it_was_run(console, api):
+    endpoint = api.external(name="Not run yet")
+    tab = console().sign_in(path="/endpoints")
+    page = tab.page
+    page.get_by_role("link", name="Not run yet").click()
+    run = page.get_by_role("button", name="Run a job")
+    dialog = page.get_by_role("dialog", name="Run a job on Not run yet")
+    text = dialog.get_by_label("Input, a JSON object")
+    question = dialog.get_by_text("Your changes are not saved.")
+    # What the dialog begins with is not asked about, also if it was typed back.
+    run.click()
+    first = text.input_value()
+    text.fill("{}")
+    text.fill(first)
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    run.click()
+    text.fill('{"half": "done"}')
+    page.keyboard.press("Escape")
+    expect(question).to_be_visible()
+    assert tab.axe() == []
+    page.keyboard.press("Escape")
+    expect(question).to_have_count(0)
+    # By a press outside, and by the browser's button.
+    page.mouse.click(5, 5)
+    expect(question).to_be_visible()
+    dialog.get_by_role("button", name="Stay").click()
+    page.go_back()
+    expect(question).to_be_visible()
+    dialog.get_by_role("button", name="Stay").click()
+    expect(text).to_have_value('{"half": "done"}')
+    dialog.get_by_role("button", name="Close").last.click()
+    dialog.get_by_role("button", name="Leave without saving").click()
+    expect(dialog).to_have_count(0)
+    run.click()
+    text.fill('{"all": "done"}')
+    dialog.get_by_role("button", name="Run", exact=True).click()
+    expect(message(page)).to_contain_text("The job is queued.")
+    expect(page).to_have_url(re.compile(f"/endpoints/{endpoint.id}/requests/"))
+    expect(page.get_by_text("Your changes are not saved.")).to_have_count(0)
+    page.get_by_role("link", name="Audit log").click()
+    expect(page.get_by_role("heading", name="Audit log", level=1)).to_be_visible()
+
+
+def test_settings_below_an_input_that_was_typed_are_still_asked_about(console, api):
+    endpoint = api.external(name="Both typed", workersMax=3)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/settings").page
+    most = page.get_by_label("Most workers workersMax")
+    question = page.get_by_text("Your changes are not saved.")
+    most.fill("9")
+    dialog = page.get_by_role("dialog", name="Run a job on Both typed")
+    page.get_by_role("button", name="Run a job").click()
+    dialog.get_by_label("Input, a JSON object").fill("{}")
+    page.keyboard.press("Escape")
+    dialog.get_by_role("button", name="Leave without saving").click()
+    expect(dialog).to_have_count(0)
+    page.get_by_role("link", name="Audit log").click()
+    expect(question).to_be_visible()
+    page.get_by_role("button", name="Stay").click()
+    page.get_by_role("button", name="Run a job").click()
+    dialog.get_by_label("Input, a JSON object").fill("{}")
+    dialog.get_by_role("button", name="Run", exact=True).click()
+    expect(message(page)).to_contain_text("The job is queued.")
+    expect(question).to_be_visible()
+    page.get_by_role("button", name="Stay").click()
+    expect(most).to_have_value("9")

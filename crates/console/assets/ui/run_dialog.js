@@ -7,10 +7,14 @@ import { exampleOf } from "../playground_history.js";
 import { Button } from "./button.js";
 import { Dialog, isCtrlEnter, useOne } from "./dialog.js";
 import { toast } from "./toast.js";
+import { useUnsaved } from "./unsaved.js";
 
 /** @param {{endpoint: Endpoint, onClose: () => void}} props */
 export function RunDialog({ endpoint, onClose }) {
-  const [text, setText] = useState(() => exampleOf(endpoint));
+  const [first] = useState(() => exampleOf(endpoint));
+  const [text, setText] = useState(first);
+  const { question, ask } = useUnsaved(text !== first);
+  const close = () => ask(onClose);
   const [error, setError] = useState("");
   const run = useOne(async () => {
     const fault = faultOf(text);
@@ -20,6 +24,8 @@ export function RunDialog({ endpoint, onClose }) {
       const { id } = await submit(endpoint.id, text);
       onClose();
       toast("The job is queued.");
+      // Once it is closed, it asks about nothing: only a page below it may, for what was typed there.
+      await new Promise((resolve) => setTimeout(resolve));
       go(`${endpointPath(endpoint)}/requests/${id}`);
     } catch (failed) {
       setError(/** @type {Error} */ (failed).message);
@@ -29,8 +35,8 @@ export function RunDialog({ endpoint, onClose }) {
   const press = (/** @type {KeyboardEvent} */ event) => {
     if (isCtrlEnter(event)) void run();
   };
-  const actions = html`<span class="dim grow">Ctrl Enter runs it.</span><${Button} onClick=${onClose}>Close<//><${Button} kind="primary" icon="play" onClick=${run}>Run<//>`;
-  return html`<${Dialog} title=${`Run a job on ${endpoint.name}`} wide onClose=${onClose} actions=${actions}>
+  const actions = question ?? html`<span class="dim grow">Ctrl Enter runs it.</span><${Button} onClick=${close}>Close<//><${Button} kind="primary" icon="play" onClick=${run}>Run<//>`;
+  return html`<${Dialog} title=${`Run a job on ${endpoint.name}`} wide onClose=${close} actions=${actions}>
     <label for="run-input">Input, a JSON object</label>
     <textarea id="run-input" class="mono" rows="12" spellcheck=${false} autofocus value=${text} aria-invalid=${error ? "true" : undefined} aria-describedby=${error ? "run-error" : undefined} onInput=${(/** @type {any} */ event) => setText(event.target.value)} onKeyDown=${press}></textarea>
     ${error && html`<p id="run-error" class="field-error" role="alert">${error}</p>`}
