@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from harness.browser import PHONE
 from harness.fake_worker import FakeWorker
+from harness.wait import until
 
 CHUNKS = 300
 # Rows of the window, and those beyond its edges.
@@ -95,6 +96,48 @@ def test_a_job_that_another_one_retries_is_followed_again(console, api):
     worker.done(job, {"output": "found again"})
     expect(page.locator(".job-head")).to_contain_text("Completed")
     expect(page.get_by_role("region", name="Output")).to_contain_text("found again")
+
+
+def test_an_answer_that_is_older_than_the_end_plays_nothing_again(console, api):
+    endpoint = api.external(name="Answered late")
+    job = endpoint.run()
+    worker = FakeWorker(endpoint)
+    assert worker.take()["id"] == job
+    worker.chunk(job, "told once")
+    tab = console()
+    streams, asked, late = [], [], []
+
+    def hold_first(route) -> None:
+        asked.append(route.request)
+        if len(asked) > 1:
+            route.continue_()
+        else:
+            late.append((route, route.fetch()))
+
+    def is_held() -> bool:
+        # Playwright receives its events while it waits for an answer.
+        tab.page.evaluate("1")
+        assert late
+        return True
+
+    record = re.compile(f"/jobs/{job}$")
+    tab.page.route(record, hold_first)
+    tab.page.on("request", lambda request: streams.append(request.url) if f"/stream/{job}" in request.url else None)
+    page = tab.sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    head, said = page.locator(".job-head"), page.get_by_role("log", name="Streamed text")
+    expect(said).to_have_text("told once")
+    expect(head).to_contain_text("Running")
+    until(is_held, "the job was asked for", 20)
+    assert late[0][1].json()["status"] == "IN_PROGRESS"
+    worker.done(job, {"output": None})
+    expect(head).to_contain_text("Completed")
+    # The page takes the late answer, and then reads the job again, because an event came meanwhile.
+    route, answer = late[0]
+    with page.expect_response(lambda one: record.search(one.url) and one.request != asked[0]):
+        route.fulfill(response=answer)
+    expect(page.get_by_role("region", name="Input")).to_be_visible()
+    expect(said).to_have_text("told once")
+    assert len(streams) == 1, streams
 
 
 def test_a_damaged_stream_says_so_and_the_job_still_ends(console, api):

@@ -40,10 +40,10 @@ export function useFollow(endpoint, job) {
  * @param {JobFollow} follow
  */
 export function useLife(endpoint, record, follow) {
-  const { data, at } = useRead(`/v2/${encodeURIComponent(endpoint.id)}/jobs/${record.job.id}`, LIFE_MS);
+  const { data, at, askedAt = 0 } = useRead(`/v2/${encodeURIComponent(endpoint.id)}/jobs/${record.job.id}`, LIFE_MS);
   useEffect(() => {
-    // What was read before the end may be older than the record.
-    if (data && follow.endedAt > 0 && at > follow.endedAt && !follow.isCut() && hasChanged(record.job, data)) follow.again();
+    // What was asked for before the end may be older than the record, also if the answer comes later.
+    if (data && follow.endedAt > 0 && askedAt > follow.endedAt && !follow.isCut() && hasChanged(record.job, data)) follow.again();
   }, [data]);
   const later = follow.progressAt.filter((one) => one > at).map((one) => new Date(one).toISOString());
   const life = data && { ...data, progressAt: [...(data.progressAt ?? []), ...later] };
