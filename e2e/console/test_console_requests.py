@@ -314,6 +314,30 @@ def test_the_list_of_all_goes_on_when_an_endpoint_is_made_or_deleted(console, ap
     expect(selection(page)).to_contain_text("1 chosen")
 
 
+def test_a_search_goes_on_in_another_endpoint_when_one_of_those_searched_is_deleted(fresh_server, console):
+    server = fresh_server()
+    api = Api(server)
+    for number in range(21):
+        api.external(name=f"Berth {number}")
+    *searched, other = [Endpoint(api, record) for record in api.ok("GET", "/v1/endpoints")]
+    # The one that is not searched has the oldest job, the newest, and one between.
+    hit = {"city": "Oslo Harbour"}
+    added = [other.run(hit)]
+    kept = [endpoint.run(hit) for endpoint in searched[:10]]
+    added.append(other.run(hit))
+    kept += [endpoint.run(hit) for endpoint in searched[10:]]
+    added.append(other.run(hit))
+    page = console(server).sign_in(path="/requests?q=Oslo").page
+    expect_only(page, kept)
+    expect(page.get_by_text("searched 20 of 20 jobs")).to_be_visible()
+    assert api.call("DELETE", f"/v1/endpoints/{searched[3].id}").status_code == 204
+    expect(row(page, kept[3])).to_have_class(re.compile("gone"))
+    expect_only(page, kept + added)
+    expect(page.get_by_text("searched 22 of 22 jobs")).to_be_visible()
+    ids = page.locator("[role=row] .c-job").evaluate_all("(cells) => cells.map((cell) => cell.title)")
+    assert ids == sorted(kept + added, reverse=True)
+
+
 def test_a_range_of_rows_is_chosen_and_changed(console, mixed):
     tab = console().sign_in(path=mixed.path)
     page = tab.page

@@ -1,6 +1,6 @@
 // The pages of a list of jobs, of one endpoint or of all.
 import * as api from "./api.js";
-import { newer } from "./request_news.js";
+import { newer, placeOf } from "./request_news.js";
 
 /** The jobs of one page. */
 export const PAGE = 200;
@@ -31,6 +31,8 @@ export class JobSource {
     this.of = 0;
     /** The endpoints that did not answer when the last page was read. */
     this.unanswered = 0;
+    /** The place above which its jobs are yet to be read as news; null if they were read. @type {string | null} */
+    this.unreadFrom = null;
   }
 
   /** @param {number} limit @param {string} cursor @param {boolean} isFiltered whether only jobs in the wanted state are listed */
@@ -50,6 +52,12 @@ export class JobSource {
     this.buffer = [];
     this.cursor = cursor;
     this.starts += 1;
+  }
+
+  /** Joins a list that has rows: what belongs below the last one is read as pages, and the rest as news. @param {string} last its id, or "" */
+  join(last) {
+    this.restart(last);
+    this.unreadFrom = last ? placeOf({ id: last }) : null;
   }
 
   /** Fills an empty buffer. @param {AbortSignal} stop @param {() => void} onProgress called after each page */

@@ -148,8 +148,11 @@ export class RequestFollow {
     const isSure = this.unsureAt <= this.readAt || isForServer(list.tokens) || (list.tokens.length === 0 && !list.status);
     const { sources } = list;
     try {
-      const reads = await Promise.all(list.hasTooManyNews ? [] : sources.map((source) => readNews(source, from, isSure, changes, list.stop.signal)));
-      reads.forEach(({ jobs }, at) => list.merge(jobs, sources[at].endpointOf, true));
+      const reads = await Promise.all(list.hasTooManyNews ? [] : sources.map((source) => readNews(source, source.unreadFrom ?? from, isSure, changes, list.stop.signal)));
+      reads.forEach(({ jobs }, at) => {
+        sources[at].unreadFrom = null;
+        list.merge(jobs, sources[at].endpointOf, true);
+      });
       list.error = null;
       this.readAt = this.newsAt;
       list.missBelow(reads.map(({ end }) => end).reduce((a, b) => (a > b ? a : b), ""));

@@ -88,10 +88,12 @@ export class RequestList {
     if (isSame) return;
     const before = this.sources;
     this.sources = jobSources(known, this.query, this.isOneList, before);
-    // The jobs of a new source that belong between the rows are read as news.
-    for (const source of this.sources) if (!before.includes(source)) source.restart(this.rows.at(-1)?.job.id ?? "");
+    // Not only those of new endpoints: where not all are searched, another one takes the place of one that was deleted.
+    const added = this.sources.filter((source) => !before.includes(source));
+    for (const source of added) source.join(this.rows.at(-1)?.job.id ?? "");
     for (const row of this.byId.values()) if (!known.has(row.endpoint.id)) row.job = { ...row.job, isGone: true };
-    if (hasNew) this.following.miss(false);
+    if (hasNew || added.length > 0) this.following.miss(false);
+    if (added.length > 0 && this.isComplete) this.readOn();
     this.changed();
   }
 
@@ -136,7 +138,10 @@ export class RequestList {
     if (!endpoint || this.byId.has(job.id) || !matches(job, this.tokens, this.status, Date.now())) return;
     const row = { job, endpoint, isFresh: false, at: Date.now() };
     this.byId.set(job.id, row);
-    this.rows.push(row);
+    const last = this.rows.at(-1);
+    // A source that joined while an older job was looked for goes on above that one.
+    if (last && newer(job, last.job)) this.rows = ordered([row], this.rows);
+    else this.rows.push(row);
   }
 
   /** Jobs may be missing below this place, if it is not empty. @param {string} end */
@@ -193,7 +198,7 @@ export class RequestList {
   unanswered = () => sumOf(this.sources, (source) => source.unanswered);
 
   /** How far the search went: the number of compared jobs, and of all jobs. */
-  progress = () => ({ searched: sumOf(this.sources, (source) => source.searched), of: sumOf(this.sources, (source) => source.of) });
+  progress = () => ({ searched: sumOf(this.sources, (source) => Math.min(source.searched, source.of)), of: sumOf(this.sources, (source) => source.of) });
 
   /** @param {any[]} jobs the newest ones @param {(job: any) => any} endpointOf @param {boolean} isFound whether the server decided about them */
   merge(jobs, endpointOf, isFound) {
@@ -233,8 +238,13 @@ export class RequestList {
     for (const { job } of this.rows.slice(kept)) this.byId.delete(job.id);
     this.rows = this.rows.slice(0, kept);
     this.hasTooManyNews = false;
-    this.isComplete = false;
     for (const source of this.sources) source.restart(this.rows.at(-1)?.job.id ?? "");
+    this.readOn();
+  }
+
+  /** Reads what there is below the rows. */
+  readOn() {
+    this.isComplete = false;
     void this.more();
   }
 

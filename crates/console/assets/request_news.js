@@ -43,8 +43,10 @@ export async function readNews(source, from, isSure, changes, stop) {
   const jobs = [];
   let cursor = "";
   for (const limit of changes > CHANGES_MAX ? PAGES.slice(0, 1) : PAGES) {
-    const { requests, cursor: next } = await source.page(limit, cursor, stop);
+    const { requests, cursor: next, searched } = await source.page(limit, cursor, stop);
     jobs.push(...requests);
+    // What is news for another source was compared before, or came since.
+    if (source.unreadFrom !== null) source.searched += searched;
     if (next === null || from === null) return { jobs, end: "" };
     cursor = next;
     if (placeOf({ id: cursor }) < from) return { jobs, end: isSure ? "" : placeOf({ id: cursor }) };
