@@ -87,14 +87,17 @@ export const href = (path) => ROOT + path;
 /** @param {{slug?: string | null, id: string}} endpoint */
 export const endpointPath = (endpoint) => `/endpoints/${encodeURIComponent(endpoint.slug || endpoint.id)}`;
 
-/** Called with where one goes and what goes there; true keeps one here. @type {((path: string, leave: () => void) => boolean) | null} */
-let asks = null;
+/** Called with where one goes and what goes there; true keeps one here. The last one is asked. @type {((path: string, leave: () => void) => boolean)[]} */
+const asking = [];
 
-/** Lets a page ask before it is left; null ends that. @param {typeof asks} ask */
-export const askFirst = (ask) => void (asks = ask);
+/** Lets a page, or a dialog over it, ask before the page is left, until what this answers is called. @param {typeof asking[0]} ask */
+export function askFirst(ask) {
+  asking.push(ask);
+  return () => void (asking.includes(ask) && asking.splice(asking.indexOf(ask), 1));
+}
 
 /** Leaves the page in another way than by going to one, such as by signing out. @param {() => void} leave */
-export const leaveBy = (leave) => void (asks?.("", leave) || leave());
+export const leaveBy = (leave) => void (asking.at(-1)?.("", leave) || leave());
 
 /**
  * Goes to a page. Pages start at their top; going back returns to where one was.
@@ -102,7 +105,7 @@ export const leaveBy = (leave) => void (asks?.("", leave) || leave());
  * @param {{replace?: boolean}} [options]
  */
 export function go(path, { replace = false } = {}) {
-  if (!replace && asks?.(path, () => go(path))) return;
+  if (!replace && asking.at(-1)?.(path, () => go(path))) return;
   history[replace ? "replaceState" : "pushState"](null, "", href(path));
   const before = place.peek().path;
   place.value = read();
@@ -129,7 +132,7 @@ export function start() {
   window.addEventListener("popstate", () => {
     const there = read();
     const { path, query } = place.peek();
-    if (asks?.(there.path, () => history.back())) history.pushState(null, "", href(path) + (query.size > 0 ? `?${query}` : ""));
+    if (asking.at(-1)?.(there.path, () => history.back())) history.pushState(null, "", href(path) + (query.size > 0 ? `?${query}` : ""));
     else place.value = there;
   });
   document.addEventListener("click", (event) => {

@@ -30,14 +30,13 @@ const TEMPLATES = "/v1/templates";
 const VOLUMES = "/v1/networkvolumes";
 
 export default function SettingsPage() {
-  const [closings, setClosings] = useState(0);
   const name = place.value.params.endpoint;
   const { endpoint, isReadable, error, health, healthError } = useEndpoint(name);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
   if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
-  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} onRunClosed=${() => setClosings((before) => before + 1)} />`;
+  const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not see the settings.</p><//>`;
-  return html`${head}<${Settings} key=${endpoint.id} endpoint=${endpoint} health=${health} closings=${closings} />
+  return html`${head}<${Settings} key=${endpoint.id} endpoint=${endpoint} health=${health} />
     <${Versions} endpoint=${endpoint} />
     ${endpoint.provider === "external" && may.change(endpoint.id) && html`<${WorkerToken} endpoint=${endpoint} />`}
     ${may.change(endpoint.id) && html`<${End} endpoint=${endpoint} health=${health} />`}`;
@@ -104,8 +103,8 @@ function follow(name, saved) {
   return true;
 }
 
-/** @param {{endpoint: Endpoint, health: Health | undefined, closings: number}} props `closings`: how often a dialog over the page was closed */
-function Settings({ endpoint, health, closings }) {
+/** @param {{endpoint: Endpoint, health: Health | undefined}} props */
+function Settings({ endpoint, health }) {
   const { id } = endpoint;
   const name = place.value.params.endpoint;
   const path = `/v1/endpoints/${encodeURIComponent(id)}`;
@@ -142,9 +141,9 @@ function Settings({ endpoint, health, closings }) {
   };
   const done = async (/** @type {Tagged} */ saved) => {
     setAsking(false);
-    // What is typed before it is read again is a change of what was saved.
+    // What is typed before it is read again is a change of what was saved. What was typed while it was saved stays.
     accept(saved);
-    setTexts({});
+    setTexts((now) => Object.fromEntries(Object.entries(now).filter(([name, text]) => text !== texts[name])));
     if (follow(name, saved.record)) return;
     refresh("/v1/endpoints");
     await read();
@@ -153,7 +152,7 @@ function Settings({ endpoint, health, closings }) {
     ${groups.map((group) => html`<${Card} key=${group.title} title=${group.title}><div class="settings-grid">
       ${group.settings.map((setting) => html`<${SettingField} key=${setting.name} setting=${setting} record=${base.record} usual=${fields && defaultOf(setting, fields)} text=${texts[setting.name]} fault=${faults[setting.name]} isOff=${!mayChange} onSet=${set} />`)}
     </div><//>`)}
-    ${mayChange && html`<${Bar} key=${closings} number=${Object.keys(changes).length} isWrong=${Object.keys(faults).length > 0} isOvertaken=${isOvertaken} onUndo=${() => setTexts({})} onReview=${() => setAsking(true)} />`}
+    ${mayChange && html`<${Bar} number=${Object.keys(changes).length} isWrong=${Object.keys(faults).length > 0} isOvertaken=${isOvertaken} onUndo=${() => setTexts({})} onReview=${() => setAsking(true)} />`}
   </form>
   ${isAsking && html`<${Review} path=${path} settings=${settings} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${accept} />`}`;
 }
@@ -169,11 +168,7 @@ function Unread(props) {
   return html`<${Failed} what=${`The ${unread.map(([name]) => name).join(" and ")} to choose from`} error=${unread[0][1].error} onRetry=${again} />`;
 }
 
-/**
- * How many settings are changed, and what can be done with them. A dialog that asks about what is typed in it ends the question of the
- * page: then this is made anew.
- * @param {{number: number, isWrong: boolean, isOvertaken: boolean, onUndo: () => void, onReview: () => void}} props
- */
+/** How many settings are changed, and what can be done with them. @param {{number: number, isWrong: boolean, isOvertaken: boolean, onUndo: () => void, onReview: () => void}} props */
 function Bar({ number, isWrong, isOvertaken, onUndo, onReview }) {
   const isUnsaved = number > 0 || isWrong;
   const { question } = useUnsaved(isUnsaved);

@@ -17,16 +17,9 @@ import { RunDialog } from "./run_dialog.js";
 import { EndpointStateTag, endpointState } from "./state.js";
 import { attempt } from "./toast.js";
 
-/**
- * @param {{endpoint: Endpoint, health: Health | undefined, error: any, isReadable: boolean, onRunClosed?: () => void}} props
- *   `error`: why its health could not be read · `onRunClosed` is called when the dialog that runs a job closes
- */
-export function EndpointHead({ endpoint, health, error, isReadable, onRunClosed }) {
+/** @param {{endpoint: Endpoint, health: Health | undefined, error: any, isReadable: boolean}} props `error`: why its health could not be read */
+export function EndpointHead({ endpoint, health, error, isReadable }) {
   const [isRunning, setRunning] = useState(false);
-  const closeRun = () => {
-    setRunning(false);
-    onRunClosed?.();
-  };
   const path = endpointPath(endpoint);
   // The playground has these two for the input that is typed there.
   const isBench = place.value.page === "playground";
@@ -77,7 +70,7 @@ export function EndpointHead({ endpoint, health, error, isReadable, onRunClosed 
     </div>
     <nav class="tabs" ref=${strip} aria-label="Pages of this endpoint">${tabs.map((tab) => html`<a key=${tab.name} href=${href(tab.path)} aria-current=${tab.current ? "page" : undefined}>${tab.name}${tab.count ? html`<span class="count">${count(tab.count)}</span>` : null}</a>`)}</nav>
     ${error && !health && html`<${Failed} what="Its state and its counts" error=${error} onRetry=${() => refresh("/v2/")} />`}
-    ${isRunning && html`<${RunDialog} endpoint=${endpoint} onClose=${closeRun} />`}
+    ${isRunning && html`<${RunDialog} endpoint=${endpoint} onClose=${() => setRunning(false)} />`}
   </div>`;
 }
 

@@ -13,7 +13,7 @@ import { useUnsaved } from "./unsaved.js";
 export function RunDialog({ endpoint, onClose }) {
   const [first] = useState(() => exampleOf(endpoint));
   const [text, setText] = useState(first);
-  const { question, ask } = useUnsaved(text !== first);
+  const { question, ask, done } = useUnsaved(text !== first);
   const close = () => ask(onClose);
   const [error, setError] = useState("");
   const run = useOne(async () => {
@@ -22,10 +22,10 @@ export function RunDialog({ endpoint, onClose }) {
     try {
       // The text goes as it is: numbers keep their digits.
       const { id } = await submit(endpoint.id, text);
+      // Its input is not lost. What is typed in a page below the dialog may be.
+      done();
       onClose();
       toast("The job is queued.");
-      // Once it is closed, it asks about nothing: only a page below it may, for what was typed there.
-      await new Promise((resolve) => setTimeout(resolve));
       go(`${endpointPath(endpoint)}/requests/${id}`);
     } catch (failed) {
       setError(/** @type {Error} */ (failed).message);

@@ -6,33 +6,36 @@ import { Button } from "./button.js";
 /**
  * While something is unsaved, leaving the page asks first; the browser itself asks before its tab is closed.
  * @param {boolean} isUnsaved
- * @returns {{question: any, ask: (leave: () => void) => void}} `question` is null until it is asked · `ask` asks before it leaves in another way
+ * @returns {{question: any, ask: (leave: () => void) => void, done: () => void}} `question` is null until it is asked · `ask` asks before it leaves in
+ *   another way · `done`: nothing is unsaved from now on, before that is drawn
  */
 export function useUnsaved(isUnsaved) {
+  const stop = useRef(() => {});
   const [asked, setAsked] = useState(/** @type {{leave: () => void} | null} */ (null));
   // With the layout: what is pressed next may leave.
   useLayoutEffect(() => {
     if (!isUnsaved) return undefined;
     const warn = (/** @type {Event} */ event) => event.preventDefault();
     window.addEventListener("beforeunload", warn);
-    askFirst((path, leave) => {
+    stop.current = askFirst((path, leave) => {
       const isHere = path.split("?")[0] === place.peek().path;
       if (!isHere) setAsked({ leave });
       return !isHere;
     });
     return () => {
       window.removeEventListener("beforeunload", warn);
-      askFirst(null);
+      stop.current();
       setAsked(null);
     };
   }, [isUnsaved]);
   const go = () => {
-    askFirst(null);
+    stop.current();
     asked?.leave();
   };
   return {
     question: asked && html`<${Question} onStay=${() => setAsked(null)} onLeave=${go} />`,
     ask: (leave) => (isUnsaved ? setAsked({ leave }) : leave()),
+    done: () => stop.current(),
   };
 }
 
