@@ -1,5 +1,6 @@
 """GPUs that the driver lists, and that break: a stand-in for `nvidia-smi` prints what the test says."""
 
+import json
 import os
 import signal
 import subprocess
@@ -92,7 +93,8 @@ def test_a_gpu_that_breaks_gets_no_worker_and_its_worker_is_replaced(server, dri
     until(lambda: gpus(api)["GPU-2"]["fault"] == "the driver no longer lists it", "both are sick", 30)
     job = mine.run({})
     until(lambda: mine.ok("GET", f"/explain/{job}")["cause"]["code"] == "gpu_impossible", "the cause", 40)
-    assert "2 × NVIDIA L4 (2 sick)" in mine.ok("GET", f"/explain/{job}")["cause"]["text"]
+    told = mine.ok("GET", f"/explain/{job}")["cause"]
+    assert "2 × NVIDIA L4 (2 sick): " in told["text"] and "changeGpus" not in json.dumps(told["actions"]), told
     driver.lists(row(1), row(2))
     assert mine.wait_for(job, timeout_s=90)["status"] == "COMPLETED"
 

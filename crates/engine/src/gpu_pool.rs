@@ -123,7 +123,7 @@ impl GpuPool {
         let why = state.inventory.shortage(now, resource.id, &need)?;
         let holders = match &why {
             Shortage::InUse { holders, .. } => &holders[..],
-            Shortage::Impossible | Shortage::Kept { .. } => &[],
+            Shortage::Impossible | Shortage::Sick(_) | Shortage::Kept { .. } => &[],
         };
         let owned = holders.iter().filter_map(|worker| Some((worker.clone(), *state.owners.get(worker)?)));
         Some(PoolShortage {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use longshore_history::{GpuUse, History, Observed, ObservedWorkers};
-use longshore_model::EndpointId;
+use longshore_model::{EndpointId, Millis};
 
 use crate::{EndpointHandle, Engine};
 
@@ -39,6 +39,14 @@ impl EndpointHandle {
             unhealthy: status.unhealthy,
             gpus: status.workers.iter().map(|worker| worker.placement.gpus.len() as u32).sum(),
             gpu_use: GpuUse::default(),
+        }
+    }
+
+    /// Since when the job, or the request, waits that has waited longest; `None` if none does.
+    pub fn first_queued_at(&self) -> Option<Millis> {
+        match &self.shared().balancer {
+            Some(balancer) => balancer.waiting().first_normal_since,
+            None => self.metrics().activity.totals().first_queued_at,
         }
     }
 }

@@ -170,8 +170,12 @@ impl CauseCode {
         }
     }
 
-    /// Whether no job starts before the cause is removed.
-    pub fn is_blocking(self) -> bool {
+    fn is_crash(self) -> bool {
+        matches!(self, Self::StartFailed | Self::WorkersCrash)
+    }
+
+    /// Whether no job starts before a cause with this code is removed, unless [`WaitCause::is_blocking`] knows of others.
+    fn is_blocking(self) -> bool {
         (Self::StoreFailing..=Self::NoExternalWorker).contains(&self)
     }
 }
@@ -212,16 +216,31 @@ impl WaitAction {
     }
 }
 
+/// The detail of what keeps only further workers from starting: the number of those that are ready.
+const WORKERS_UP: &str = "workersUp";
 /// The detail of a start that failed because it took too long, and of one that may.
 const START_PATIENCE_MS: &str = "startPatienceMs";
 
 impl WaitCause {
+    /// Whether no job starts before the cause is removed.
+    pub fn is_blocking(&self) -> bool {
+        self.code.is_blocking() && !self.is_beside_others()
+    }
+
     /// Whether this is a start that may hang: it lasts unusually long.
     fn is_late_start(&self) -> bool {
-        let is_late = |(name, value): &(_, CauseDetail)| {
-            *name == START_PATIENCE_MS && !matches!(value, CauseDetail::Absent)
-        };
-        self.code == CauseCode::WorkerStarting && self.details.iter().any(is_late)
+        self.code == CauseCode::WorkerStarting && self.has(START_PATIENCE_MS)
+    }
+
+    /// Whether the cause keeps only further workers from starting, while others run jobs.
+    fn is_beside_others(&self) -> bool {
+        self.has(WORKERS_UP)
+    }
+
+    fn has(&self, detail: &str) -> bool {
+        let is_there =
+            |(name, value): &(&str, CauseDetail)| *name == detail && !matches!(value, CauseDetail::Absent);
+        self.details.iter().any(is_there)
     }
 }
 
@@ -233,12 +252,12 @@ pub fn impossible_gpus(need: &str, stock: &str) -> String {
 /// Decides why a job or an endpoint waits.
 pub fn explain(facts: &WaitFacts<'_>) -> Explanation {
     let mut causes = decide::causes(facts);
-    let is_blocked = causes.iter().any(|cause| cause.code.is_blocking());
+    let is_blocked = causes.iter().any(WaitCause::is_blocking);
     let estimate = if is_blocked { None } else { estimate::estimate(facts) };
     let cause = causes.remove(0);
     if cause.code == CauseCode::NotWaiting {
         // Of an endpoint without queued jobs it is still worth knowing what would block or delay the next one.
-        let matters = |other: &WaitCause| other.code.is_blocking() || other.is_late_start();
+        let matters = |other: &WaitCause| other.is_blocking() || other.is_late_start();
         causes.retain(|other| facts.job().is_none() && matters(other));
     } else {
         causes.extend(decide::remarks(facts, estimate));

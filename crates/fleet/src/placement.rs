@@ -65,8 +65,10 @@ impl PlacementError {
 /// Why the next worker of an endpoint gets no GPUs at this moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// The computer has too few GPUs of every accepted type.
+    /// The computer has too few GPUs of every accepted type, sick ones included.
     Impossible,
+    /// It has enough, and too few of them can be used now. The reason of one that cannot.
+    Sick(String),
     /// Too few GPUs are free.
     InUse {
         /// The number of free GPUs of the accepted types.
@@ -251,7 +253,7 @@ impl GpuInventory {
         }
         let types = self.types_for(need);
         if types.is_empty() {
-            return Some(Shortage::Impossible);
+            return Some(self.fault_for(need).map_or(Shortage::Impossible, Shortage::Sick));
         }
         let at = self.waiters.iter().position(|waiting| waiting.endpoint == endpoint);
         let before = at.unwrap_or(self.waiters.len());
@@ -315,23 +317,20 @@ impl GpuInventory {
         }
     }
 
-    /// The accepted types of which the computer has enough GPUs, in the endpoint's order.
+    /// The accepted types of which the computer has enough GPUs that are not sick, in the endpoint's order.
     fn types_for(&self, need: &GpuNeed) -> Vec<String> {
-        let mut types: Vec<String> = Vec::new();
-        let any = [String::new()];
-        let wishes = if need.types.is_empty() { &any[..] } else { &need.types[..] };
-        for wish in wishes {
-            for gpu in self.healthy().filter(|gpu| wish.is_empty() || suits(gpu, wish)) {
-                let has_enough = || {
-                    let same = self.healthy().filter(|other| other.type_id == gpu.type_id);
-                    same.map(Gpu::card).collect::<BTreeSet<_>>().len() >= need.count
-                };
-                if !types.contains(&gpu.type_id) && has_enough() {
-                    types.push(gpu.type_id.clone());
-                }
-            }
-        }
-        types
+        types_among(need, &self.healthy().collect::<Vec<_>>())
+    }
+
+    /// Why a GPU cannot be used with which there would be enough; `None` if also all would be too few.
+    fn fault_for(&self, need: &GpuNeed) -> Option<String> {
+        let types = types_among(need, &self.gpus.iter().collect::<Vec<_>>());
+        let fault = self
+            .gpus
+            .iter()
+            .filter(|gpu| types.contains(&gpu.type_id))
+            .find_map(|gpu| self.fault(&gpu.device));
+        fault.map(String::from)
     }
 
     /// `count` free GPUs of this type, if enough others remain for the first `before` waiters.
@@ -392,6 +391,25 @@ fn pool_gb(name: &str) -> Option<u64> {
     let gb = parts.next()?.parse().ok()?;
     let is_word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_uppercase());
     (is_word(family) && parts.all(is_word)).then_some(gb)
+}
+
+/// The accepted types of which enough of these GPUs are there, in the endpoint's order.
+fn types_among(need: &GpuNeed, gpus: &[&Gpu]) -> Vec<String> {
+    let mut types: Vec<String> = Vec::new();
+    let any = [String::new()];
+    let wishes = if need.types.is_empty() { &any[..] } else { &need.types[..] };
+    for wish in wishes {
+        for gpu in gpus.iter().filter(|gpu| wish.is_empty() || suits(gpu, wish)) {
+            let has_enough = || {
+                let same = gpus.iter().filter(|other| other.type_id == gpu.type_id);
+                same.map(|gpu| gpu.card()).collect::<BTreeSet<_>>().len() >= need.count
+            };
+            if !types.contains(&gpu.type_id) && has_enough() {
+                types.push(gpu.type_id.clone());
+            }
+        }
+    }
+    types
 }
 
 #[cfg(test)]

@@ -30,6 +30,13 @@ impl Default for Record {
 }
 
 impl Record {
+    /// The record of a span of this length in which nothing happened.
+    pub(crate) fn idle(covered_ms: u64) -> Self {
+        let mut record = Self::default();
+        record.set(Field::CoveredMs, covered_ms);
+        record
+    }
+
     /// The value of a field.
     pub fn get(&self, field: Field) -> u64 {
         self.values[field as usize]

@@ -213,7 +213,7 @@ impl Recorder {
 impl Copied {
     /// Adds the steps of each endpoint to its buckets, in the order in which they were copied.
     pub(crate) fn read<'a>(&self, endpoints: impl IntoIterator<Item = &'a mut Buckets>) {
-        let idle = Record::default();
+        let idle = Record::idle(self.step_ms);
         for (ring, buckets) in self.rings.iter().zip(endpoints) {
             let Some(ring) = ring else { continue };
             let mut records = ring.steps().into_iter().peekable();

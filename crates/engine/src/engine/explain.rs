@@ -127,6 +127,10 @@ impl Engine {
         };
         let engine = self.clone();
         self.spawn(async move { drop(engine.store_fault().await) });
+        // The database's address and the names of files are not for every reader, either.
+        let names = ["cannot connect to the database", "store_password_file"];
+        let is_hidden = names.iter().any(|name| error.contains(name));
+        let error = if is_hidden { "The database does not answer".to_owned() } else { error };
         Some(StoreFault { error, since })
     }
 
@@ -196,6 +200,7 @@ impl Engine {
         match why {
             Shortage::Impossible => Some(GpuShortage::Impossible { need, stock }),
             _ if fleet.throttled_since.is_none() => None,
+            Shortage::Sick(reason) => Some(GpuShortage::Sick { need, stock, reason }),
             Shortage::InUse { free, total, before, .. } => Some(GpuShortage::Busy {
                 need,
                 free: free as u32,

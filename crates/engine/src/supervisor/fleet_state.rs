@@ -55,6 +55,8 @@ struct FleetWorker {
     jobs_done: u64,
     /// The worker has finished a job and kept running.
     has_served: bool,
+    /// As `has_served`, since the last crash of any worker.
+    has_served_since_crash: bool,
     desired: DesiredState,
     /// The result of its last health check; `None` before, and for a worker that takes jobs.
     last_check: Option<Arc<str>>,
@@ -67,6 +69,15 @@ struct FleetWorker {
 }
 
 impl FleetWorker {
+    /// Whether the worker shows, after a crash, that the command works: it became ready since and served a job, or ran for
+    /// [`STABLE_UPTIME_MS`] since. A job of one that was ready before shows nothing about the next start.
+    fn shows_success(&self, now: Millis, last_crash_at: Millis) -> bool {
+        self.ready_since.is_some_and(|ready| {
+            ready >= last_crash_at && self.has_served_since_crash
+                || now.since(ready.max(last_crash_at)) >= STABLE_UPTIME_MS
+        })
+    }
+
     fn new(version: u32, placement: Placement, patience: StartPatience) -> Self {
         Self {
             version,
@@ -80,6 +91,7 @@ impl FleetWorker {
             idle_end: None,
             jobs_done: 0,
             has_served: false,
+            has_served_since_crash: false,
             last_check: None,
             desired: DesiredState::Serving,
             stop_reason: None,
@@ -147,6 +159,10 @@ pub(super) struct FleetState {
     unreplaced: u32,
     /// [`FleetStatus::last_crash`].
     last_crash: Option<Arc<str>>,
+    /// When it happened; 0 before the first one.
+    last_crash_at: Millis,
+    /// The endpoint's version at the last plan.
+    version: u32,
     crashes: CrashSeries,
     recent_starts: RecentStarts,
     /// The starts that [`FleetState::take_starts`] has not returned yet.
@@ -328,6 +344,8 @@ impl FleetState {
     fn record_crash(&mut self, now: Millis, ran_ms: u64, reason: &str, crash: Crash) {
         self.backoff.crashed(now, ran_ms);
         self.last_crash = Some(reason.into());
+        self.last_crash_at = now;
+        self.workers.values_mut().for_each(|worker| worker.has_served_since_crash = false);
         self.crashes.add(now, self.backoff.wait_until(now).unwrap_or(now), crash);
     }
 
@@ -398,6 +416,8 @@ impl FleetState {
             // A worker that served jobs shows that the command works: more likely a job caused the crash.
             let ran_ms = if has_served { STABLE_UPTIME_MS } else { exited.ran_ms };
             self.record_crash(now, ran_ms, &reason, Crash::of_exit(exited, was_ready));
+        } else if entry.is_some_and(|w| w.version == self.version && w.has_served_since_crash) {
+            self.forget_crash();
         }
         LostWorker {
             worker: exited.worker.clone(),
@@ -416,6 +436,7 @@ impl FleetState {
         mut rules: ScalingRules,
         view: &FleetView,
     ) -> (Plan, FleetStatus) {
+        self.version = rules.version;
         self.observe(now, view);
         if self.closing.is_some() {
             rules.workers_max = 0;
@@ -458,6 +479,7 @@ impl FleetState {
     /// Notes which workers have sent their first take, and ends the wait after crashes if one shows that the command
     /// works.
     fn observe(&mut self, now: Millis, view: &FleetView) {
+        let mut works = false;
         for seen in &view.workers {
             let Some(entry) = self.workers.get_mut(&seen.id) else { continue };
             let is_ready = matches!(seen.phase, WorkerPhase::Idle | WorkerPhase::Running);
@@ -470,22 +492,30 @@ impl FleetState {
                     self.new_starts.push(EndedStart { worker, placement, ready_at: now });
                 }
             }
-            entry.has_served |= is_ready && seen.running < entry.running;
+            let ended_one = is_ready && seen.running < entry.running;
+            entry.has_served |= ended_one;
+            entry.has_served_since_crash |= ended_one;
             entry.running = seen.running;
             entry.jobs_done = seen.jobs_done;
             entry.last_check = seen.health.as_ref().map(|note| Arc::clone(&note.last_check));
-            let uptime_ms = entry.ready_since.map_or(0, |since| now.since(since));
-            if entry.has_served || uptime_ms >= STABLE_UPTIME_MS {
-                self.backoff.lived(STABLE_UPTIME_MS);
-                self.last_crash = None;
-                self.crashes.forget();
-            }
+            works |= entry.version == self.version && entry.shows_success(now, self.last_crash_at);
         }
+        if works {
+            self.forget_crash();
+        }
+    }
+
+    /// Ends the wait after crashes, because a worker shows that the command works.
+    fn forget_crash(&mut self) {
+        self.backoff.lived(STABLE_UPTIME_MS);
+        self.last_crash = None;
+        self.crashes.forget();
     }
 
     /// Returns whether, after a crash, a ready worker can show by its uptime that the command works.
     pub(super) fn is_on_probation(&self) -> bool {
-        self.last_crash.is_some() && self.workers.values().any(|w| w.ready_since.is_some())
+        let may_show = |w: &FleetWorker| w.ready_since.is_some() && w.version == self.version;
+        self.last_crash.is_some() && self.workers.values().any(may_show)
     }
 
     /// Returns the status of every worker, by id.

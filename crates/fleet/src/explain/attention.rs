@@ -34,6 +34,7 @@ pub fn problem(explanation: &Explanation) -> Option<(Severity, &WaitCause)> {
 fn severity(cause: &WaitCause, waits: bool) -> Option<Severity> {
     match cause.code {
         CauseCode::WorkerStarting if cause.is_late_start() => Some(Severity::Warn),
+        _ if cause.is_beside_others() => Some(Severity::Warn),
         CauseCode::StoreFailing
         | CauseCode::GpuImpossible
         | CauseCode::StartFailed

@@ -49,6 +49,12 @@ pub(super) fn causes(facts: &WaitFacts<'_>) -> Vec<WaitCause> {
         retrying,
     ];
     let mut causes: Vec<WaitCause> = checks.iter().filter_map(|check| check(facts)).collect();
+    // A worker that is to be tried again and gets no room waits for that.
+    let is_room = |cause: &WaitCause| (CauseCode::GpuBusy..=CauseCode::MachineFull).contains(&cause.code);
+    let is_due = facts.fleet.crash.as_ref().is_some_and(|crash| crash.next_try_at <= facts.now);
+    if is_due && causes.iter().any(is_room) {
+        causes.sort_by_key(|cause| cause.code.is_crash());
+    }
     let is_told = causes.iter().any(|cause| cause.code == CauseCode::AllBusy);
     let has_others = facts.waits() && facts.queue.is_some() && (facts.ahead() > 0 || facts.job().is_none());
     if causes.is_empty() || has_others && !is_told {
@@ -59,7 +65,9 @@ pub(super) fn causes(facts: &WaitFacts<'_>) -> Vec<WaitCause> {
 
 /// What else is worth knowing about a job that waits.
 pub(super) fn remarks(facts: &WaitFacts<'_>, estimate: Option<WaitEstimate>) -> Vec<WaitCause> {
-    [ttl_near(facts, estimate), queue_full(facts), slow_since_version(facts)].into_iter().flatten().collect()
+    let remarks =
+        [growth_fails(facts), ttl_near(facts, estimate), queue_full(facts), slow_since_version(facts)];
+    remarks.into_iter().flatten().collect()
 }
 
 fn cause(code: CauseCode, since: Option<Millis>, sentence: Sentence) -> WaitCause {
@@ -142,8 +150,9 @@ fn not_waiting(facts: &WaitFacts<'_>) -> Option<WaitCause> {
 
 fn store_failing(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let fault = facts.store_fault.as_ref()?;
-    let is_full = fault.error.contains("full") || fault.error.contains("No space left");
-    let sentence = sentences::store_failing(&fault.error, is_full);
+    let is_full =
+        ["full", "No space left", "could not extend file"].iter().any(|text| fault.error.contains(text));
+    let sentence = sentences::store_failing(&fault.error, is_full, fault.error.contains("database"));
     Some(cause(CauseCode::StoreFailing, Some(fault.since), sentence).with("error", &fault.error))
 }
 
@@ -173,15 +182,40 @@ fn provider_unavailable(facts: &WaitFacts<'_>) -> Option<WaitCause> {
 }
 
 fn gpu_impossible(facts: &WaitFacts<'_>) -> Option<WaitCause> {
-    let Some(GpuShortage::Impossible { need, stock }) = &facts.gpus else { return None };
-    let cause =
-        cause(CauseCode::GpuImpossible, facts.fleet.throttled_since, sentences::gpu_impossible(need, stock));
-    Some(cause.with("need", need).with("stock", stock).offers(&[WaitAction::ChangeGpus]))
+    let since = facts.fleet.throttled_since;
+    let cause = |sentence| cause(CauseCode::GpuImpossible, since, sentence);
+    match facts.gpus.as_ref()? {
+        GpuShortage::Impossible { need, stock } => {
+            let cause = cause(sentences::gpu_impossible(need, stock)).with("need", need).with("stock", stock);
+            Some(cause.offers(&[WaitAction::ChangeGpus]))
+        }
+        GpuShortage::Sick { need, stock, reason } => {
+            let cause =
+                cause(sentences::gpus_sick(need, stock, reason)).with("need", need).with("stock", stock);
+            let up = Some(facts.up()).filter(|up| *up > 0);
+            Some(cause.with("reason", reason).with(super::WORKERS_UP, up))
+        }
+        GpuShortage::Busy { .. } | GpuShortage::Kept { .. } => None,
+    }
 }
 
-/// `start_failed` or `workers_crash`. A worker that is ready shows that workers can start.
+/// `start_failed` or `workers_crash`, while no worker is ready.
 fn crashing(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let crash = facts.fleet.crash.as_ref().filter(|_| facts.up() == 0)?;
+    Some(crash_cause(facts, crash))
+}
+
+/// The same while jobs wait that more workers would run beside those that are ready. One crash alone is none of the start.
+fn growth_fails(facts: &WaitFacts<'_>) -> Option<WaitCause> {
+    let crash = facts.fleet.crash.as_ref().filter(|crash| facts.up() > 0 && crash.count > 1)?;
+    let is_wanted = facts.queue.as_ref().is_some_and(|queue| queue.queued_normal > 0) && facts.room() > 0;
+    is_wanted.then(|| {
+        let title = sentences::growth_fails();
+        WaitCause { title, ..crash_cause(facts, crash).with(super::WORKERS_UP, facts.up()) }
+    })
+}
+
+fn crash_cause(facts: &WaitFacts<'_>, crash: &CrashFacts) -> WaitCause {
     let next = next_try(facts, crash);
     let (code, sentence) = match &crash.kind {
         CrashKind::Exited { .. } => {
@@ -200,7 +234,7 @@ fn crashing(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     if !matches!(next, NextTry::Begun | NextTry::In(_)) {
         cause.actions.retain(|action| *action != WaitAction::TryNow);
     }
-    Some(cause)
+    cause
 }
 
 /// When a worker is started again. Without work none is, unless `workersMin` asks for it.
@@ -212,6 +246,7 @@ fn next_try(facts: &WaitFacts<'_>, crash: &CrashFacts) -> NextTry {
     match crash.next_try_at.since(facts.now) {
         _ if !may_start => NextTry::HeldBack,
         _ if !is_wanted => NextTry::WithWork,
+        0 if facts.gpus.is_some() || facts.no_room.is_some() => NextTry::HeldBack,
         0 => NextTry::Begun,
         ms => NextTry::In(ms),
     }
@@ -270,7 +305,7 @@ fn no_external_worker(facts: &WaitFacts<'_>) -> Option<WaitCause> {
 fn gpus_in_use(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let since = facts.fleet.throttled_since;
     match facts.gpus.as_ref()? {
-        GpuShortage::Impossible { .. } => None,
+        GpuShortage::Impossible { .. } | GpuShortage::Sick { .. } => None,
         GpuShortage::Busy { need, free, total, holders, before } => {
             let sentence = sentences::gpu_busy(need, (*free, *total), holders, before, facts.now);
             let cause = cause(CauseCode::GpuBusy, since, sentence).with("need", need);

@@ -47,16 +47,28 @@ pub(super) fn estimate(facts: &WaitFacts<'_>) -> Option<WaitEstimate> {
     Some(WaitEstimate { min_ms: start.0 + fastest, max_ms: start.1 + slowest })
 }
 
-/// The shortest and longest time until a worker is ready.
+/// The shortest and longest time until a worker is ready. `None` also while none can start, and if each that starts takes
+/// longer than usual.
 fn start_ms(facts: &WaitFacts<'_>, is_up: bool) -> Option<(u64, u64)> {
     if is_up {
         return Some((0, 0));
     }
     let times = facts.fleet.starts;
-    let running_ms =
-        facts.starting().map(|worker| facts.now.since(worker.started_at)).max().unwrap_or_default();
-    (times.count >= SAMPLES_MIN)
-        .then(|| (times.p50_ms.saturating_sub(running_ms), times.p95_ms.saturating_sub(running_ms)))
+    if times.count < SAMPLES_MIN {
+        return None;
+    }
+    let running_ms = if facts.starting().next().is_some() {
+        let starting = facts.starting().filter(|worker| worker.started_at.0 > 0);
+        let ages = starting.map(|worker| facts.now.since(worker.started_at));
+        ages.filter(|ms| *ms <= times.p95_ms).max()?
+    } else {
+        let starts_none = facts.queue.as_ref().is_some_and(|queue| queue.queued_normal == 0);
+        if starts_none || facts.gpus.is_some() || facts.no_room.is_some() {
+            return None;
+        }
+        0
+    };
+    Some((times.p50_ms.saturating_sub(running_ms), times.p95_ms - running_ms))
 }
 
 /// Returns the shortest and the longest time in which this number of jobs ends, in ms; `None` with too few measurements.

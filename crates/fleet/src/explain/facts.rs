@@ -308,6 +308,15 @@ pub enum CrashKind {
 /// Why a worker gets no GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpuShortage {
+    /// There are enough of the GPUs, and too few of them can be used now.
+    Sick {
+        /// What a worker needs, such as `4 × H100`.
+        need: String,
+        /// What there is, such as `4 × H100 (4 sick)`.
+        stock: String,
+        /// Why one of them cannot be used.
+        reason: String,
+    },
     /// No machine has such GPUs.
     Impossible {
         /// What a worker needs, such as `4 × H100`.

@@ -64,13 +64,19 @@ pub(super) fn nothing_waits(running: u64, work: Work) -> Sentence {
     sentence(&format!("No {noun} waits"), text)
 }
 
-pub(super) fn store_failing(error: &str, is_full: bool) -> Sentence {
-    let cure = if is_full { " Free space on the disk with the server's data directory." } else { "" };
+pub(super) fn store_failing(error: &str, is_full: bool, is_database: bool) -> Sentence {
+    let cure = match (is_full, is_database) {
+        (false, _) => "",
+        (true, false) => " Free space on the disk with the server's data directory.",
+        (true, true) => " Free space where the database runs.",
+    };
     let error = first_line(error);
-    sentence(
-        "The server cannot write to its disk",
-        format!("{error}. Jobs that run continue; nothing new is handed out.{cure}"),
-    )
+    let title = if is_database {
+        "The server cannot write to its database"
+    } else {
+        "The server cannot write to its disk"
+    };
+    sentence(title, format!("{error}. Jobs that run continue; nothing new is handed out.{cure}"))
 }
 
 pub(super) fn draining(since_ms: u64, work: Work) -> Sentence {
@@ -93,6 +99,14 @@ pub(super) fn paused(ago_ms: Option<u64>, by: Option<&str>) -> Sentence {
         (Some(ms), Some(by)) => format!(" It was paused {} ago by {}.", span(ms), first_line(by)),
     };
     sentence("The endpoint is paused", format!("`workersMax` is 0.{when}"))
+}
+
+pub(super) fn gpus_sick(need: &str, stock: &str, reason: &str) -> Sentence {
+    let reason = first_line(reason);
+    sentence(
+        "The GPUs that a worker asks for cannot be used",
+        format!("A worker asks for {need}; there are {stock}: {reason}."),
+    )
 }
 
 pub(super) fn gpu_impossible(need: &str, stock: &str) -> Sentence {
@@ -123,6 +137,11 @@ pub(super) fn start_failed(crash: &CrashFacts, next: NextTry, work: Work) -> Sen
             format!("The attempt ended after {}.{next}", span(crash.lived_ms)),
         ),
     }
+}
+
+/// The title of crashes while other workers are ready.
+pub(super) fn growth_fails() -> String {
+    "Another worker cannot start".to_string()
 }
 
 /// A text that begins with a capital letter, if its first letter is an ASCII one.

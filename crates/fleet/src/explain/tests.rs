@@ -115,7 +115,7 @@ fn told(facts: &WaitFacts<'_>) -> String {
     let Explanation { cause, also, estimate, .. } = explain(facts);
     let mut text = String::new();
     for cause in [&cause].into_iter().chain(&also) {
-        let mark = if cause.code.is_blocking() { "!" } else { "" };
+        let mark = if cause.is_blocking() { "!" } else { "" };
         let (code, actions) = (cause.code.as_str(), cause.actions.len());
         writeln!(text, "{code}{mark} ({actions}) {}: {}", cause.title, cause.text).unwrap();
     }

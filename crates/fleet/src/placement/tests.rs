@@ -264,7 +264,9 @@ fn a_sick_gpu_is_not_placed_and_its_worker_is_told() {
     assert_eq!(inventory.stock(), "2 × L4 (2 sick)");
     inventory.free(&worker);
     assert!(matches!(inventory.place(Millis(1), endpoint, &other, &need), Err(PlacementError::NeverFits(_))));
-    assert_eq!(inventory.shortage(Millis(1), endpoint, &need), Some(Shortage::Impossible));
+    assert_eq!(inventory.shortage(Millis(1), endpoint, &need), Some(Shortage::Sick("GPU is lost".into())));
+    let many = GpuNeed { types: vec![], count: 3 };
+    assert_eq!(inventory.shortage(Millis(1), endpoint, &many), Some(Shortage::Impossible));
     // One is back, and another one is new.
     inventory.update(&[(an_l4("1"), None), (an_l4("2"), None), (an_l4("0"), Some("GPU is lost".into()))]);
     let placed = inventory.place(Millis(2), endpoint, &other, &need).unwrap();

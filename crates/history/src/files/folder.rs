@@ -12,7 +12,7 @@ use super::calendar::{day_name, month_name};
 use super::log::Appender;
 use super::reader::Reader;
 use super::{closed, log};
-use crate::{Buckets, DAY_MS, HOUR_MS, MINUTE_MS, Record};
+use crate::{Buckets, DAY_MS, Field, HOUR_MS, MINUTE_MS, Record};
 
 /// How many days minutes stay, and how many days hours stay.
 const MINUTES_DAYS: u64 = 30;
@@ -222,20 +222,41 @@ impl Folder {
 
 /// The hours of a log of minutes, ascending.
 fn hours_of(log: &Path) -> io::Result<Vec<Block>> {
-    let mut hours: BTreeMap<u64, (bool, BTreeMap<EndpointId, Record>)> = BTreeMap::new();
+    let mut hours: BTreeMap<u64, HourSum> = BTreeMap::new();
     log::read(log, |minute| {
-        let (is_start, records) = hours.entry(minute.unit / MINUTES_OF_HOUR).or_default();
-        *is_start |= minute.is_start;
+        let hour = hours.entry(minute.unit / MINUTES_OF_HOUR).or_default();
+        hour.is_start |= minute.is_start;
+        let bit = 1 << (minute.unit % MINUTES_OF_HOUR);
+        hour.minutes |= bit;
         for (endpoint, record) in minute.entries().filter_map(parsed) {
-            records.entry(endpoint).or_default().extend(&record);
+            let (sum, minutes) = hour.records.entry(endpoint).or_default();
+            sum.extend(&record);
+            *minutes |= bit;
         }
     })?;
-    let block = |(unit, (is_start, records)): (_, (_, BTreeMap<_, _>))| Block {
-        unit,
-        is_start,
-        records: records.into_iter().collect(),
-    };
-    Ok(hours.into_iter().map(block).collect())
+    Ok(hours.into_iter().map(|(unit, hour)| hour.block(unit)).collect())
+}
+
+/// What the minutes of an hour add up to.
+#[derive(Default)]
+struct HourSum {
+    is_start: bool,
+    /// The minutes that were recorded, a bit for each.
+    minutes: u64,
+    /// Of each endpoint the sum, and the minutes in which it was not idle.
+    records: BTreeMap<EndpointId, (Record, u64)>,
+}
+
+impl HourSum {
+    /// The block of the hour. Each endpoint is covered by all minutes, also by those in which it was idle, which are not stored.
+    fn block(self, unit: u64) -> Block {
+        let whole = |(endpoint, (mut record, minutes)): (EndpointId, (Record, u64))| {
+            let idle_ms = u64::from((self.minutes & !minutes).count_ones()) * MINUTE_MS;
+            record.set(Field::CoveredMs, record.get(Field::CoveredMs) + idle_ms);
+            (endpoint, record)
+        };
+        Block { unit, is_start: self.is_start, records: self.records.into_iter().map(whole).collect() }
+    }
 }
 
 /// Closes a log. A closed file that is none is set aside before, so that the log takes its place.
@@ -286,6 +307,25 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+
+    #[test]
+    fn an_hour_covers_also_the_minutes_in_which_an_endpoint_was_idle() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("2030-01-31.log");
+        let mut busy = Record::idle(MINUTE_MS);
+        busy.set(Field::RunningMs, 10 * MINUTE_MS);
+        busy.set(Field::Running, 3);
+        let records = vec![(EndpointId::mint(1), busy)];
+        let minute = |unit| Block { unit, is_start: false, records: records.clone() };
+        let idle = |unit| Block { unit, is_start: false, records: Vec::new() };
+        // The minute 122 has two blocks, and of the minute 124 nothing is known.
+        let blocks = [idle(120), idle(121), minute(122), idle(122), idle(123)];
+        Appender::default().append(&path, &blocks).unwrap();
+        let [hour] = &hours_of(&path).unwrap()[..] else { panic!("one hour") };
+        let (_, record) = &hour.records[0];
+        assert_eq!(record.get(Field::CoveredMs), 4 * MINUTE_MS);
+        assert_eq!((record.get(Field::RunningMs), record.get(Field::Running)), (10 * MINUTE_MS, 3));
+    }
 
     #[test]
     fn the_hours_of_many_endpoints_take_seconds_at_most() {

@@ -41,7 +41,7 @@ impl Reader<'_> {
     }
 
     fn log(&mut self, path: &Path) -> io::Result<()> {
-        let idle = Record::default();
+        let idle = Record::idle(self.unit.ms());
         log::read(path, |block| {
             let Some(at) = self.time(block.unit, block.is_start) else { return };
             let mut missing: Vec<bool> = vec![true; self.endpoints.len()];
@@ -63,7 +63,7 @@ impl Reader<'_> {
         let times: Vec<_> =
             units.into_iter().filter_map(|(unit, is_start)| self.time(unit, is_start)).collect();
         let unit_ms = self.unit.ms();
-        let idle = Record::default();
+        let idle = Record::idle(unit_ms);
         for (endpoint, buckets) in self.endpoints.iter_mut() {
             let mut rest = times.iter().copied().peekable();
             opened.read(endpoint, |unit, record| {

@@ -88,7 +88,7 @@ fn cause_view(cause: &WaitCause, reader: Reader) -> Value {
     let log_tail: &[String] = if reader.reads { &cause.log_tail } else { &[] };
     json!({
         "code": cause.code.as_str(),
-        "blocking": cause.code.is_blocking(),
+        "blocking": cause.is_blocking(),
         "since": cause.since.map(rfc3339),
         "title": cause.title,
         "text": cause.text,

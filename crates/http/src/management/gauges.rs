@@ -52,7 +52,7 @@ impl Gauges {
         turn: u64,
     ) -> Self {
         let mut gauges = before.cloned().unwrap_or_default();
-        gauges.ended.push_back((Instant::now(), health.counters.completed + health.counters.failed));
+        gauges.ended.push_back((Instant::now(), ended(endpoint, health)));
         if gauges.ended.len() > RATE_LOOKS + 1 {
             gauges.ended.pop_front();
         }
@@ -70,7 +70,7 @@ impl Gauges {
     /// Adds the figures of jobs.
     pub(super) fn put_of_jobs(&self, endpoint: &EndpointHandle, stats: &mut Map<String, Value>) {
         let Recent { delay, run, failed_share, .. } = self.recent;
-        let oldest_at = endpoint.metrics().activity.totals().first_queued_at.map(|at| at.0);
+        let oldest_at = endpoint.first_queued_at().map(|at| at.0);
         for (name, value) in [
             ("oldestAt", json!(oldest_at)),
             ("finished", json!(self.ended_per_second())),
@@ -97,6 +97,15 @@ impl Gauges {
         let elapsed = now.saturating_duration_since(*since).as_secs_f64();
         (elapsed > 0.0).then(|| rounded(ended.saturating_sub(*before) as f64 / elapsed, 100.0))
     }
+}
+
+/// The number of jobs that ended, or of requests that were answered.
+fn ended(endpoint: &EndpointHandle, health: &Health) -> u64 {
+    let Some(balancer) = endpoint.balancer() else {
+        return health.counters.completed + health.counters.failed;
+    };
+    let answers = balancer.metrics().requests();
+    answers.iter().filter(|(answer, _)| *answer != "refused").map(|(_, count)| count).sum()
 }
 
 impl Recent {

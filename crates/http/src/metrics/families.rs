@@ -61,9 +61,9 @@ impl MeasuredEndpoint {
         Self { record: handle.record(), totals, workers, handle }
     }
 
-    /// The time in s that the job which waits longest has waited; 0 if none waits.
+    /// The time in s that the job, or request, which waits longest has waited; 0 if none waits.
     pub(super) fn oldest_age_s(&self, now: Millis) -> f64 {
-        self.totals.first_queued_at.map_or(0.0, |since| now.since(since) as f64 / MS_PER_SECOND)
+        self.handle.first_queued_at().map_or(0.0, |since| now.since(since) as f64 / MS_PER_SECOND)
     }
 }
 

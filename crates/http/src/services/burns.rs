@@ -1,7 +1,7 @@
 //! How fast endpoints use up what their objectives allow, and which do so too fast.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use longshore_engine::{EndpointHandle, Severity};
@@ -42,8 +42,10 @@ pub(crate) struct BurningBudget {
 /// The budgets that burn, by endpoint, with the time of the look.
 #[derive(Debug, Default)]
 pub(crate) struct BurnCache {
-    known: Mutex<HashMap<EndpointId, (Instant, Option<BurningBudget>)>>,
+    known: Arc<Mutex<KnownBudgets>>,
 }
+
+type KnownBudgets = HashMap<EndpointId, (Instant, Option<BurningBudget>)>;
 
 impl BurnCache {
     /// The budget of the endpoint that burns fastest; `None` if none burns too fast, or the endpoint has no objectives. Looks
@@ -56,37 +58,45 @@ impl BurnCache {
     ) -> Option<BurningBudget> {
         let (id, slo) = (endpoint.id(), endpoint.record().slo);
         let (Some(slo), Some(history)) = (slo, history.cloned()) else {
-            self.lock(|known| drop(known.remove(&id)));
+            lock(&self.known).remove(&id);
             return None;
         };
-        let fresh = self.lock(|known| known.get(&id).filter(|(at, _)| at.elapsed() < FRESH_FOR).cloned());
+        let fresh = lock(&self.known).get(&id).filter(|(at, _)| at.elapsed() < FRESH_FOR).cloned();
         if let Some((_, burning)) = fresh {
             return burning;
         }
-        let look = move || burning(&history, id, &slo, now);
-        let found = tokio::task::spawn_blocking(look).await.ok().flatten();
-        self.lock(|known| {
+        let known = Arc::clone(&self.known);
+        // The result is kept also if the caller does not wait for it.
+        let look = move || {
+            let found = burning(&history, id, &slo, now);
+            let mut known = lock(&known);
             known.retain(|_, (at, _)| at.elapsed() < KEPT_FOR);
             known.insert(id, (Instant::now(), found.clone()));
-        });
-        found
-    }
-
-    fn lock<T>(
-        &self,
-        read: impl FnOnce(&mut HashMap<EndpointId, (Instant, Option<BurningBudget>)>) -> T,
-    ) -> T {
-        read(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+            found
+        };
+        tokio::task::spawn_blocking(look).await.ok().flatten()
     }
 }
 
-/// The budget that burns too fast at `now`. Blocks.
+fn lock(known: &Mutex<KnownBudgets>) -> MutexGuard<'_, KnownBudgets> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The budget that burns too fast at `now`. Blocks. Reads a day's files only if the short time, which is in memory, is bad.
 fn burning(history: &Arc<History>, id: EndpointId, slo: &Objectives, now: Millis) -> Option<BurningBudget> {
     for (rate, long_ms, short_ms, severity) in RULES {
-        let (long, short) = (recent(history, id, slo, now, long_ms), recent(history, id, slo, now, short_ms));
+        let exceeds = |shares: &Shares, name: fn(&Shares) -> Share, target: f64| {
+            name(shares).burn(target).is_some_and(|burn| burn >= rate)
+        };
+        let short = recent(history, id, slo, now, short_ms);
+        if !exceeds(&short, |shares| shares.success, slo.success_target)
+            && !exceeds(&short, |shares| shares.delay, slo.delay_target)
+        {
+            continue;
+        }
+        let long = recent(history, id, slo, now, long_ms);
         let burns = |name: fn(&Shares) -> Share, target: f64| {
-            let exceeds = |shares: &Shares| name(shares).burn(target).is_some_and(|burn| burn >= rate);
-            exceeds(&long) && exceeds(&short)
+            exceeds(&long, name, target) && exceeds(&short, name, target)
         };
         let hours = long_ms / (60 * MINUTE_MS);
         let span = if hours == 1 { "hour".to_owned() } else { format!("{hours} hours") };

@@ -51,6 +51,37 @@ async fn a_crash_of_a_worker_that_served_jobs_does_not_lengthen_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_that_was_ready_before_does_not_end_the_wait_after_crashes_of_another() {
+    let harness = Harness::start(Endpoint { workers_max: 2, ..an_endpoint() });
+    harness.set_queued(1);
+    harness.wait_ms(SOON).await;
+    let healthy = harness.running()[0].clone();
+    for jobs in [1, 0, 1] {
+        harness.queue.set_running(&healthy, jobs);
+        harness.send(FleetEvent::Demand);
+        harness.wait_ms(SOON).await;
+    }
+    harness.set_queued(20);
+    for (pause, started) in [(SOON, 2), (1_000, 3), (2_000, 4), (4_000, 5)] {
+        harness.wait_ms(pause).await;
+        assert_eq!(harness.launcher.started().len(), started, "after {pause} ms");
+        let other = harness.running().iter().find(|worker| **worker != healthy).unwrap().clone();
+        harness.launcher.exit(&other, Some(3), None, 250);
+        harness.wait_ms(SOON).await;
+        for jobs in [0, 1] {
+            harness.queue.set_running(&healthy, jobs);
+            harness.send(FleetEvent::Demand);
+            harness.wait_ms(SOON).await;
+        }
+        let status = harness.handle.status.borrow().clone();
+        assert!(status.last_crash.is_some() && status.facts.crash.is_some(), "the crash is known");
+    }
+    harness.launcher.exit(&healthy, Some(0), None, 90_000);
+    harness.wait_ms(SOON).await;
+    assert_eq!(harness.handle.status.borrow().last_crash, None, "it has served jobs since, and none crashed");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_exit_with_code_0_before_the_first_take_names_the_missing_call() {
     let harness = Harness::start(an_endpoint());
     harness.set_queued(1);

@@ -156,6 +156,27 @@ fn a_start_comes_before_the_jobs_ahead_in_the_estimate() {
 }
 
 #[test]
+fn nothing_is_estimated_of_a_start_that_outlasts_the_others_or_cannot_begin() {
+    let endpoint = an_endpoint();
+    let mut facts = facts(&endpoint, a_queue());
+    facts.fleet.starts = StartTimes { count: 5, p50_ms: 5_000, p95_ms: 12_000 };
+    assert_eq!(explain(&facts).estimate, Some(WaitEstimate { min_ms: 5_000, max_ms: 12_000 }));
+    facts.fleet.workers = managed(2, false);
+    assert_eq!(explain(&facts).estimate, Some(WaitEstimate { min_ms: 0, max_ms: 0 }));
+    facts.fleet.workers[0].started_at = NOW - 2_000;
+    facts.fleet.workers[1].started_at = NOW - 60_000;
+    assert_eq!(explain(&facts).estimate, Some(WaitEstimate { min_ms: 3_000, max_ms: 10_000 }));
+    facts.fleet.workers[0].started_at = Millis(0);
+    assert_eq!(explain(&facts).estimate, None);
+    facts.fleet.workers.clear();
+    facts.no_room = Some("the memory is promised".into());
+    assert_eq!(explain(&facts).estimate, None);
+    facts.no_room = None;
+    facts.queue.as_mut().unwrap().queued_normal = 0;
+    assert_eq!(explain(&facts).estimate, None);
+}
+
+#[test]
 fn a_full_machine_is_told_with_what_is_missing() {
     let endpoint = an_endpoint();
     let mut facts = facts(&endpoint, a_queue());

@@ -130,6 +130,44 @@ fn a_crash_is_no_reason_while_another_worker_is_ready() {
 }
 
 #[test]
+fn crashes_beside_a_ready_worker_are_told_while_more_workers_are_wanted() {
+    let endpoint = Endpoint { workers_max: 3, ..an_endpoint() };
+    let queue = WaitingQueue { workers: workers(WorkerPhase::Running, 1), running: 1, ..a_queue() };
+    let mut facts =
+        facts(&endpoint, WaitingQueue { position: Some(9), queued: 9, queued_normal: 9, ..queue });
+    facts.fleet.workers = managed(1, true);
+    facts.fleet.crash = Some(a_crash(CrashKind::NeverReady(600_000)));
+    check(
+        &facts,
+        &expect![[r#"
+        scaler_waits (0) The scaler adds a worker later: A worker is added once a job has waited 4 s (`scalerValue` is 4 s); the oldest one has waited 1.2 s.
+        in_line (0) Other jobs are before it: 8 jobs are ahead; none has finished in the last 5 min.
+        start_failed (2) Another worker cannot start: It asked for no job within 10 min (`startPatienceMs`) and was ended. The next try is in 22 s.
+    "#]],
+    );
+    let (severity, cause) =
+        problem(&explain(&facts)).map(|(severity, cause)| (severity, cause.code)).unwrap();
+    assert_eq!((severity, cause), (Severity::Warn, CauseCode::StartFailed), "jobs run meanwhile");
+    facts.fleet.crash = Some(CrashFacts { count: 1, ..a_crash(CrashKind::NoEnvironment) });
+    assert!(problem(&explain(&facts)).is_none(), "one crash alone shows nothing about the next start");
+}
+
+#[test]
+fn a_worker_that_gets_no_room_is_not_said_to_be_tried() {
+    let endpoint = an_endpoint();
+    let mut facts = facts(&endpoint, a_queue());
+    facts.fleet.crash = Some(CrashFacts { next_try_at: NOW, ..a_crash(CrashKind::NeverReady(600_000)) });
+    facts.no_room = Some("the server runs 2 workers, and `workers_max_total` is 2".into());
+    check(
+        &facts,
+        &expect![[r#"
+        machine_full (0) There is no room for a worker: The server runs 2 workers, and `workers_max_total` is 2.
+        start_failed! (1) A worker does not become ready: It asked for no job within 10 min (`startPatienceMs`) and was ended.
+    "#]],
+    );
+}
+
+#[test]
 fn external_workers_are_missing_busy_or_silent() {
     let endpoint = Endpoint { provider: Provider::External, ..an_endpoint() };
     check(
