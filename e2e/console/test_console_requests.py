@@ -160,6 +160,23 @@ def test_an_empty_list_says_what_is_kept_or_how_much_the_filter_hides(console, a
     expect(page.get_by_text("1 loaded, all there are")).to_be_visible()
 
 
+@pytest.mark.parametrize("example", [{"input": {"prompt": "a harbour"}}, {"prompt": "a harbour"}], ids=["a-body", "an-input"])
+def test_what_is_copied_sends_the_input_of_the_example_once(console, api, example):
+    endpoint = api.external(example=example)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests").page
+    body = """-d '{"input":{"prompt":"a harbour"}}'"""
+    expect(page.locator(".code-line")).to_contain_text(body)
+    page.get_by_role("button", name="Copy as").click()
+    page.get_by_role("menuitem", name="curl").click()
+    expect(message(page)).to_contain_text("Copied as curl.")
+    # A page may not read the clipboard; a person may paste.
+    line(page).focus()
+    page.keyboard.press("Control+v")
+    expect(line(page)).to_have_value(re.compile(re.escape(body)))
+    page.goto(page.url.split("/requests")[0] + "/webhooks")
+    expect(page.locator(".code-line")).to_contain_text("""-d '{"input":{"prompt":"a harbour"},"webhook":"https://""")
+
+
 # Types a search and Enter, and clears it by the page's button while the browser is too busy for the timer of what was typed.
 CLEAR_WHILE_BUSY = """async () => {
   const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));

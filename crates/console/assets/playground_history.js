@@ -50,5 +50,8 @@ export function keepRun(endpoint, run) {
 /** @param {string} endpoint */
 export const clearRuns = (endpoint) => localStorage.removeItem(nameOf(endpoint));
 
+/** The input of an endpoint's example, which is a request's body; an input that stands there alone is taken, too. @param {Pick<Endpoint, "example">} endpoint @returns {any} */
+export const exampleInput = ({ example }) => /** @type {any} */ (example)?.input ?? example;
+
 /** The input that an endpoint is tried with first, as JSON text. @param {Endpoint} endpoint */
-export const exampleOf = (endpoint) => JSON.stringify(/** @type {any} */ (endpoint.example)?.input ?? endpoint.example ?? sampleOf(endpoint.inputSchema) ?? (endpoint.inputSchema ? {} : { prompt: "a harbour at dawn" }), null, 2);
+export const exampleOf = (endpoint) => JSON.stringify(exampleInput(endpoint) ?? sampleOf(endpoint.inputSchema) ?? (endpoint.inputSchema ? {} : { prompt: "a harbour at dawn" }), null, 2);

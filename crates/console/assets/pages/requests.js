@@ -5,6 +5,7 @@ import { count, duration } from "../format.js";
 import { fault, hasTimes, tokens } from "../filter.js";
 import { useEndpoint, useEndpointList } from "../fleet.js";
 import { countOf, useJobCounts } from "../job_counts.js";
+import { exampleInput } from "../playground_history.js";
 import { columns, utc } from "../prefs.js";
 import { SEARCHED_MAX } from "../job_source.js";
 import { RequestList } from "../request_list.js";
@@ -95,5 +96,5 @@ function Nothing({ endpoints, isFiltered }) {
   const kept = endpoints.length === 1 ? endpoints[0].resultRetentionMs : null;
   const sender = endpoints.find(({ id }) => may.jobs(id));
   return html`<${Empty}><p>${kept ? html`No job in the last ${duration(kept)}. Finished ones are kept ${duration(kept)}; <span class="mono">resultRetentionMs</span> changes that.` : "No job is here. Finished ones are deleted when the retention of their endpoint ends."}</p>
-    ${sender && html`<p>This sends one:</p><${CodeLine} text=${FORMS[0].of({ endpoint: sender.slug ?? sender.id, input: sender.example ?? {} })} />`}<//>`;
+    ${sender && html`<p>This sends one:</p><${CodeLine} text=${FORMS[0].of({ endpoint: sender.slug ?? sender.id, input: exampleInput(sender) ?? {} })} />`}<//>`;
 }

@@ -4,6 +4,7 @@ import * as api from "../api.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
 import { count, duration, shortId, visible } from "../format.js";
 import { useEndpoint, useEndpointList } from "../fleet.js";
+import { exampleInput } from "../playground_history.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
@@ -122,7 +123,7 @@ function NoCall({ endpoints, state, cursor }) {
   if (cursor) return html`<${Empty}><p>No older call is in the log.</p><//>`;
   if (state) return html`<${Empty}><p>No call is in this state.</p><${Button} onClick=${() => setQuery({ state: null })}>Show all<//><//>`;
   const sender = endpoints.find(({ id }) => may.jobs(id));
-  const input = sender?.example ?? {};
+  const input = (sender && exampleInput(sender)) ?? {};
   return html`<${Empty}><p>No job has named a webhook. Send <span class="mono">"webhook": "https://…"</span> beside <span class="mono">input</span>, or set one for all jobs in the endpoint's settings.</p>
     ${sender && html`<p>This sends one, with the address of your program in place of the three points:</p><${CodeLine} text=${FORMS[0].of({ endpoint: sender.slug ?? sender.id, input, body: JSON.stringify({ input, webhook: "https://…" }) })} />`}<//>`;
 }

@@ -2,6 +2,7 @@
 import { html, useLayoutEffect, useRef, useState } from "../dom.js";
 import { endpointPath, go, href, place } from "../router.js";
 import { pause, resume } from "../endpoint_actions.js";
+import { exampleInput } from "../playground_history.js";
 import { may } from "../session.js";
 import { count } from "../format.js";
 import { Icon } from "../icons.js";
@@ -64,7 +65,7 @@ export function EndpointHead({ endpoint, health, error, isReadable }) {
       ${isReadable && html`<p class="sub"><span class="mono">${name}</span><span>version ${endpoint.version}</span><span>${endpoint.workersMin}–${endpoint.workersMax} workers</span></p>`}
       <div class="acts">
         ${isReadable && may.change(endpoint.id) && html`<${Button} kind="quiet" icon=${isPaused ? "play" : "pause"} onClick=${() => attempt(() => (isPaused ? resume(endpoint) : pause(endpoint)), isPaused ? `${endpoint.name} runs again.` : `${endpoint.name} is paused: running jobs finish, others wait.`)}>${isPaused ? "Resume" : "Pause"}<//>`}
-        ${!isBench && !isLb && html`<${CopyAs} call=${{ endpoint: name, input: endpoint.example ?? {} }} forms=${formsOf(endpoint)} />`}
+        ${!isBench && !isLb && html`<${CopyAs} call=${{ endpoint: name, input: exampleInput(endpoint) ?? {} }} forms=${formsOf(endpoint)} />`}
         ${!isBench && !isLb && may.jobs(endpoint.id) && html`<${Button} kind="primary" icon="play" onClick=${() => setRunning(true)}>Run a job<//>`}
       </div>
     </div>
