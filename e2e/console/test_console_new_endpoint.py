@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+from urllib.parse import urlsplit
 
 from playwright.sync_api import expect
 
@@ -60,6 +61,23 @@ def test_an_endpoint_is_made_from_a_command_and_runs_its_first_job(console, api)
     expect(page.get_by_role("region", name="Output")).to_contain_text('"small one=b"')
     record = api.ok("GET", f"/v1/endpoints/{endpoint}")
     assert (record["name"], record["provider"], record["workersMax"]) == (name, "process", 3), record
+
+
+# Without anything that a shell would expand.
+LINES = [
+    r'''sh -c "printf '%s\n' hi"''', r'''a "\$b \` \" \\ \c \'" d''', r"""'a\nb' c\d \"e\" f\\g""", "a \\\n  b\\\nc \"d\\\ne\" 'f\\\ng'", r'''"" '' a""b'c'"d"''',
+]  # fmt: skip
+
+
+def test_a_command_has_the_words_that_a_shell_reads(console):
+    page = console().sign_in(path="/new-endpoint").page
+    expect(page.get_by_label("Command", exact=True)).to_be_visible()
+    module = page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name).find((name) => name.endsWith('/shell_words.js'))")
+    found = page.evaluate("async ([module, lines]) => { const { parseWords } = await import(module); return lines.map(parseWords); }", [urlsplit(module).path, LINES])
+    assert found[0] == ["sh", "-c", "printf '%s\\n' hi"]
+    for line, words in zip(LINES, found):
+        read = subprocess.run(["sh", "-c", f"printf '%s\\0' {line}"], capture_output=True, text=True, check=True).stdout
+        assert words == read.split("\0")[:-1], line
 
 
 def test_the_command_of_the_review_makes_the_same_endpoint(console, api):
