@@ -106,6 +106,25 @@ def test_the_draft_and_the_chat_stay_while_the_other_one_is_shown(console, parro
     expect(page.get_by_label("Message", exact=True)).to_have_value("next")
 
 
+def test_a_conversation_is_found_again_after_another_page(console, parrot):
+    page = console().sign_in(path=f"/endpoints/{parrot.id}/playground?tab=chat").page
+    page.get_by_label("System text").fill("Repeat.")
+    say(page, "word " * 2_000)
+    messages = page.get_by_role("log", name="Messages")
+    expect(messages).to_contain_text("You said: word word", timeout=60_000)
+    page.get_by_label("Message", exact=True).fill("next")
+    page.get_by_role("link", name="Logs").click()
+    expect(page.get_by_label("Search the logs")).to_be_visible()
+    page.go_back()
+    # The answer ended with its page.
+    expect(messages.get_by_role("article")).to_have_count(2)
+    expect(messages).to_contain_text("Stopped. First token after")
+    expect(page.get_by_label("System text")).to_have_value("Repeat.")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("next")
+    say(page, "and again")
+    expect(messages.get_by_text("You said: and again")).to_be_visible(timeout=60_000)
+
+
 def test_a_conversation_is_led_and_stopped_with_the_keyboard_alone(console, parrot):
     page = console().sign_in(path=f"/endpoints/{parrot.id}/playground").page
     expect(page.get_by_role("button", name="Chat")).to_be_visible()

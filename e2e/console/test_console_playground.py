@@ -6,6 +6,7 @@ import re
 from playwright.sync_api import expect
 
 from harness.browser import PHONE, key_for, message
+from harness.server import ADMIN_KEY
 
 INPUT = "Input, a JSON object"
 EXACT = '{"seed": 9007199254740993123, "prompt": "a harbour"}'
@@ -271,3 +272,57 @@ def test_the_form_and_the_editor_have_the_order_of_the_schema_and_the_example(co
     assert [field.input_value() for field in form.get_by_role("textbox").all()][: len(names)] == [name.upper() for name in names]
     form.get_by_role("button", name="JSON").click()
     expect(page.get_by_label(INPUT)).to_have_value(json.dumps({name: name.upper() for name in reversed(names)}, indent=2))
+
+
+def test_what_is_typed_stays_while_one_looks_at_another_page(console, api):
+    endpoint = api.external(name="Left and found")
+    jobs = [endpoint.run({"first": True}), endpoint.run({"second": True})]
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/playground")
+    page = tab.page
+    page.get_by_label(INPUT).fill('{"typed": 1}')
+    page.get_by_label("Longest run, in s").fill("30")
+    page.get_by_label("Webhook").fill("http://127.0.0.1:9/done")
+    page.get_by_label("Low priority").check()
+    look_away(page)
+    expect(page.get_by_label(INPUT)).to_have_value('{"typed": 1}')
+    expect(page.get_by_label("Longest run, in s")).to_have_value("30")
+    expect(page.get_by_label("Webhook")).to_have_value("http://127.0.0.1:9/done")
+    expect(page.get_by_label("Low priority")).to_be_checked()
+    # A job that is to be run again with changes is not that draft; what is changed then stays, too.
+    for name, job in zip(("first", "second"), jobs):
+        page.evaluate("path => (history.pushState(null, '', path), dispatchEvent(new PopStateEvent('popstate')))", f"/console/endpoints/{endpoint.id}/requests/{job}")
+        page.get_by_role("link", name="Run again with changes").click()
+        expect(page.get_by_label(INPUT)).to_have_value(f'{{\n  "{name}": true\n}}')
+        page.get_by_label(INPUT).fill(f'{{"{name}": 2}}')
+        look_away(page)
+        expect(page.get_by_label(INPUT)).to_have_value(f'{{"{name}": 2}}')
+    assert "second" not in page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+    # The next person at this browser does not find it.
+    tab.sign_out()
+    page.get_by_label("API key").fill(ADMIN_KEY)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_label(INPUT)).to_have_value(re.compile("second.: true"))
+
+
+def look_away(page) -> None:
+    """Goes to the logs, and back."""
+    page.get_by_role("link", name="Logs").click()
+    expect(page.get_by_label("Search the logs")).to_be_visible()
+    page.go_back()
+
+
+def test_what_is_typed_before_the_input_of_a_job_comes_stays(console, api):
+    endpoint = api.external(name="Slow to come")
+    job = endpoint.run({"first": True})
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}")
+    page = tab.page
+    held = []
+    page.route("**/input", lambda route: held.append(route))
+    with page.expect_request("**/input"):
+        tab.go(f"/endpoints/{endpoint.id}/playground?from={job}")
+    page.get_by_label(INPUT).fill('{"typed": 1}')
+    with page.expect_response("**/input") as answered:
+        held[0].continue_()
+    answered.value.finished()
+    page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))")
+    expect(page.get_by_label(INPUT)).to_have_value('{"typed": 1}')

@@ -35,7 +35,7 @@ export function faultOf({ model, temperature, tokens }) {
   return tokens.trim() === "" || /^[1-9]\d*$/.test(tokens.trim()) ? "" : "The most tokens are a whole number from 1 on.";
 }
 
-/** One conversation. It is kept as long as its page is open. */
+/** One conversation. */
 export class Chat {
   /** @param {string} endpoint its id */
   constructor(endpoint) {

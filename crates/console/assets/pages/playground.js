@@ -1,5 +1,5 @@
 // The playground of an endpoint: an input, run as a job, and what comes of it beside it.
-import { html, useEffect, useMemo, useRef, useState } from "../dom.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../dom.js";
 import * as api from "../api.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
 import { useEndpoint } from "../fleet.js";
@@ -9,6 +9,7 @@ import { faultOf } from "../json_fault.js";
 import { fieldsOf, formFault } from "../input_schema.js";
 import { parse, write } from "../json_text.js";
 import { clearRuns, exampleOf, keepRun, runsOf, whyNotKept } from "../playground_history.js";
+import { keptOf } from "../playground_kept.js";
 import { may } from "../session.js";
 import { useRead } from "../store.js";
 import { Button, SureButton } from "../ui/button.js";
@@ -24,7 +25,7 @@ import { attempt, toast } from "../ui/toast.js";
 import { isCtrlEnter, useOne } from "../ui/dialog.js";
 import { Waiting } from "../ui/waiting.js";
 
-/** @typedef {{input: string, timeoutS: string, ttlS: string, isLow: boolean, webhook: string}} Draft what the form holds */
+/** @typedef {import("../playground_kept.js").Draft} Draft */
 
 /** How long a run that is waited for may take before its job is shown while it goes on, in ms: the least that the server takes. */
 const SHOWN_AFTER_MS = 1000;
@@ -75,28 +76,49 @@ function bodyOf({ input, timeoutS, ttlS, isLow, webhook }) {
 function useDraft(endpoint, runs) {
   const { query } = place.value;
   const [from, job] = [query.get("from"), query.get("job")];
-  const [draft, setDraft] = useState(/** @type {Draft} */ ({ input: exampleOf(endpoint), timeoutS: "", ttlS: "", isLow: false, webhook: "" }));
+  const [kept] = useState(() => keptOf(endpoint.id));
+  // Another job than the one whose input was changed begins anew.
+  const [old] = useState(() => (from && from !== kept.from ? null : kept.draft));
+  const typed = useRef({ any: old !== null, input: old !== null && old.input !== exampleOf(endpoint) });
+  const [draft, setDraft] = useState(/** @type {Draft} */ (old ?? { input: exampleOf(endpoint), timeoutS: "", ttlS: "", isLow: false, webhook: "" }));
+  const [wrong, putWrong] = useState(old ? kept.wrong : {});
   const [error, setError] = useState("");
-  const set = (/** @type {Partial<Draft>} */ change) => {
+  const fill = (/** @type {Partial<Draft>} */ change) => {
     setDraft((before) => ({ ...before, ...change }));
     setError("");
+  };
+  const set = (/** @type {Partial<Draft>} */ change) => {
+    typed.current = { any: true, input: typed.current.input || "input" in change };
+    fill(change);
+  };
+  const setWrong = (/** @type {Record<string, string>} */ texts) => {
+    if (Object.keys(texts).length > 0) typed.current = { any: true, input: true };
+    putWrong(texts);
+  };
+  useLayoutEffect(() => {
+    if (typed.current.any) Object.assign(kept, { draft, wrong, from: from ?? kept.from });
+  }, [draft, wrong]);
+  /** After a run, its job's input is begun with again. */
+  const wasRun = () => {
+    kept.from = null;
   };
   // A job of this address gives its input, unless this browser knows what was typed.
   const wanted = from ?? job;
   useEffect(() => {
     const known = runs.find((run) => run.job === wanted);
-    if (!wanted || draft.input !== exampleOf(endpoint)) return undefined;
-    if (known) return set(known);
+    if (!wanted || typed.current.input) return undefined;
+    if (known) return fill(known);
     const stop = new AbortController();
     api.text("GET", `/v2/${encodeURIComponent(endpoint.id)}/jobs/${encodeURIComponent(wanted)}/input`, { signal: stop.signal })
       .then((text) => {
         const node = parse(text);
-        set({ input: node ? write(node) : text });
+        // What was typed meanwhile stays.
+        if (!typed.current.input) fill({ input: node ? write(node) : text });
       })
-      .catch((failed) => !stop.signal.aborted && setError(`The input of job ${shortId(wanted)} could not be read. ${failed.message}`));
+      .catch((failed) => !stop.signal.aborted && !typed.current.input && setError(`The input of job ${shortId(wanted)} could not be read. ${failed.message}`));
     return () => stop.abort();
   }, [from]);
-  return { draft, set, error, setError };
+  return { draft, set, wrong, setWrong, error, setError, wasRun };
 }
 
 /** @param {{endpoint: Endpoint}} props */
@@ -104,9 +126,8 @@ function Bench({ endpoint }) {
   const { query } = place.value;
   const job = query.get("job");
   const [runs, setRuns] = useState(() => runsOf(endpoint.id));
-  const { draft, set, error, setError } = useDraft(endpoint, runs);
+  const { draft, set, wrong, setWrong, error, setError, wasRun } = useDraft(endpoint, runs);
   const fields = useMemo(() => fieldsOf(endpoint.inputSchema), [endpoint.inputSchema]);
-  const [wrong, setWrong] = useState(/** @type {Record<string, string>} */ ({}));
   const [route, setRoute] = useState(/** @type {"run" | "runsync"} */ ("run"));
   const [waited, setWaited] = useState(/** @type {Waited | null} */ (null));
   const isForm = fields.length > 0 && query.get("view") !== "json" && faultOf(draft.input) === "";
@@ -123,6 +144,7 @@ function Bench({ endpoint }) {
       setError("");
       setRoute(isWaited ? "runsync" : "run");
       setWaited(isWaited ? { job: id, began, end: ENDED.includes(status) ? { ms: Date.now() - began, status } : null } : null);
+      wasRun();
       setQuery({ job: id, from: null });
       if (isWaited) toast(whyNotKept(draft.input) || "The job is sent.");
       else toast(`The job is queued. ${whyNotKept(draft.input)}`.trim());

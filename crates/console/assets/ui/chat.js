@@ -1,7 +1,8 @@
 // The chat of the playground: a conversation with one of the endpoint's models, and how fast it answers.
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../dom.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../dom.js";
 import { bodyOf, Chat, faultOf } from "../chat.js";
 import { count, duration, rate, visible } from "../format.js";
+import { keptOf } from "../playground_kept.js";
 import { announce, useRead } from "../store.js";
 import { Button } from "./button.js";
 import { Alert, Card } from "./card.js";
@@ -17,10 +18,13 @@ const END_PX = 40;
 
 /** @param {{endpoint: Endpoint}} props */
 export function ChatBench({ endpoint }) {
-  const chat = useMemo(() => new Chat(endpoint.id), [endpoint.id]);
+  const [kept] = useState(() => keptOf(endpoint.id));
+  const [chat] = useState(() => (kept.chat ??= new Chat(endpoint.id)));
+  // An answer that is not seen is not paid for: it says that it was stopped.
   useEffect(() => () => chat.stop(), [chat]);
-  const [settings, setSettings] = useState(/** @type {ChatSettings} */ ({ model: endpoint.models?.[0] ?? "", system: "", temperature: "", tokens: "" }));
-  const [text, setText] = useState("");
+  const [settings, setSettings] = useState(/** @type {ChatSettings} */ (kept.settings ?? { model: endpoint.models?.[0] ?? "", system: "", temperature: "", tokens: "" }));
+  const [text, setText] = useState(kept.text);
+  useLayoutEffect(() => void Object.assign(kept, { settings, text }), [settings, text]);
   void chat.version.value;
   const isRunning = chat.isRunning.value;
   const fault = faultOf(settings);
