@@ -237,6 +237,36 @@ def test_an_input_is_filled_in_by_a_form_of_its_schema(console, api):
     assert rest == {"prompt": "a quay", "size": 3, "tiled": False, "camera": {"lens": "35mm"}, "tags": ["dawn", 2], "__proto__": "host", "picture": "aGFyYm91cg=="}
 
 
+# Files are read when the test says so, in the order in which they were chosen.
+HOLD_FILES = """() => {
+  const read = FileReader.prototype.readAsDataURL;
+  window.held = [];
+  FileReader.prototype.readAsDataURL = function (file) { window.held.push(() => read.call(this, file)); };
+}"""
+
+
+def test_what_is_typed_while_files_are_read_stays(console, api):
+    files = {name: {"type": "string", "contentEncoding": "base64"} for name in ("first", "second")}
+    endpoint = api.external(name="Two files", inputSchema={"type": "object", "properties": {"prompt": {"type": "string"}, "steps": {"type": "integer"}, **files}})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    form = page.get_by_role("region", name="Input")
+    page.evaluate(HOLD_FILES)
+    for name in ("first", "second"):
+        form.get_by_label(name).set_input_files({"name": f"{name}.txt", "mimeType": "text/plain", "buffer": name.encode()})
+    form.get_by_label("prompt").fill("a harbour")
+    form.get_by_label("steps").fill("many")
+    page.evaluate("held.forEach((read) => read())")
+    for name in ("first", "second"):
+        expect(form.get_by_text(f"{name}.txt")).to_be_visible()
+    expect(form.get_by_label("prompt")).to_have_value("a harbour")
+    expect(form.get_by_label("steps")).to_have_value("many")
+    form.get_by_label("steps").fill("4")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url(lambda url: "job=" in url)
+    sent = endpoint.ok("GET", f"/jobs/{page.url.rsplit('job=', 1)[1]}/input")
+    assert sent == {"prompt": "a harbour", "steps": 4, "first": "Zmlyc3Q=", "second": "c2Vjb25k"}
+
+
 def test_a_schema_alone_gives_the_first_input(console, api):
     schema = {"type": "object", "properties": {"steps": {"type": "integer", "default": 4, "maximum": 9223372036854775807}, "voice": {"type": "string", "examples": ["ada"]}, "loop": {"$ref": "#/properties/loop"}}}
     endpoint = api.external(name="Without an example", inputSchema=schema)

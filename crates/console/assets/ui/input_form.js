@@ -1,5 +1,5 @@
 // A form for an input, from the JSON Schema of an endpoint. What is typed becomes the JSON text that is sent.
-import { html, useState } from "../dom.js";
+import { html, useEffect, useRef, useState } from "../dom.js";
 import { count, size } from "../format.js";
 import { parse, write } from "../json_text.js";
 import { nameOf, othersIn, readAs, valueAt, withValue, written } from "../input_schema.js";
@@ -18,14 +18,17 @@ import { Button } from "./button.js";
  */
 export function InputForm({ fields, text, wrong, onInput, onWrong }) {
   const input = parse(text);
+  // A file is read while one types on: its value goes into the input as it is then.
+  const present = useRef({ input, wrong });
+  present.current = { input, wrong };
   const onValue = (/** @type {Field} */ field, /** @type {Node | null} */ value) => {
-    const { [nameOf(field)]: _, ...rest } = wrong;
+    const { [nameOf(field)]: _, ...rest } = present.current.wrong;
     onWrong(rest);
-    onInput(write(withValue(input, field.path, value)));
+    onInput(write(withValue(present.current.input, field.path, value)));
   };
   const onText = (/** @type {Field} */ field, /** @type {string} */ typed) => {
     const { value, fault } = readAs(field, typed);
-    if (fault) onWrong({ ...wrong, [nameOf(field)]: typed });
+    if (fault) onWrong({ ...present.current.wrong, [nameOf(field)]: typed });
     else onValue(field, value);
   };
   const others = othersIn(fields, input);
@@ -73,10 +76,17 @@ function control(field, rest, typed) {
 /** A file that becomes base64, or an address of data where the schema asks for one. @param {{id: string, field: Field, text: string, onText: (event: any) => void, described: string | undefined}} props */
 function FileField({ id, field, text, onText, described }) {
   const [name, setName] = useState("");
+  /** The file that was chosen last, until its field is gone. */
+  const chosen = useRef(/** @type {File | null} */ (null));
+  useEffect(() => () => {
+    chosen.current = null;
+  }, []);
   const choose = async (/** @type {any} */ event) => {
     const file = event.target.files[0];
     if (!file) return;
+    chosen.current = file;
     const address = await dataAddress(file);
+    if (chosen.current !== file) return;
     setName(file.name);
     onText({ target: { value: field.rules.format === "data-url" ? address : address.slice(address.indexOf(",") + 1) } });
   };
