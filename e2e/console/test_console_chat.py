@@ -12,6 +12,7 @@ from harness.browser import PHONE, key_for, message
 from harness.client import unique
 from harness.keyboard import press, write
 from harness.server import ADMIN_KEY
+from harness.wait import until
 
 PARROT = Path(__file__).parent.parent.parent / "examples/openai/handler.py"
 
@@ -161,6 +162,21 @@ def test_a_chat_that_waits_says_why(console, api):
     # Leaving the page ends the request, and its job.
     page.get_by_role("link", name="Overview").nth(1).click()
     endpoint.wait_for(jobs(endpoint)[0]["id"], "CANCELLED")
+
+
+def test_a_message_without_an_answer_is_shown_and_not_said_again(console, api):
+    endpoint = api.external(name="Strict model", models=["strict"])
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground?tab=chat").page
+    messages = page.get_by_role("log", name="Messages")
+    for count, text in enumerate(("unanswered", "another"), 1):
+        say(page, text)
+        until(lambda: len(jobs(endpoint)) == count, "the message is a job")
+        page.get_by_role("button", name="Stop").click()
+        expect(messages.get_by_text("Stopped.")).to_have_count(count)
+    sent = endpoint.ok("GET", f"/jobs/{jobs(endpoint)[0]['id']}/input")["openai_input"]["messages"]
+    # Two messages of one role in a row are refused by the templates of many models.
+    assert sent == [{"role": "user", "content": "another"}]
+    expect(messages.get_by_text("unanswered")).to_be_visible()
 
 
 def test_what_is_copied_asks_the_same(console, parrot):

@@ -16,7 +16,8 @@ import { takeTurn } from "./live.js";
  * @param {ChatSettings} settings
  */
 export function bodyOf(messages, { model, system, temperature, tokens }) {
-  const said = messages.filter(({ text }) => text !== "").map(({ role, text }) => ({ role, content: text }));
+  // What got no answer is not said again: many models refuse two messages of the user in a row.
+  const said = messages.filter(({ text }, at) => text !== "" && messages[at + 1]?.text !== "").map(({ role, text }) => ({ role, content: text }));
   return {
     model,
     messages: system.trim() ? [{ role: "system", content: system.trim() }, ...said] : said,
