@@ -237,6 +237,23 @@ def test_an_input_is_filled_in_by_a_form_of_its_schema(console, api):
     assert rest == {"prompt": "a quay", "size": 3, "tiled": False, "camera": {"lens": "35mm"}, "tags": ["dawn", 2], "__proto__": "host", "picture": "aGFyYm91cg=="}
 
 
+def test_a_switch_that_is_needed_is_sent_as_it_is_shown(console, api):
+    switch, on = {"type": "boolean"}, {"type": "boolean", "default": True}
+    camera = {"type": "object", "required": ["flash"], "properties": {"flash": switch, "lens": {"type": "string"}}}
+    schema = {"type": "object", "required": ["tiled", "safe", "camera"], "properties": {"tiled": switch, "safe": on, "other": switch, "camera": camera, "second": camera}}
+    endpoint = api.external(name="Switches", inputSchema=schema, example={"input": {"n": 1.50}})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    form = page.get_by_role("region", name="Input")
+    expect(form.get_by_label("tiled")).not_to_be_checked()
+    expect(form.get_by_label("safe")).to_be_checked()
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url(lambda url: "job=" in url)
+    sent = endpoint.ok("GET", f"/jobs/{page.url.rsplit('job=', 1)[1]}/input")
+    assert sent == {"n": 1.5, "tiled": False, "safe": True, "camera": {"flash": False}}
+    form.get_by_role("button", name="JSON").click()
+    expect(page.get_by_label(INPUT)).to_have_value(re.compile('"safe": true'))
+
+
 # Files are read when the test says so, in the order in which they were chosen.
 HOLD_FILES = """() => {
   const read = FileReader.prototype.readAsDataURL;

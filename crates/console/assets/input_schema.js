@@ -120,6 +120,21 @@ export function withValue(input, [name, ...rest], value) {
   return { kind: "object", entries: entries.map(([key, old], place) => (place === at ? [key, next] : [key, old])) };
 }
 
+/**
+ * The input as the form shows it: a switch that is needed and has no value is on or off, by its default.
+ * @param {Field[]} fields
+ * @param {Node | null} input
+ * @returns {Node | null}
+ */
+export function withSwitches(fields, input) {
+  return fields.reduce((/** @type {Node | null} */ one, field) => {
+    const node = valueAt(one, field.path);
+    if (field.kind === "object" && (node ? node.kind === "object" : field.isNeeded)) return withSwitches(field.fields, one);
+    const isUnsaid = field.kind === "switch" && field.isNeeded && !node;
+    return isUnsaid ? withValue(one, field.path, { kind: "literal", text: String(field.usual === "true") }) : one;
+  }, input);
+}
+
 /** The value as the text of its field. @param {Field} field @param {Node | null} node */
 export function written({ kind }, node) {
   if (!node) return "";

@@ -6,7 +6,7 @@ import { useEndpoint } from "../fleet.js";
 import { shortId } from "../format.js";
 import { ENDED } from "../icons.js";
 import { faultOf } from "../json_fault.js";
-import { fieldsOf, formFault } from "../input_schema.js";
+import { fieldsOf, formFault, withSwitches } from "../input_schema.js";
 import { parse, write } from "../json_text.js";
 import { clearRuns, exampleOf, keepRun, runsOf, whyNotKept } from "../playground_history.js";
 import { keptOf } from "../playground_kept.js";
@@ -72,6 +72,13 @@ function bodyOf({ input, timeoutS, ttlS, isLow, webhook }) {
   return `{"input":${input.trim()}${others && `,${others}`}}`;
 }
 
+/** An input as its form shows it, as JSON text. @param {import("../input_schema.js").Field[]} fields @param {string} text */
+function asShown(fields, text) {
+  const node = parse(text);
+  const shown = withSwitches(fields, node);
+  return shown && shown !== node ? write(shown) : text;
+}
+
 /** What is about to be run, and what is wrong with it. @param {Endpoint} endpoint @param {import("../playground_history.js").Run[]} runs */
 function useDraft(endpoint, runs) {
   const { query } = place.value;
@@ -132,22 +139,23 @@ function Bench({ endpoint }) {
   const [waited, setWaited] = useState(/** @type {Waited | null} */ (null));
   const isForm = fields.length > 0 && query.get("view") !== "json" && faultOf(draft.input) === "";
   const path = `/v2/${encodeURIComponent(endpoint.id)}`;
+  const shown = isForm ? { ...draft, input: asShown(fields, draft.input) } : draft;
   const run = useOne(async (/** @type {boolean} */ isWaited) => {
-    const fault = faultOf(draft.input) || (isForm ? formFault(fields, parse(draft.input), wrong) : "");
+    const fault = faultOf(shown.input) || (isForm ? formFault(fields, parse(shown.input), wrong) : "");
     if (fault) return setError(fault);
     const began = Date.now();
     try {
       const sent = isWaited ? `runsync?wait=${SHOWN_AFTER_MS}` : "run";
-      const { id, status } = await api.json("POST", `${path}/${sent}`, { rawBody: bodyOf(draft) });
-      const { webhook: _, ...kept } = draft;
+      const { id, status } = await api.json("POST", `${path}/${sent}`, { rawBody: bodyOf(shown) });
+      const { webhook: _, ...kept } = shown;
       setRuns(keepRun(endpoint.id, { ...kept, at: Date.now(), job: id }));
       setError("");
       setRoute(isWaited ? "runsync" : "run");
       setWaited(isWaited ? { job: id, began, end: ENDED.includes(status) ? { ms: Date.now() - began, status } : null } : null);
       wasRun();
       setQuery({ job: id, from: null });
-      if (isWaited) toast(whyNotKept(draft.input) || "The job is sent.");
-      else toast(`The job is queued. ${whyNotKept(draft.input)}`.trim());
+      if (isWaited) toast(whyNotKept(shown.input) || "The job is sent.");
+      else toast(`The job is queued. ${whyNotKept(shown.input)}`.trim());
     } catch (failed) {
       setError(/** @type {Error} */ (failed).message);
     }
@@ -166,12 +174,13 @@ function Bench({ endpoint }) {
   };
   const view = (/** @type {boolean} */ isJson) => {
     setWrong({});
+    if (isJson && shown.input !== draft.input) set({ input: shown.input });
     setError("");
     setQuery({ view: isJson ? "json" : null });
   };
   const form = isForm ? html`<${InputForm} fields=${fields} text=${draft.input} wrong=${wrong} onInput=${(/** @type {string} */ input) => set({ input })} onWrong=${setWrong} />` : null;
   return html`<div class="bench">
-    <div class="stack bench-input"><${Editor} endpoint=${endpoint} draft=${draft} error=${error} form=${form} onView=${fields.length > 0 ? view : null} onSet=${set} onRun=${run} route=${route} waited=${waited} onUnwait=${() => setWaited(null)} /></div>
+    <div class="stack bench-input"><${Editor} endpoint=${endpoint} draft=${shown} error=${error} form=${form} onView=${fields.length > 0 ? view : null} onSet=${set} onRun=${run} route=${route} waited=${waited} onUnwait=${() => setWaited(null)} /></div>
     <div class="stack bench-result">${job ? html`<${Result} key=${job} endpoint=${endpoint} id=${job} onEnd=${ended} />` : html`<${Card} title="Result"><p class="dim">Run the input to see its job here: why it waits, its stream and its output.</p><//>`}</div>
     <div class="stack bench-runs"><${Runs} runs=${runs} current=${job} onChoose=${choose} onClear=${clear} /></div>
   </div>`;
