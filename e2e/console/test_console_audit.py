@@ -3,6 +3,7 @@
 import json
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import expect
 
 from harness.browser import PHONE, key_for
@@ -76,39 +77,81 @@ def test_a_key_that_may_not_read_it_is_not_led_to_it(console, api):
     expect(tab.page.get_by_text("Only a key that manages all endpoints may read the audit log.")).to_be_visible()
 
 
-def test_entries_that_come_after_a_gap_are_not_put_before_older_ones(console, api):
-    """More entries than a page come between two reads: the list begins anew, without a hole in it."""
-    last = [150]
+class Log:
+    """A log of `last` entries in place of the server's."""
 
-    def page_of_log(route) -> None:
+    def __init__(self):
+        self.last = 0
+
+    def open(self, page) -> None:
+        page.route("**/v1/audit?*", self._answer)
+        page.get_by_role("link", name="Audit log").click()
+
+    def _answer(self, route) -> None:
         query = parse_qs(urlsplit(route.request.url).query)
-        newest = min(last[0], int(query.get("cursor", [last[0] + 1])[0]) - 1)
+        newest = min(self.last, int(query.get("cursor", [self.last + 1])[0]) - 1)
         numbers = range(newest, max(0, newest - int(query["limit"][0])), -1)
         change = {"at": "2026-01-01T00:00:00Z", "event": "change", "method": "PATCH", "path": "/", "outcome": "done"}
         route.fulfill(json=[change | {"id": number, "fields": [f"field{number}"]} for number in numbers])
 
-    def numbers() -> list[int]:
+    def numbers(self, page) -> list[int]:
         return [int(text.removeprefix("field")) for text in page.locator(".audit-table td:nth-child(4)").all_inner_texts()]
 
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+def test_entries_that_come_after_a_gap_are_not_put_before_older_ones(console, api, log):
+    """More entries than a page come between two reads: the list begins anew, without a hole in it."""
+    log.last = 150
     tab = console().sign_in()
     page = tab.page
-    page.route("**/v1/audit?*", page_of_log)
-    page.get_by_role("link", name="Audit log").click()
+    log.open(page)
     expect(page.get_by_text("100 entries so far")).to_be_visible()
     page.get_by_role("button", name="Older entries").click()
     expect(page.get_by_text("150 entries", exact=True)).to_be_visible()
-    last[0] = 400
+    log.last = 400
     # What happens makes the page read again.
     endpoint = api.external(name="Much happened")
     expect(page.get_by_role("cell", name="field400")).to_be_visible()
     expect(page.get_by_text("100 entries so far")).to_be_visible()
-    last[0] = 401
+    log.last = 401
     endpoint.patch(workersMax=2)
     expect(page.get_by_role("cell", name="field401")).to_be_visible()
-    assert numbers() == list(range(401, 300, -1))
+    assert log.numbers(page) == list(range(401, 300, -1))
     for number in (201, 301):
         page.get_by_role("button", name="Older entries").click()
         expect(page.get_by_text(f"{number} entries so far")).to_be_visible()
     page.get_by_role("button", name="Older entries").click()
     expect(page.get_by_text("401 entries", exact=True)).to_be_visible()
-    assert numbers() == list(range(401, 0, -1))
+    assert log.numbers(page) == list(range(401, 0, -1))
+
+
+def test_what_becomes_older_than_the_range_leaves_the_list(console, api):
+    api.external(name="Soon too old")
+    page = console().sign_in(path="/audit?range=1h").page
+    expect(page.locator(".audit-table tbody tr")).not_to_have_count(0)
+    page.evaluate("() => { const now = Date.now; Date.now = () => now() + 3700000; }")
+    expect(page.get_by_text("Nothing in this range.")).to_be_visible()
+
+
+def test_a_list_that_stays_open_does_not_grow_until_older_entries_are_asked_for(console, api, log):
+    log.last = 100
+    page = console().sign_in().page
+    log.open(page)
+    expect(page.get_by_text("100 entries so far")).to_be_visible()
+    endpoint = api.external(name="Busy")
+    for step in range(1, 4):
+        log.last = 100 + step * 80
+        # What happens makes the page read again.
+        endpoint.patch(workersMax=step)
+        expect(page.get_by_role("cell", name=f"field{log.last}", exact=True)).to_be_visible()
+    expect(page.get_by_text("200 entries so far")).to_be_visible()
+    assert log.numbers(page) == list(range(340, 140, -1))
+    page.get_by_role("button", name="Older entries").click()
+    expect(page.get_by_text("300 entries so far")).to_be_visible()
+    log.last = 341
+    endpoint.patch(workersMax=1)
+    expect(page.get_by_text("301 entries so far")).to_be_visible()

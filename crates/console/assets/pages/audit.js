@@ -1,12 +1,12 @@
 // The audit log: who changed what, from where, and what came of it. Newest first.
-import { html, useMemo, useRef, useState } from "../dom.js";
+import { html, useComputed, useMemo, useRef, useState } from "../dom.js";
 import * as api from "../api.js";
 import { what } from "../audit_words.js";
 import { href, place, setQuery } from "../router.js";
 import { count } from "../format.js";
 import { Icon } from "../icons.js";
 import { may } from "../session.js";
-import { refresh, useRead } from "../store.js";
+import { now, refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
 import { Empty, Failed, Loading } from "../ui/card.js";
 import { Age } from "../ui/time.js";
@@ -15,6 +15,10 @@ import { useTyped } from "../ui/typed.js";
 
 const READ_MS = 10000;
 const PAGE = 100;
+/** Most entries that are listed until older ones are asked for. */
+const LISTED_MAX = 200;
+/** How often the list loses what has become older than the range, in ms. */
+const RANGE_MS = 10000;
 /** Most entries in one response of the server. */
 const PAGE_MAX = 1000;
 /** A download ends here. */
@@ -29,6 +33,9 @@ export default function Audit() {
   return html`${head}<${Log} />`;
 }
 
+/** The range of the page's address in ms, or 0 for all. */
+const rangeMs = () => RANGES.find(([, name]) => name === place.value.query.get("range"))?.[2] ?? 0;
+
 /** The address of the entries that the page's address asks for, without a limit. */
 function useAsked() {
   const { query } = place.value;
@@ -37,7 +44,7 @@ function useAsked() {
     const asked = new URLSearchParams();
     if (key) asked.set("key", key);
     if (resource) asked.set("resource", resource);
-    const ms = RANGES.find(([, name]) => name === range)?.[2];
+    const ms = rangeMs();
     if (ms) asked.set("since", new Date(Date.now() - ms).toISOString());
     return asked;
   }, [key, resource, range]);
@@ -70,22 +77,34 @@ function Filters({ asked }) {
   </div>`;
 }
 
+/** The time from which on entries are listed: it advances with the clock. */
+function useOldest() {
+  const ms = rangeMs();
+  const step = useComputed(() => Math.floor(now.value / RANGE_MS));
+  return ms ? step.value * RANGE_MS - ms : -Infinity;
+}
+
 /** @param {{asked: URLSearchParams, path: string}} props */
 function Entries({ asked, path }) {
   const { data, error } = useRead(path, READ_MS);
   const seen = useRef(/** @type {any[]} */ ([]));
   /** The id of the oldest entry of the log, once it was read. */
   const end = useRef(/** @type {number | null} */ (null));
+  const isExtended = useRef(false);
+  const oldest = useOldest();
   const [, redraw] = useState({});
   if (error && !data) return html`<${Failed} error=${error} onRetry=${() => refresh(path)} />`;
   if (!data) return html`<${Loading} rows=${8} />`;
   // News moves entries out of the newest page; what was read once stays in the list.
   seen.current = merged(data, seen.current);
-  const entries = seen.current;
+  if (seen.current.length <= PAGE) isExtended.current = false;
+  if (!isExtended.current) seen.current = seen.current.slice(0, LISTED_MAX);
+  const entries = seen.current.filter(({ at }) => Date.parse(at) >= oldest);
   if (entries.length === 0) return html`<${NoEntry} isFiltered=${[...asked].length > 0} />`;
   const last = entries[entries.length - 1].id;
-  const hasMore = data.length === PAGE && last !== end.current;
+  const hasMore = data.length === PAGE && entries.length === seen.current.length && last !== end.current;
   const more = () => attempt(async () => {
+    isExtended.current = true;
     const page = await api.json("GET", pathOf(asked, PAGE, last));
     // Meanwhile news can have replaced the list: this page would come after a gap.
     if (seen.current[seen.current.length - 1].id !== last) return;
