@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,11 +15,14 @@ import pytest
 from playwright.sync_api import Page
 
 from harness.hostile_text import CORPUS
+from harness.server import ADMIN_KEY, binary
 
 KEY = "ls_copied"
 # Texts that mean something in a shell or in a literal, beside those that mean something in a page.
 QUOTING = ["'", "''", "'\\''", '"', "\\", "\\\\'", "\\n", "\n", "\r\n", "\t", "$HOME", "${HOME}", "!!", "`id`", "$(id)", "@/etc/passwd", "%0a", "\x7f", "é", "🜨", "\u2028", "EOF\n", "\\u0041", "'''", '"""', "*", "~", "#", "a;b|c&d>e", "", " "]
-TEXTS = list(dict.fromkeys([*QUOTING, *CORPUS]))
+# More than one argument of a command of Linux holds.
+LONG = "it's \N{LATIN SMALL LETTER E WITH ACUTE}\n" * 20_000
+TEXTS = list(dict.fromkeys([*QUOTING, LONG, *CORPUS]))
 
 # The calls of the texts, as the pages make them: a value alone, and a whole body as it was written.
 CALLS = """async ([module, texts]) => {
@@ -143,3 +147,16 @@ def test_what_is_copied_from_a_chat_sends_the_same_conversation(tab, api, stub, 
     assert {(path, key) for path, key, _, _ in stub.got} == {("/v2/copied/openai/v1/chat/completions", f"Bearer {KEY}")}
     # OpenAI's client writes the JSON in its own way.
     assert [json.loads(body) for _, _, _, body in stub.got] == [json.loads(body) for body in found["bodies"]]
+
+
+def test_a_long_input_is_copied_for_the_command_line_too(tab, api, tmp_path):
+    endpoint = api.external(name="Copied at length")
+    calls = CALLS.replace('"copied"', json.dumps(endpoint.id))
+    code = copied(tab.page, calls, [LONG])["codes"]["longshore"][0].replace("longshore run", f"{shlex.quote(binary())} run").removesuffix(" --wait")
+    file = tmp_path / "copied.sh"
+    file.write_text(code)
+    environment = {**os.environ, "LONGSHORE_API_KEY": ADMIN_KEY, "HOME": "/nowhere", "NO_PROXY": "*"}
+    ran = subprocess.run(["bash", str(file)], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    job = endpoint.ok("GET", "/requests")["requests"][0]["id"]
+    assert endpoint.ok("GET", f"/jobs/{job}/input") == {"text": LONG}

@@ -1,5 +1,5 @@
 // "Copy as" for a chat: the next request for curl and for OpenAI's clients. It never contains a key.
-import { ascii, literal, quotedForShell, serverUrl } from "./copy_as.js";
+import { ascii, curl, literal, serverUrl } from "./copy_as.js";
 
 /** @typedef {import("./copy_as.js").Call} Call */
 
@@ -18,7 +18,7 @@ function python(value) {
 export const CHAT_FORMS = [
   {
     name: "curl",
-    of: (call) => `curl -N ${quotedForShell(`${baseOf(call)}/chat/completions`)} \\\n  -H "Authorization: Bearer $LONGSHORE_API_KEY" \\\n  -H 'Content-Type: application/json' \\\n  -d ${quotedForShell(call.body ?? "")}`,
+    of: (call) => curl(`${baseOf(call)}/chat/completions`, call.body ?? "", "-N "),
   },
   {
     name: "Python",

@@ -17,6 +17,24 @@ export const serverUrl = () => (me.value?.server.publicUrl || location.origin + 
 /** A text between single quotes, for a shell. @param {string} text */
 export const quotedForShell = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
 
+/** Linux gives a command no longer argument. */
+const ARGUMENT_BYTES_MAX = 131071;
+
+/**
+ * A command with a text as its last argument; a longer text comes through its standard input.
+ * @param {string} text
+ * @param {(argument: string) => string} command
+ * @param {string} input the argument that stands for standard input
+ * @param {string} [before] what stands before the text
+ */
+function withText(text, command, input, before = "") {
+  const isShort = new Blob([text]).size <= ARGUMENT_BYTES_MAX;
+  return isShort ? command(before + quotedForShell(text)) : `printf %s ${quotedForShell(text)} | ${command(input)}`;
+}
+
+/** A call with curl. @param {string} address @param {string} body @param {string} [flags] */
+export const curl = (address, body, flags = "") => withText(body, (data) => `curl ${flags}${quotedForShell(address)} \\\n  -H "Authorization: Bearer $LONGSHORE_API_KEY" \\\n  -H 'Content-Type: application/json' \\\n  ${data}`, "--data-binary @-", "-d ");
+
 /** @param {Call} call */
 const url = (call) => `${serverUrl()}/v2/${encodeURIComponent(call.endpoint)}/${call.route ?? "run"}`;
 
@@ -39,7 +57,7 @@ export const literal = (text) => JSON.stringify(text).replace(/[\u007f-\u{10ffff
 export const FORMS = [
   {
     name: "curl",
-    of: (call) => `curl ${quotedForShell(url(call))} \\\n  -H "Authorization: Bearer $LONGSHORE_API_KEY" \\\n  -H 'Content-Type: application/json' \\\n  -d ${quotedForShell(bodyOf(call))}`,
+    of: (call) => curl(url(call), bodyOf(call)),
   },
   {
     name: "Python",
@@ -55,7 +73,7 @@ export const FORMS = [
   },
   {
     name: "longshore",
-    of: (call) => `longshore ${call.route ?? "run"} ${quotedForShell(call.endpoint)} ${quotedForShell(inputOf(call))} --url ${quotedForShell(serverUrl())}${call.route === "runsync" ? "" : " --wait"}`,
+    of: (call) => withText(inputOf(call), (input) => `longshore ${call.route ?? "run"} ${quotedForShell(call.endpoint)} ${input} --url ${quotedForShell(serverUrl())}${call.route === "runsync" ? "" : " --wait"}`, "-"),
   },
 ];
 
