@@ -80,3 +80,16 @@ def test_pages_are_reached_by_keys_alone(console, api):
     theme = page.evaluate("getComputedStyle(document.documentElement).colorScheme")
     page.keyboard.press("t")
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") != theme
+
+
+def test_the_palette_makes_a_key_on_the_page_of_keys(console):
+    page = console().sign_in(path="/api-keys").page
+    for _ in range(2):
+        expect(page.get_by_role("button", name="Make a key")).to_be_visible()
+        page.keyboard.press("Control+k")
+        page.get_by_role("combobox", name="Find anything").fill("Make a key")
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog", name="Make a key")
+        expect(dialog).to_be_visible()
+        dialog.get_by_role("button", name="Close").last.click()
+        expect(dialog).to_have_count(0)

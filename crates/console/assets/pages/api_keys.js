@@ -1,5 +1,5 @@
 // API keys: what each may do, when it was used, making and revoking them, and the sessions of browsers.
-import { html, useState } from "../dom.js";
+import { html, useEffect, useState } from "../dom.js";
 import * as api from "../api.js";
 import { place, setQuery } from "../router.js";
 import { count } from "../format.js";
@@ -26,7 +26,12 @@ export default function ApiKeys() {
   const { data, error } = useRead(may.everything.value ? "/v1/apikeys" : null, READ_MS);
   const endpoints = useEndpointList(READ_MS).data ?? [];
   const search = useListSearch(data, "keys", "Name, beginning, id or endpoint", (/** @type {any} */ key) => `${key.name} ${key.prefix ?? ""} ${key.id} ${allWords(key, endpoints)}`);
-  const [isMaking, setMaking] = useState(place.peek().query.get("make") === "1");
+  // The palette asks for it by the address, from this page, too.
+  const isAsked = place.value.query.get("make") === "1";
+  const [isMaking, setMaking] = useState(isAsked);
+  useEffect(() => {
+    if (isAsked) setMaking(true);
+  }, [isAsked]);
   const close = () => {
     setMaking(false);
     setQuery({ make: null });
