@@ -70,3 +70,32 @@ def test_a_time_without_a_zone_is_in_the_zone_that_is_shown(console, api, part):
             zone.click()
         with since(local):
             zone.click()
+
+
+@pytest.mark.parametrize(("line", "asked"), [
+    ("/worker:a1 job:.*/i", {"regex": ["(?i)worker:a1 job:.*"]}),
+    ("level:error /after:x/ worker:a1", {"regex": ["after:x"], "level": ["ERROR"], "worker": ["a1"]}),
+    ("GET /a/ worker:a1", {"q": ["GET /a/"], "worker": ["a1"]}),
+])  # fmt: skip
+def test_a_regex_of_logs_is_searched_for_as_it_is_typed(console, api, line, asked):
+    endpoint = api.external()
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/logs").page
+
+    def is_asked(request) -> bool:
+        query = parse_qs(urlsplit(request.url).query)
+        return urlsplit(request.url).path.endswith("/logs") and asked == {name: query[name] for name in ("regex", "q", "level", "worker", "job", "since") if name in query}
+
+    with page.expect_request(is_asked):
+        page.get_by_label("Search the logs").fill(line)
+
+
+@pytest.mark.parametrize("text", ["after:200000000d", "after:2000000d", f"after:{'9' * 190}s"])
+@pytest.mark.parametrize(("part", "label"), [("requests", "Search requests"), ("logs", "Search the logs")])
+def test_a_time_that_no_year_has_is_a_fault(console, api, part, label, text):
+    endpoint = api.external()
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/{part}").page
+    field = page.get_by_label(label, exact=True)
+    field.fill(text)
+    expect(page.get_by_text(re.compile("after:.? takes a duration")).first).to_be_visible()
+    field.fill("after:1h")
+    expect(page.get_by_text(re.compile("after:.? takes a duration"))).to_have_count(0)

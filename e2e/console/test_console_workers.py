@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -474,3 +475,13 @@ def test_an_external_worker_says_when_it_was_heard(console, api):
     expect(reader.get_by_role("region", name="Details")).to_contain_text("elsewhere, by someone else")
     expect(reader.get_by_role("region", name="Details")).not_to_contain_text("127.0.0.1")
     expect(reader.get_by_role("region", name="Worker token")).to_have_count(0)
+
+
+def test_escapes_of_terminals_are_no_text(console, api):
+    endpoint = api.external(name="Coloured")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/logs").page
+    expect(page.get_by_role("region", name="Lines")).to_be_visible()
+    module = page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name).find((name) => name.endsWith('/log_text.js'))")
+    lines = ["\x1b]8;;https://a.example\x1b\\a link\x1b]8;;\x1b\\ here", "\x1b]0;title\x07a title", "\x1b[31mred\x1b[0m \x1b[2Kplain", "a \x1b]0;cut off"]
+    found = page.evaluate("async ([module, lines]) => { const { pieces } = await import(module); return lines.map((line) => pieces(line).map(({ text, tone }) => tone + text)); }", [urlsplit(module).path, lines])
+    assert found == [["a link here"], ["a title"], ["failedred", " plain"], ["a 0;cut off"]]

@@ -103,7 +103,7 @@ export function fault(list) {
   if (list.some(({ name, value }) => name.length > TEXT_MAX || value.length > TEXT_MAX) || wordsOf(list).length > TEXT_MAX) return `A text has at most ${TEXT_MAX} characters.`;
   for (const { name, value } of list) {
     const isTime = name === "after" || name === "before";
-    if ((isTime || name === "waited" || name === "ran") && durationOf(value) === null && !(isTime && typedMoment(value) !== null)) return `\`${name}:\` takes a duration, such as ${name}:10min${isTime ? ", or a time, such as 2030-01-31T12:00" : ""}.`;
+    if ((isTime && momentOf(value, Date.now()) === null) || ((name === "waited" || name === "ran") && durationOf(value) === null)) return `\`${name}:\` takes a duration, such as ${name}:10min${isTime ? ", or a time, such as 2030-01-31T12:00" : ""}.`;
     if (name === "state" && !statesOf(value)) return `\`state:\` takes ${Object.keys(STATES).join(", ")}, or several between commas.`;
     if (name === "error" && !value.replace("~", "")) return "`error:` takes a text, such as error:memory.";
     if (name === "webhook" && !WEBHOOKS.includes(value.toUpperCase())) return "`webhook:` takes failed, pending or delivered.";
@@ -137,10 +137,14 @@ export const hasTimes = (list) => list.some(({ name }) => name === "after" || na
 /** The words that are no tokens, as one text. @param {Token[]} list */
 const wordsOf = (list) => list.filter(({ name }) => name === "").map(({ value }) => value).join(" ");
 
-/** A moment: a duration before now, or a time. @param {string} value @param {number} now */
+/** The server takes times of the years 1 to 9999. @param {number} at in ms */
+export const isInYears = (at) => at >= -62135596800000 && at < 253402300800000;
+
+/** A moment: a duration before now, or a time. Null for another text, or one that no year has. @param {string} value @param {number} now */
 const momentOf = (value, now) => {
   const ms = durationOf(value);
-  return ms === null ? typedMoment(value) : now - ms;
+  const at = ms === null ? typedMoment(value) : now - ms;
+  return at !== null && isInYears(at) ? at : null;
 };
 
 /**

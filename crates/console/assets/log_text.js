@@ -30,7 +30,7 @@ export function pieces(text) {
     if (colour) {
       for (const code of colour[1].split(";").map(Number)) tone = code === 0 || code === 39 ? "" : (TONES[code] ?? tone);
     } else if (part) {
-      found.push({ text: visible(part.replace(/\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007]*\u0007|.)/g, "")), tone });
+      found.push({ text: visible(part.replace(/\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|.)/g, "")), tone });
     }
   }
   return found;

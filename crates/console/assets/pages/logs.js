@@ -2,7 +2,7 @@
 import { html, useMemo } from "../dom.js";
 import { place, setQuery } from "../router.js";
 import { useEndpoint } from "../fleet.js";
-import { typedMoment } from "../filter.js";
+import { isInYears, typedMoment } from "../filter.js";
 import { utc } from "../prefs.js";
 import { Empty } from "../ui/card.js";
 import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
@@ -13,6 +13,9 @@ import { useTyped } from "../ui/typed.js";
 const LEVELS = /** @type {[string, string | null][]} */ ([["All", null], ["Warnings", "WARNING"], ["Errors", "ERROR"]]);
 /** The least level that is shown, by what one types; the server tells errors and warnings from other lines. */
 const LEAST = /** @type {Record<string, "ERROR" | "WARNING" | "INFO" | "DEBUG">} */ ({ CRITICAL: "ERROR", FATAL: "ERROR", ERROR: "ERROR", WARNING: "WARNING", WARN: "WARNING", INFO: "INFO", DEBUG: "DEBUG", TRACE: "DEBUG" });
+const TOKEN = /(?:worker|job|level|after):\S+/.source;
+/** A regex, with tokens before and after it: what is between the slashes is all of the regex. */
+const REGEX = new RegExp(`^((?:${TOKEN}\\s+)*)/(.+)/(i?)((?:\\s+${TOKEN})*)$`);
 const UNITS = /** @type {Record<string, number>} */ ({ s: 1000, min: 60000, h: 3600000, d: 86400000 });
 
 export default function Logs() {
@@ -35,7 +38,8 @@ function parsed(line, level) {
   /** @type {import("../log_reader.js").LogFilter} */
   const filter = {};
   let chosen = level ?? "DEBUG";
-  const rest = line.replace(/\b(worker|job|level|after):(\S+)/g, (_, name, value) => {
+  const regex = REGEX.exec(line.trim());
+  const rest = (regex ? regex[1] + regex[4] : line).replace(/\b(worker|job|level|after):(\S+)/g, (_, name, value) => {
     if (name === "after") filter.after = moment(value) ?? "?";
     else if (name === "level") chosen = value;
     else filter[/** @type {"worker" | "job"} */ (name)] = value;
@@ -45,8 +49,7 @@ function parsed(line, level) {
   const least = LEAST[chosen.toUpperCase()];
   if (!least) return { filter: {}, fault: "`level:` takes error, warning, info or debug: lines of this level and of worse ones." };
   if (least !== "DEBUG") filter.level = least;
-  const regex = /^\/(.+)\/(i?)$/.exec(rest);
-  return { filter: regex ? { ...filter, regex: regex[2] ? `(?i)${regex[1]}` : regex[1] } : { ...filter, q: rest }, fault: "" };
+  return { filter: regex ? { ...filter, regex: regex[3] ? `(?i)${regex[2]}` : regex[2] } : { ...filter, q: rest }, fault: "" };
 }
 
 /** A time before now, or a time itself, as RFC 3339. @param {string} text */
@@ -54,7 +57,7 @@ function moment(text) {
   const ago = /^(\d+(?:\.\d+)?)(s|min|h|d)$/.exec(text);
   // To the minute, so that the search does not begin again with every render.
   const at = ago ? Math.floor((Date.now() - Number(ago[1]) * UNITS[ago[2]]) / 60000) * 60000 : typedMoment(text);
-  return at === null ? null : new Date(at).toISOString();
+  return at === null || !isInYears(at) ? null : new Date(at).toISOString();
 }
 
 /** @param {{endpoint: Endpoint}} props */
