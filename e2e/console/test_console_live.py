@@ -324,6 +324,23 @@ def test_an_endpoint_shows_whether_it_meets_its_objectives(console, api):
     expect(objectives).to_have_count(0)
 
 
+def test_a_costly_minute_leads_to_jobs_that_were_submitted_before_it(console, api):
+    endpoint = api.external(name="Late", slo={"delayMs": 60_000, "delayTarget": 0.9, "successTarget": 0.99, "windowDays": 7})
+    worker = FakeWorker(endpoint)
+    job = endpoint.run()
+    assert worker.take()["id"] == job
+    worker.done(job, {"error": "out of memory"})
+    page = console().sign_in().page
+    minute = {"from": "2090-01-31T12:00:00Z", "until": "2090-01-31T12:01:00Z", "objective": "success", "bad": 1, "total": 1}
+    page.route("**/objectives", lambda route: route.fulfill(json=api.ok("GET", f"/v1/endpoints/{endpoint.id}/objectives") | {"worst": [minute]}))
+    page.goto(f"{page.url.split('/console')[0]}/console/endpoints/{endpoint.id}")
+    page.get_by_text("The minutes that cost most").click()
+    link = page.get_by_role("link", name="Those submitted before 12:01")
+    expect(page.locator(".costly li")).to_contain_text("1 of 1 did not complete")
+    link.click()
+    expect(page.get_by_role("gridcell", name=job[-12:])).to_be_visible()
+
+
 def test_a_search_that_fails_says_so(console):
     tab = console().sign_in()
     tab.forget("429")

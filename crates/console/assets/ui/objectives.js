@@ -49,11 +49,12 @@ function Line({ name, objective }) {
   </tr>`;
 }
 
-/** @param {{endpoint: Endpoint, minute: Minute}} props */
+/** A minute, and the bad jobs that may be of it: they started or ended then, and were submitted at any time before its end. @param {{endpoint: Endpoint, minute: Minute}} props */
 function Costly({ endpoint, minute }) {
   const { from, until, objective, bad, total } = minute;
   const what = objective === "delay" ? `waited:>${endpoint.slo?.delayMs}ms` : "state:failed,timed_out";
-  const query = new URLSearchParams({ q: `after:${from} before:${until} ${what}` });
+  const query = new URLSearchParams({ q: `before:${until} ${what}` });
+  const [begin, end] = [from, until].map((at) => dateTime(Date.parse(at), { utc: utc.value }).slice(0, -3));
   const text = objective === "delay" ? "started late" : "did not complete";
-  return html`<li><a href=${href(`${endpointPath(endpoint)}/requests?${query}`)}>${dateTime(Date.parse(from), { utc: utc.value }).slice(0, -3)}</a><span>${count(bad)} of ${count(total)} ${text}</span></li>`;
+  return html`<li><span>${begin}</span><span>${count(bad)} of ${count(total)} ${text}</span><a href=${href(`${endpointPath(endpoint)}/requests?${query}`)}>Those submitted before ${end.slice(-5)}</a></li>`;
 }
