@@ -182,3 +182,21 @@ def test_an_endpoint_after_the_first_50_has_its_times_and_failures(console, api)
     tab.close()
     for endpoint in added:
         assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204
+
+
+# The highest value of an axis, by what the chart shows and its largest value.
+TOPS = """async () => {
+  const address = (end) => performance.getEntriesByType("resource").map(({ name }) => name).find((name) => name.endsWith(end));
+  const [{ optionsOf }, { count, duration, rate, size }] = [await import(address("/ui/plot.js")), await import(address("/format.js"))];
+  const top = (unit, max) => optionsOf(null, { lines: [], width: 100, unit, span: () => [0, 1], marks: () => [], onHover: () => {} }).scales.y.range(null, 0, max)[1];
+  return [count, duration, rate, size].map((unit) => [null, 0, 0.5, 100].map((max) => top(unit, max)));
+}"""
+
+
+def test_small_values_fill_their_chart(console, api):
+    endpoint = api.external(name="Slow")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/metrics").page
+    expect(page.get_by_role("region", name="Ended a second")).to_be_visible()
+    # No half job is drawn, and no half millisecond.
+    whole, parts = [1, 1, 1, 112], [1, 1, 0.56, 112]
+    assert [[round(top, 9) for top in tops] for tops in page.evaluate(TOPS)] == [whole, whole, parts, parts]

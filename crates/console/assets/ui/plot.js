@@ -1,5 +1,5 @@
 // The options of a plot: axes, lines, marks, and the drag that chooses a time range.
-import { count, dateTime } from "../format.js";
+import { dateTime } from "../format.js";
 import { utc } from "../prefs.js";
 
 /** @typedef {{name: string, tone: string, values: (number | null)[], isFilled?: boolean, isStepped?: boolean, isFaint?: boolean, isStacked?: boolean, max?: (number | null)[]}} Line `isStacked`: it stands on the lines after it · `max` are the largest values of each step: a faint band above the line */
@@ -41,6 +41,7 @@ export const tick = (at, seconds) => {
 export function optionsOf(uPlot, { lines, width, unit, span, marks, onHover, onZoom }) {
   const axis = { stroke: token("ink-3"), grid: { stroke: token("line"), width: 1 }, ticks: { show: false }, font: "11px Inter, sans-serif" };
   const isMove = (/** @type {string} */ type) => type === "mousemove" || type === "mouseleave";
+  const incrs = /** @type {any} */ ({ count: WHOLE, duration: TIMES })[unit.name];
   const seconds = () => span()[1] - span()[0];
   return {
     width,
@@ -55,11 +56,11 @@ export function optionsOf(uPlot, { lines, width, unit, span, marks, onHover, onZ
     legend: { show: false },
     scales: {
       x: { range: span },
-      y: { range: (/** @type {any} */ _, /** @type {number} */ _min, /** @type {number} */ max) => [0, Math.max(1, (max || 0) * 1.12)] },
+      y: { range: (/** @type {any} */ _, /** @type {number} */ _min, /** @type {number} */ max) => [0, Math.max(incrs ? 1 : 0, max * 1.12) || 1] },
     },
     axes: [
       { ...axis, grid: { show: false }, size: 26, space: seconds() > 2 * 86400 ? 110 : 80, values: (/** @type {any} */ _, /** @type {number[]} */ times) => times.map((at) => tick(at, seconds())) },
-      { ...axis, size: unit.name === "duration" ? 66 : 46, incrs: unit === count ? WHOLE : unit.name === "duration" ? TIMES : undefined, values: (/** @type {any} */ _, /** @type {number[]} */ values) => values.map((value) => (value === 0 ? "0" : unit(value))) },
+      { ...axis, size: incrs === TIMES ? 66 : 46, incrs, values: (/** @type {any} */ _, /** @type {number[]} */ values) => values.map((value) => (value === 0 ? "0" : unit(value))) },
     ],
     series: [{}, ...lines.map((line) => seriesOf(uPlot, line)), ...banded(lines).map((line) => ({ ...seriesOf(uPlot, { ...line, isFilled: false }), stroke: "transparent" }))],
     bands: banded(lines).map((line, at) => ({ series: [lines.length + 1 + at, lines.indexOf(line) + 1], fill: token(`${line.tone}-soft`) })),
