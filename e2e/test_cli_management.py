@@ -97,7 +97,7 @@ def test_usage_is_shown_by_group_with_its_cost(fresh_server, tmp_path):
         return len(rows) == 2 and min(row["amount"] for row in rows.values()) > 0.1 and rows
 
     rows = until(billed, "both endpoints cost something", 60)
-    assert set(rows[first.id]) == {"endpointId", "timeBilledMs", "busyMs", "amount", "currency"}
+    assert set(rows[first.id]) == {"endpointId", "timeBilledMs", "gpuMs", "busyMs", "amount", "currency"}
     assert rows[first.id]["currency"] == "EUR"
     assert abs(rows[first.id]["amount"] - rows[first.id]["timeBilledMs"] / 10_000) < 1e-3, "360 an hour"
 

@@ -96,7 +96,7 @@ def test_the_examples_do_what_the_page_says(example):
         worker.done(by_default, {"output": 2})
         assert receiver.stdout.readline() == f"{by_default} COMPLETED\n"
         # It still has the first of the two secrets.
-        assert example.shell(show_failed) == [{"webhooks": [], "cursor": None}]
+        assert example.shell(show_failed) == [{"webhooks": [], "cursor": None, "pausedReceivers": []}]
         assert example.shell(redeliver) == [{"redelivered": 0, "gone": 0}]
     finally:
         receiver.kill()

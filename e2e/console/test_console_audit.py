@@ -85,7 +85,7 @@ class Log:
 
     def open(self, page) -> None:
         page.route("**/v1/audit?*", self._answer)
-        page.get_by_role("link", name="Audit log").click()
+        page.locator("#side").get_by_role("link", name="Audit log").click()
 
     def _answer(self, route) -> None:
         query = parse_qs(urlsplit(route.request.url).query)
