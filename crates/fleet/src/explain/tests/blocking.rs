@@ -123,9 +123,12 @@ fn gpus_that_no_machine_has_are_blocking_and_others_are_not() {
     );
     let (stock, reason) = ("4 × H100 (4 sick)".to_string(), "nvidia-smi failed".to_string());
     facts.gpus = Some(GpuShortage::Sick { need: need.clone(), stock, reason });
-    check(&facts, &expect![[r#"
+    check(
+        &facts,
+        &expect![[r#"
         gpu_impossible! (0) The GPUs that a worker asks for cannot be used: A worker asks for 4 × H100; there are 4 × H100 (4 sick): nvidia-smi failed.
-    "#]]);
+    "#]],
+    );
     let idle = facts.queue.clone();
     facts.queue.as_mut().unwrap().workers = workers(WorkerPhase::Running, 1);
     assert!(explain(&facts).also.iter().all(|cause| !cause.is_blocking()), "one runs jobs");
