@@ -166,7 +166,7 @@ class Entry {
 
 /** @type {Map<string, Entry>} */
 const entries = new Map();
-/** The same, by the name of the endpoint whose events alone concern them, or "". @type {Map<string, Set<Entry>>} */
+/** The same, by `endpointOf`. @type {Map<string, Set<Entry>>} */
 const concerned = new Map();
 /** Addresses that are no longer shown stay this number, so that going back shows them immediately. */
 const KEPT_MAX = 200;

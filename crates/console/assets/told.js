@@ -72,7 +72,11 @@ const RULES = [
 /** Whether events report every change of this address, so that it need not be read repeatedly. @param {string} path */
 export const isTold = (path) => RULES.some(({ topics, path: of, isPart }) => of.test(path) && !isPart && (topics[0] !== "audit" || may.everything.peek()));
 
-/** The name of the endpoint whose events alone concern an address, "" if also others may: there are as many as endpoints. @param {string} path */
+/**
+ * The name of the endpoint whose events alone can change an address, "" if other events can, too. Those with a name are as many as
+ * endpoints: events of others are not compared with them.
+ * @param {string} path
+ */
 export const endpointOf = (path) => decodeURIComponent(path.match(/^\/v2\/([^/]+)\/(health|requests)/)?.[1] ?? "");
 
 /** Whether an event may be about this address: its answer, which is not there yet, says it. @param {string} path @param {string} event */

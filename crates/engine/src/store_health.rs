@@ -26,7 +26,7 @@ struct Fault {
     error: String,
     /// When the first commit failed.
     began: Instant,
-    /// The same time, in the milliseconds in which it was asked for first: from another present it can differ by one.
+    /// The same as a time of day, computed once: computed again, it can differ by 1 ms. `None` until it is asked for.
     since: Option<Millis>,
 }
 

@@ -246,7 +246,7 @@ impl FleetFacts {
 /// A worker that a launcher runs, as the supervisor knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedWorker {
-    /// The id in its URLs, which is its only one.
+    /// The worker's id, as in [`WorkerId`].
     pub id: WorkerId,
     /// The endpoint's version that the worker was started for.
     pub version: u32,
