@@ -311,23 +311,27 @@ impl Actor {
             shared.known_workers.store(self.queue.known_workers(), Ordering::Relaxed);
         }
         shared.known_jobs.store(self.queue.len(), Ordering::Relaxed);
-        shared.metrics.activity.publish_load(load.queued, load.running, load.first_normal_since);
+        shared.metrics.activity.publish_load(load.queued, load.running, load.oldest_normal_since);
     }
 
     /// Adds the numbers of jobs to the changes of this round, if a reader of events is there.
     fn note_counts(&mut self) {
         if self.post_commit.is_watched {
-            let (load, counters) = (self.queue.load(), self.queue.counters());
-            let changes = self.post_commit.changes.get_or_insert_default();
-            changes.counts = JobCounts {
-                queued: load.queued,
-                running: load.running,
-                completed: counters.completed,
-                failed: counters.failed,
-                cancelled: counters.cancelled,
-                retried: counters.retried,
-                states: self.queue.state_counts(),
-            };
+            let counts = self.job_counts();
+            self.post_commit.changes.get_or_insert_default().counts = counts;
+        }
+    }
+
+    fn job_counts(&self) -> JobCounts {
+        let (load, counters) = (self.queue.load(), self.queue.counters());
+        JobCounts {
+            queued: load.queued,
+            running: load.running,
+            completed: counters.completed,
+            failed: counters.failed,
+            cancelled: counters.cancelled,
+            retried: counters.retried,
+            states: self.queue.state_counts(),
         }
     }
 

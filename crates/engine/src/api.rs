@@ -152,6 +152,8 @@ pub struct JobPage {
     pub cursor: Option<JobId>,
     /// The number of jobs that were examined for this page.
     pub searched: u64,
+    /// The number of jobs that were to be examined and whose payloads could not be read.
+    pub unread: u64,
     /// The number of jobs of the endpoint.
     pub of: u64,
 }
@@ -254,7 +256,7 @@ pub struct FleetView {
     pub queued: u64,
     /// The number of running jobs.
     pub running: u64,
-    /// How long the first queued job without low priority is queued, in ms; `None` without such a job.
+    /// How long the job without low priority that waits longest is queued, in ms; `None` without such a job.
     pub oldest_normal_wait_ms: Option<u64>,
     /// Every worker that the queue knows, managed or external.
     pub workers: Vec<WorkerView>,

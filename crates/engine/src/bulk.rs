@@ -181,7 +181,19 @@ impl BulkTasks {
     }
 }
 
+/// The moment of a request for a bulk task: jobs that are submitted or end after it are left out.
+#[derive(Clone, Copy, Debug)]
+pub struct BulkMoment {
+    id: JobId,
+    at: Millis,
+}
+
 impl Engine {
+    /// The present moment: all jobs that were submitted or have ended are from before it.
+    pub fn bulk_moment(&self) -> BulkMoment {
+        BulkMoment { id: self.mint_job(false), at: self.now() }
+    }
+
     /// Starts a bulk task on an endpoint, for the key with the id `by`. `matches` is the number of jobs that match, as far as
     /// they were counted. `None` if too many tasks run.
     ///
@@ -195,11 +207,10 @@ impl Engine {
         selection: BulkSelection,
         matches: u64,
         by: &str,
+        BulkMoment { id, at }: BulkMoment,
     ) -> Result<Option<Arc<BulkTask>>, CatalogError> {
-        let id: JobId = self.mint_job(false);
-        let now = self.now();
-        let task = BulkTask::new(id, endpoint, action, selection, matches, by, now);
-        let created = self.bulk().create(task, now).await?;
+        let task = BulkTask::new(id, endpoint, action, selection, matches, by, at);
+        let created = self.bulk().create(task, self.now()).await?;
         if let Some(task) = &created {
             self.run_bulk(task.id.clone());
         }

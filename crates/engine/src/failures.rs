@@ -88,15 +88,19 @@ pub(crate) fn kind_of(state: JobState, error: Option<&(ErrorSource, String)>) ->
     match error {
         _ if state == JobState::TimedOut => FailureKind::TimedOut,
         Some((_, error)) if is_of_size(error) => FailureKind::Size,
-        Some((ErrorSource::Queue, error)) if error.contains("blobs/") || error.contains("damaged") => {
-            FailureKind::Damaged
-        }
+        Some((ErrorSource::Queue, error)) if is_of_damage(error) => FailureKind::Damaged,
         Some((ErrorSource::Queue, error)) if error.ends_with("the handler reported an error") => {
             FailureKind::Handler
         }
         Some((ErrorSource::Queue, _)) => FailureKind::WorkerLost,
         Some((ErrorSource::Report, _)) | None => FailureKind::Handler,
     }
+}
+
+/// Later lines are of the worker's log.
+fn is_of_damage(error: &str) -> bool {
+    let text = error.lines().next().unwrap_or_default();
+    text.contains("blobs/") || text.contains("damaged")
 }
 
 fn is_of_size(error: &str) -> bool {
@@ -206,6 +210,11 @@ mod tests {
                 FailureKind::Handler,
             ),
             (ErrorSource::Queue, "the file `blobs/1/x` is missing", FailureKind::Damaged),
+            (
+                ErrorSource::Queue,
+                "failed after 3 runs, no retries left: exited with code 1; its last log lines:\nmodels/x/blobs/1",
+                FailureKind::WorkerLost,
+            ),
         ] {
             assert_eq!(kind(source, error), expected, "{error}");
         }

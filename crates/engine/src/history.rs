@@ -45,7 +45,7 @@ impl EndpointHandle {
     /// Since when the job, or the request, waits that has waited longest; `None` if none does.
     pub fn first_queued_at(&self) -> Option<Millis> {
         match &self.shared().balancer {
-            Some(balancer) => balancer.waiting().first_normal_since,
+            Some(balancer) => balancer.waiting().oldest_normal_since,
             None => self.metrics().activity.totals().first_queued_at,
         }
     }

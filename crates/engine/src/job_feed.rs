@@ -68,7 +68,7 @@ pub struct JobChanges {
     pub counts: JobCounts,
     /// The jobs that changed last, the last one first, at most 100. Each job is in it once.
     pub changed: Vec<ChangedJob>,
-    /// The number of changes of other jobs.
+    /// The number of changes of other jobs. After a reload of the queue, each of its jobs counts as changed.
     pub more: u64,
 }
 
@@ -118,6 +118,14 @@ impl JobFeed {
         for job in round.changed {
             pending.put(job);
         }
+    }
+
+    /// Adds this number of changes of unknown jobs.
+    pub(crate) fn add_unknown(&self, counts: JobCounts, changes: u64) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = pending.get_or_insert_default();
+        pending.counts = counts;
+        pending.more += changes;
     }
 
     /// Returns the changes since the last call; `None` if no round changed anything.

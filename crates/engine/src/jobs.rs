@@ -25,14 +25,18 @@ use longshore_model::{Attempt, EndedAttempt, JobId, JobRow};
 use longshore_queue::{Page, Refusal};
 use tokio::sync::oneshot;
 
+use self::snapshot::LISTED_BYTES_MAX;
 use crate::actor::query::{Query, QueueHealth, View};
 use crate::actor::request::{Request, unread};
 use crate::endpoint_shared::EndpointShared;
+use crate::webhooks::receiver_of;
 use crate::workers::fleet::count_workers;
 use crate::{BudgetPermit, EndpointError, Health, JobFilter, JobPage, JobSnapshot};
 
 /// How long a read waits for memory for its payload.
 const ROOM_WAIT: Duration = Duration::from_secs(2);
+/// The largest members that are read for the receiver of a webhook, in bytes.
+const RECEIVER_BYTES_MAX: u32 = 1 << 20;
 
 /// The jobs of one endpoint, as clients use them. A clone refers to the same jobs.
 ///
@@ -66,6 +70,16 @@ impl Jobs {
         self.snapshot(self.row(job, View::Visible).await?).await
     }
 
+    /// Returns the job as [`Jobs::status`] does, without an output of more than 4 KiB. An outcome that cannot be read is replaced
+    /// by an error text that says so.
+    ///
+    /// # Errors
+    ///
+    /// [`EndpointError::Refused`] with [`Refusal::NoSuchJob`] for an unknown or expired id.
+    pub async fn summary(&self, job: JobId) -> Result<JobSnapshot, EndpointError> {
+        self.small_snapshot(self.row(job, View::Visible).await?, usize::MAX).await
+    }
+
     /// Returns the job's row in this view.
     ///
     /// # Errors
@@ -92,7 +106,8 @@ impl Jobs {
     ///
     /// Those of [`Jobs::status`]. The time of the deletion is set even if the output cannot be read.
     pub async fn set_ttl(&self, job: JobId, ttl_ms: u64) -> Result<JobSnapshot, EndpointError> {
-        let row = self.shared.request(|reply| Request::SetTtl { job, ttl_ms, reply }).await?;
+        let row =
+            self.shared.request(|reply| Request::SetTtl { job, ttl_ms, only_ended: false, reply }).await?;
         self.snapshot(*row).await
     }
 
@@ -171,13 +186,13 @@ impl Jobs {
         let page = self.rows(filter).await?;
         let mut jobs = Vec::with_capacity(page.jobs.len());
         for row in page.jobs {
-            match self.small_snapshot(row).await {
+            match self.small_snapshot(row, LISTED_BYTES_MAX).await {
                 // Deleted since the page was read.
                 Err(EndpointError::Refused(Refusal::NoSuchJob)) => {}
                 snapshot => jobs.push(snapshot?),
             }
         }
-        Ok(JobPage { jobs, cursor: page.cursor, searched: page.examined, of: page.of })
+        Ok(JobPage { jobs, cursor: page.cursor, searched: page.examined, unread: 0, of: page.of })
     }
 
     /// Returns one page of the rows of jobs that match the filter, newest first.
@@ -197,6 +212,18 @@ impl Jobs {
             return Ok(Vec::new());
         }
         self.shared.services.store.attempts(row.key).await.map_err(|error| unread(&error))
+    }
+
+    /// Returns scheme, host and port of the address that the webhook calls of the job go to. `None` without a webhook, and for a job
+    /// of more than 1 MiB, whose members are not read for that.
+    pub async fn webhook_receiver(&self, row: &JobRow) -> Option<String> {
+        let of_endpoint = self.shared.record().webhook.clone();
+        let members = match row.webhook {
+            true if row.input_bytes > RECEIVER_BYTES_MAX => return None,
+            true => self.members(row.id).await.ok()?,
+            false => Bytes::new(),
+        };
+        receiver_of(&members, of_endpoint.as_deref())
     }
 
     /// Returns the members that the job was submitted with, as in [`Submission::members`](crate::Submission::members).

@@ -69,7 +69,7 @@ pub use balancer::{
     BalancedServer, Balancer, BalancerMetrics, BalancerOutcome, Deadline, HealthNote, Link, LinkStream,
     Links, NotAdmitted, RequestBody, RequestSlot,
 };
-pub use bulk::{BULK_IDS_MAX, BulkAction, BulkSelection, BulkState, BulkTask, BulkTasks};
+pub use bulk::{BULK_IDS_MAX, BulkAction, BulkMoment, BulkSelection, BulkState, BulkTask, BulkTasks};
 pub use capacity::Capacity;
 pub use catalog::Catalog;
 pub use catalog::versions::{EndpointVersion, FieldChange, VERSIONS_MAX, VersionContent, VersionEntry};

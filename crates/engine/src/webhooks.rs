@@ -49,6 +49,12 @@ use crate::{EndpointError, JobSnapshot, WebhookOutcome};
 /// Length of the channel of progress notices; a notice that finds it full is dropped.
 const PROGRESS_QUEUE: usize = 1_000;
 
+/// Scheme, host and port of the address that calls for a job go to. `members` are the job's members as submitted, empty for one
+/// without a webhook of its own; `of_endpoint` is the endpoint's webhook. `None` if no call can be made.
+pub(crate) fn receiver_of(members: &[u8], of_endpoint: Option<&str>) -> Option<String> {
+    body::receiver(members, of_endpoint).map(|url| attempt::origin_of(&url))
+}
+
 /// The settings of webhook delivery: limits, times and retries.
 #[derive(Clone, Debug)]
 pub struct WebhookSettings {

@@ -231,8 +231,11 @@ impl History {
 
     /// The finest source that reaches back to `from`; memory also if nothing older is in files.
     fn source(&self, from: u64, step_ms: u64) -> Source {
+        if step_ms >= HOUR_MS {
+            return Source::Files(Unit::Hour);
+        }
         if step_ms >= MINUTE_MS {
-            return Source::Files(if step_ms >= HOUR_MS { Unit::Hour } else { Unit::Minute });
+            return self.finest_files(from);
         }
         let known_from = |steps| lock(&self.recorder).known_from(steps);
         // The recorder is free again while files are read.
@@ -243,8 +246,14 @@ impl History {
             () if reaches(Steps::Slow) => Source::Memory(Steps::Slow),
             // The server has just started.
             () if reaches(Steps::Fast) => Source::Memory(Steps::Fast),
-            () => Source::Files(Unit::Minute),
+            () => self.finest_files(from),
         }
+    }
+
+    /// The files that reach back to `from`, in ms: minutes are removed before hours.
+    fn finest_files(&self, from: u64) -> Source {
+        let has_only_hours = lock(&self.folder).as_ref().is_some_and(|folder| folder.has_only_hours_at(from));
+        Source::Files(if has_only_hours { Unit::Hour } else { Unit::Minute })
     }
 
     /// Whether files have minutes before the one that this time is in. The minute in which the server started begins before

@@ -63,9 +63,9 @@ impl LimitedOperation {
         !matches!(self, Self::Openai | Self::Requests | Self::Webhooks | Self::Lb)
     }
 
-    /// Whether the operation submits a job.
+    /// Whether the operation submits a job. Nearly all of OpenAI's routes do.
     pub fn is_submit(self) -> bool {
-        matches!(self, Self::Run | Self::Runsync)
+        matches!(self, Self::Run | Self::Runsync | Self::Openai)
     }
 
     /// The field of a record that counts its requests over a limit.

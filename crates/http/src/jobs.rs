@@ -159,8 +159,8 @@ fn details(prefix: &str) -> Vec<Operation> {
     vec![
         Operation::get("GetJob", at("/jobs/{job}"), gated(STATUS, life::life))
             .summary("the life of a job")
-            .about("Times, attempts, sizes, who submitted it, and its webhook calls; without input and output. Of earlier \
-                    attempts, the last that was requeued is known, until the server restarts.")
+            .about("Times, attempts, sizes, who submitted it, and its webhook calls; without input and output. Of its \
+                    attempts, the last 8 are kept with the job.")
             .gives("JobLife")
             .rated(),
         Operation::get("GetJobInput", at("/jobs/{job}/input"), gated(STATUS, payloads::input))

@@ -50,6 +50,11 @@ impl DeferredJobs {
         self.retry_at.contains_key(&slot) && self.jobs.contains(low_priority, order, slot)
     }
 
+    /// When the job is ready again; `None` if it is not deferred.
+    pub(crate) fn retry_at(&self, slot: Slot) -> Option<Millis> {
+        self.retry_at.get(&slot).copied()
+    }
+
     /// Removes the job and returns whether it was deferred. Its number of failed reads stays.
     pub(crate) fn remove(&mut self, low_priority: bool, order: i64, slot: Slot) -> bool {
         let Some(at) = self.retry_at.remove(&slot) else { return false };

@@ -13,9 +13,12 @@ use crate::ended::EndedJobs;
 use crate::index::Index;
 use crate::jobs::Slot;
 use crate::packed::PackedRow;
+use crate::ready_queue::ReadyQueue;
 
 /// The largest number of jobs that one page examines. A page with fewer matches is shorter than its limit.
 const PAGE_SCAN_MAX: usize = 10_000;
+/// The largest number of queued and running jobs that a page collects and sorts.
+const COLLECTED_MAX: u64 = 2_000;
 
 /// One page of a list of jobs.
 #[derive(Debug, Default)]
@@ -111,8 +114,8 @@ pub struct QueueLoad {
     pub queued_normal: u64,
     /// The number of running jobs.
     pub running: u64,
-    /// When the first queued job that is not of low priority entered the queue; `None` if there is none.
-    pub first_normal_since: Option<Millis>,
+    /// When the job that waits longest entered the queue, of those that are not of low priority; `None` if there is none.
+    pub oldest_normal_since: Option<Millis>,
 }
 
 /// The load of one worker that the queue knows.
@@ -173,6 +176,11 @@ impl Queue {
         is_queued.then(|| self.ready.len_before(row.order) + self.deferred.jobs.len_before(row.order) + 1)
     }
 
+    /// When a queued job is ready again whose input could not be read; `None` if it is ready, and for any other job.
+    pub fn deferred_until(&self, id: JobId) -> Option<Millis> {
+        self.deferred.retry_at(self.jobs.find(id)?)
+    }
+
     /// The stored row of a job, even if the job has expired; `None` for an unknown id.
     pub fn find_stored(&self, id: JobId) -> Option<JobRow> {
         self.jobs.find(id).map(|slot| self.jobs.row(slot))
@@ -228,6 +236,9 @@ impl Queue {
         conditions: &JobConditions,
         from: Option<JobId>,
     ) -> Box<dyn Iterator<Item = Slot> + '_> {
+        if let Some(few) = self.few_active(conditions, from) {
+            return Box::new(few.into_iter().map(|(_, slot)| slot));
+        }
         match (self.listed(conditions), conditions.is_ascending) {
             (Some(listed), false) => {
                 let lists = listed.into_iter().map(|list| list.descending(from).peekable()).collect();
@@ -240,6 +251,34 @@ impl Queue {
             (None, false) => Box::new(self.jobs.newest_first(from)),
             (None, true) => Box::new(self.jobs.oldest_first(from)),
         }
+    }
+
+    /// The queued or running jobs, in the order of the list, if no others are wanted and they are few: among many ended jobs, or
+    /// running ones behind a long queue, they are not looked for.
+    fn few_active(&self, conditions: &JobConditions, from: Option<JobId>) -> Option<Vec<(JobId, Slot)>> {
+        let wants = |state| conditions.states.contains(&state);
+        let is_active = |state: &JobState| matches!(state, JobState::InQueue | JobState::InProgress);
+        let queued = if wants(JobState::InQueue) { self.queued() } else { 0 };
+        let running = if wants(JobState::InProgress) { self.running } else { 0 };
+        let has_others = conditions.states.is_empty() || !conditions.states.iter().all(is_active);
+        if has_others || queued + running > COLLECTED_MAX {
+            return None;
+        }
+        let held = self.workers.iter().flat_map(|(_, worker)| worker.held.iter().map(|held| held.slot));
+        let held = held.filter(|_| running > 0);
+        let lists = [&self.ready, &self.deferred.jobs].into_iter().filter(|_| queued > 0);
+        let slots = held.chain(lists.flat_map(ReadyQueue::slots));
+        let jobs = slots.map(|slot| (self.jobs[slot].id, slot));
+        let mut jobs: Vec<_> = if conditions.is_ascending {
+            jobs.filter(|(id, _)| from.is_none_or(|from| *id > from)).collect()
+        } else {
+            jobs.filter(|(id, _)| from.is_none_or(|from| *id < from)).collect()
+        };
+        jobs.sort_unstable();
+        if !conditions.is_ascending {
+            jobs.reverse();
+        }
+        Some(jobs)
     }
 
     /// The lists that have every job in the wanted states; `None` if there are none.
@@ -298,12 +337,12 @@ impl Queue {
     /// The load of the endpoint.
     pub fn load(&self) -> QueueLoad {
         let queues = [&self.ready, &self.deferred.jobs];
-        let first_normal = queues.iter().filter_map(|queue| queue.first_normal()).min();
+        let oldest = queues.into_iter().flat_map(ReadyQueue::oldest_normal);
         QueueLoad {
             queued: self.queued(),
             queued_normal: self.ready.len_normal() + self.deferred.jobs.len_normal(),
             running: self.running,
-            first_normal_since: first_normal.map(|(_, slot)| self.jobs[slot].enqueued_at()),
+            oldest_normal_since: oldest.map(|slot| self.jobs[slot].enqueued_at()).min(),
         }
     }
 

@@ -54,9 +54,14 @@ impl ReadyQueue {
         self.normal.len_below(order) + self.low.len_below(order)
     }
 
-    /// The first job that is not of low priority, with its position; `None` if there is none.
-    pub(crate) fn first_normal(&self) -> Option<(i64, Slot)> {
-        self.normal.first()
+    /// Jobs that are not of low priority, of which one waits longest: the first that entered at the back, and the one that was put
+    /// back to the front before the others there. Positions at the front are below 0.
+    pub(crate) fn oldest_normal(&self) -> impl Iterator<Item = Slot> {
+        let first = self.normal.first();
+        let has_front = first.is_some_and(|(order, _)| order < 0);
+        let front = has_front.then(|| self.normal.descending(Some(0)).next()).flatten();
+        let back = if has_front { self.normal.ascending(Some(0)).next() } else { first };
+        front.into_iter().chain(back).map(|(_, slot)| slot)
     }
 
     /// The number of jobs.
@@ -72,6 +77,11 @@ impl ReadyQueue {
     /// Whether the list has no job.
     pub(crate) fn is_empty(&self) -> bool {
         self.normal.is_empty() && self.low.is_empty()
+    }
+
+    /// The slot of every job, in the order of positions within each priority.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.normal.iter().chain(self.low.iter()).map(|(_, slot)| slot)
     }
 
     /// Every job: whether it is of low priority, its position and its slot.

@@ -272,7 +272,7 @@ impl<'a> Rehearsal<'a> {
         let load = FleetLoad {
             queued_normal: load.queued_normal,
             running: load.running,
-            oldest_normal_wait_ms: load.first_normal_since.map_or(0, |since| self.now.since(since)),
+            oldest_normal_wait_ms: load.oldest_normal_since.map_or(0, |since| self.now.since(since)),
         };
         let (mut idle_ms, mut present) = (None, Vec::with_capacity(self.workers.len()));
         for worker in self.queue.worker_loads() {

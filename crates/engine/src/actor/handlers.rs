@@ -42,8 +42,8 @@ impl Actor {
                 self.change(reply, |queue, now, out| queue.cancel(now, job, out));
             }
             Request::Retry { job, reply } => self.retry(job, reply),
-            Request::SetTtl { job, ttl_ms, reply } => {
-                self.change(reply, |queue, now, out| queue.set_ttl(now, job, ttl_ms, out));
+            Request::SetTtl { job, ttl_ms, only_ended, reply } => {
+                self.set_ttl(job, ttl_ms, only_ended, reply);
             }
             Request::RedeliverWebhook { job, end, reply } => {
                 self.change(reply, |queue, now, out| queue.redeliver_webhook(now, job, end, out));
@@ -172,9 +172,7 @@ impl Actor {
                 assert!(carried.input.is_none(), "the input of an accepted job is written");
                 self.post_commit.used.add(submitter, Use { submitted: 1, ..Use::default() });
                 self.shared.metrics.activity.submitted(input_bytes);
-                if id.is_sync() {
-                    self.shared.metrics.events.submitted_sync();
-                }
+                self.shared.metrics.events.submitted(id.is_sync());
                 self.own_blob(id, file);
                 self.add_end_waiter(id, waiter);
                 Ok(Accepted { id, state: JobState::InQueue })
@@ -236,6 +234,16 @@ impl Actor {
         for take in self.parked.remove(worker) {
             self.hold_jobs(take.reply, Given::default());
         }
+    }
+
+    fn set_ttl(&mut self, job: JobId, ttl_ms: u64, only_ended: bool, reply: ReplySender<Box<JobRow>>) {
+        self.change(reply, |queue, now, out| {
+            let has_ended = |row: JobRow| row.state.is_terminal();
+            if only_ended && !queue.find_visible(job, now).is_some_and(has_ended) {
+                return Err(Refusal::NoSuchJob);
+            }
+            queue.set_ttl(now, job, ttl_ms, out)
+        });
     }
 
     /// Serves parked takes, the oldest first, while jobs are ready. A job that was submitted in this round is delivered in the

@@ -1,6 +1,6 @@
 //! Notes which parts of jobs' lives ended in a round, for their traces.
 
-use longshore_model::{JobId, JobRow, JobState};
+use longshore_model::{AttemptEnd, JobId, JobRow, JobState};
 use longshore_queue::Requeued;
 
 use super::Actor;
@@ -20,21 +20,22 @@ impl Actor {
     pub(super) fn trace_requeued(&mut self, requeued: Requeued) {
         let marks = self.take_marks(requeued.row.id);
         if self.is_traced(&requeued.row) {
-            let span = JobSpan::Attempt { lost: Some(requeued.reason), marks };
+            let span = JobSpan::Attempt { end: Some((requeued.end, requeued.reason)), marks };
             let row = Box::new(requeued.row);
             self.post_commit.facts.push(JobFact { row, until: requeued.at, span });
         }
     }
 
-    /// Notes the end of a job, and of its attempt or its wait.
-    pub(super) fn trace_ended(&mut self, job: JobId, was_running: bool) {
+    /// Notes the end of a job, and of its attempt or its wait. `lost` says why its worker was lost, if it was.
+    pub(super) fn trace_ended(&mut self, job: JobId, was_running: bool, lost: Option<String>) {
         if self.shared.services.traces.is_none() {
             return;
         }
         let marks = self.take_marks(job);
         let Some(row) = self.queue.find_stored(job).filter(|row| self.is_traced(row)) else { return };
         let until = row.finished_at;
-        let span = if was_running { JobSpan::Attempt { lost: None, marks } } else { JobSpan::Queue };
+        let end = lost.map(|reason| (AttemptEnd::WorkerLost, reason));
+        let span = if was_running { JobSpan::Attempt { end, marks } } else { JobSpan::Queue };
         let row = Box::new(row);
         self.post_commit.facts.push(JobFact { row: row.clone(), until, span });
         self.post_commit.facts.push(JobFact { row, until, span: JobSpan::Whole });
@@ -46,7 +47,7 @@ impl Actor {
         if self.is_traced(&row) {
             let until = self.now();
             let is_running = row.state == JobState::InProgress;
-            let span = if is_running { JobSpan::Attempt { lost: None, marks } } else { JobSpan::Queue };
+            let span = if is_running { JobSpan::Attempt { end: None, marks } } else { JobSpan::Queue };
             self.post_commit.facts.push(JobFact { row: row.clone(), until, span });
             self.post_commit.facts.push(JobFact { row, until, span: JobSpan::Whole });
         }

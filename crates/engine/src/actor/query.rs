@@ -128,17 +128,17 @@ impl Actor {
             queued: load.queued,
             queued_normal: load.queued_normal,
             running: load.running,
-            first_normal_since: load.first_normal_since,
+            oldest_normal_since: load.oldest_normal_since,
             jobs_max: self.shared.services.settings.of_queue(&self.shared.record()).jobs_max,
             workers: workers.collect(),
             last_take_at: queue.last_take(),
-            job: row.as_ref().map(waiting_job),
+            job: row.as_ref().map(|row| waiting_job(row, queue.deferred_until(row.id))),
         };
         Ok(Waiting { queue, row })
     }
 }
 
-fn waiting_job(row: &JobRow) -> WaitingJob {
+fn waiting_job(row: &JobRow, deferred_until: Option<Millis>) -> WaitingJob {
     WaitingJob {
         state: row.state,
         low_priority: row.low_priority,
@@ -148,6 +148,7 @@ fn waiting_job(row: &JobRow) -> WaitingJob {
         delete_at: row.delete_at,
         retries: row.retries,
         requeue: None,
+        deferred_until,
     }
 }
 
@@ -176,7 +177,7 @@ fn fleet_view(queue: &Queue, now: Millis) -> FleetView {
         queued_normal: load.queued_normal,
         queued: load.queued,
         running: load.running,
-        oldest_normal_wait_ms: load.first_normal_since.map(|since| now.since(since)),
+        oldest_normal_wait_ms: load.oldest_normal_since.map(|since| now.since(since)),
         workers: workers.collect(),
     }
 }

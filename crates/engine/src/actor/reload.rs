@@ -237,6 +237,10 @@ impl Actor {
         // The requests of dropped waiters read the job again.
         self.end_waiters.clear();
         self.jobs_are_ready = true;
+        if self.shared.services.feeds.is_on() {
+            // The commit that failed may have been written: each job may have changed.
+            self.shared.job_feed.add_unknown(self.job_counts(), self.queue.len().max(1));
+        }
         tracing::info!(endpoint = %self.shared.id, jobs = self.queue.len(), "queue reloaded");
     }
 }

@@ -52,8 +52,8 @@ pub(crate) enum Request {
     Cancel { job: JobId, reply: ReplySender<Box<JobRow>> },
     /// A client retries a failed or timed-out job.
     Retry { job: JobId, reply: ReplySender<Box<JobRow>> },
-    /// A client sets the time of a job's deletion to `ttl_ms` from now.
-    SetTtl { job: JobId, ttl_ms: u64, reply: ReplySender<Box<JobRow>> },
+    /// A client sets the time of a job's deletion to `ttl_ms` from now; with `only_ended`, of no job that is queued or runs.
+    SetTtl { job: JobId, ttl_ms: u64, only_ended: bool, reply: ReplySender<Box<JobRow>> },
     /// A client cancels all queued jobs. Replies with their number.
     Purge { reply: ReplySender<u64> },
     /// A launcher has started or adopted a worker.

@@ -13,6 +13,7 @@ use crate::metrics::RetryReason;
 use crate::owner_use::Use;
 use crate::stream_tail::TailEvent;
 use crate::supervisor::FleetEvent;
+use longshore_history::FailureKind;
 
 /// The payload of a request whose verb writes it. The queue sees only the length.
 #[derive(Default)]
@@ -128,11 +129,10 @@ impl Actor {
                     let used = Use { ended: 1, served_ms: ran_ms.unwrap_or_default(), ..Use::default() };
                     self.post_commit.used.add(submitter, used);
                     self.shared.metrics.activity.ended(state, ran_ms);
-                    if matches!(state, JobState::Failed | JobState::TimedOut) {
-                        self.note_failure(job, key, state);
-                    }
+                    let has_failed = matches!(state, JobState::Failed | JobState::TimedOut);
+                    let lost = if has_failed { self.note_failure(job, key, state) } else { None };
                     self.ended(job, key, ran_ms.filter(|_| state != JobState::Cancelled));
-                    self.trace_ended(job, was_running);
+                    self.trace_ended(job, was_running, lost);
                 }
                 Signal::Requeued(requeued) => {
                     if requeued.counts {
@@ -166,14 +166,16 @@ impl Actor {
         }
     }
 
-    /// Adds a job that failed to the failures of this round.
-    fn note_failure(&mut self, job: JobId, key: JobKey, state: JobState) {
+    /// Adds a job that failed to the failures of this round. Returns its error if its worker was lost.
+    fn note_failure(&mut self, job: JobId, key: JobKey, state: JobState) -> Option<String> {
         let error = self.errors.take(key);
         let kind = kind_of(state, error.as_ref());
         self.shared.metrics.activity.failed_by(kind);
         let worker = self.queue.find_stored(job).and_then(|row| row.worker);
         let error = error.map(|(_, error)| error);
+        let lost = error.clone().filter(|_| kind == FailureKind::WorkerLost);
         self.post_commit.failed.push(FailedJob { job, worker, at: self.now(), kind, error });
+        lost
     }
 
     /// Notifies the supervisor of the load, once per round.

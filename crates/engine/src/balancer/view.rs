@@ -64,7 +64,7 @@ impl Balancer {
             queued: view.queued,
             queued_normal: view.queued,
             running: view.running,
-            first_normal_since: view.oldest_normal_wait_ms.map(|ms| self.now() - ms),
+            oldest_normal_since: view.oldest_normal_wait_ms.map(|ms| self.now() - ms),
             jobs_max: limits.queue_max as u64,
             workers: view.workers.iter().map(contact).collect(),
             ..WaitingQueue::default()

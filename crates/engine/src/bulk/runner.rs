@@ -97,6 +97,7 @@ impl Engine {
     ) -> Result<(), Halt> {
         let is_repeated = is_repeated && !task.batch.is_empty();
         if task.batch.is_empty() {
+            let before = task.clone();
             next_batch(endpoint.jobs(), task).await?;
             if task.batch.is_empty() {
                 (task.state, task.ended_at) = (BulkState::Completed, Some(self.now()));
@@ -106,8 +107,14 @@ impl Engine {
                 }
                 return saved.map_or(Err(Halt::Later), |_| Err(Halt::Over));
             }
-            if !self.bulk().save(task).await? {
-                return Err(Halt::Over);
+            match self.bulk().save(task).await {
+                Ok(true) => {}
+                Ok(false) => return Err(Halt::Over),
+                Err(error) => {
+                    // No verb is sent for jobs that are not in the row.
+                    *task = before;
+                    return Err(error.into());
+                }
             }
         }
         let batch: Vec<JobId> = task.batch.iter().filter_map(|id| id.parse().ok()).collect();
@@ -181,14 +188,15 @@ async fn next_batch(jobs: &Jobs, task: &mut BulkTask) -> Result<(), EndpointErro
     while let Some(before) = task.before.take() {
         let page = JobFilter { conditions: filter.conditions(), limit: BATCH, before: before.parse().ok() };
         let read = match filter.search() {
-            Some(search) => jobs
-                .search(page, &search)
-                .await
-                .map(|page| (page.jobs.into_iter().map(|job| job.row).collect::<Vec<_>>(), page.cursor)),
-            None => jobs.rows(page).await.map(|page| (page.jobs, page.cursor)),
+            Some(search) => jobs.search(page, &search).await.map(|page| {
+                let rows: Vec<_> = page.jobs.into_iter().map(|job| job.row).collect();
+                (rows, page.cursor, page.unread)
+            }),
+            None => jobs.rows(page).await.map(|page| (page.jobs, page.cursor, 0)),
         };
-        let (rows, cursor) = read.inspect_err(|_| task.before = Some(before))?;
+        let (rows, cursor, unread) = read.inspect_err(|_| task.before = Some(before))?;
         task.before = cursor.map(|cursor| cursor.to_string());
+        task.failed += unread;
         let fitting = rows.iter().filter(|row| task.applies_to(row));
         task.batch = fitting.map(|row| row.id.to_string()).collect();
         if !task.batch.is_empty() {
@@ -238,8 +246,8 @@ async fn change(
         BulkAction::Cancel => jobs.cancel(job).await.map(|row| row.state == JobState::Cancelled),
         BulkAction::Retry => jobs.retry(job).await.map(|_| true),
         BulkAction::Delete => {
-            let set = jobs.shared.request(|reply| Request::SetTtl { job, ttl_ms: DELETE_MS, reply }).await;
-            set.map(|_| true)
+            let request = |reply| Request::SetTtl { job, ttl_ms: DELETE_MS, only_ended: true, reply };
+            jobs.shared.request(request).await.map(|_| true)
         }
     };
     match changed {

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::Jobs;
+use super::snapshot::LISTED_BYTES_MAX;
 use crate::actor::query::View;
 use crate::{DeliveryFilter, DeliveryState, EndpointError, JobFilter, JobPage};
 
@@ -41,17 +42,26 @@ struct Searched<'a> {
     input: Option<&'a RawValue>,
 }
 
+/// Whether a job has what is searched for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Yes,
+    No,
+    /// It could not be read.
+    Unread,
+}
+
 impl Jobs {
     /// Returns one page of the jobs that match the filter and have what is searched for. Reads payloads, in the order of the
     /// list, until the page is full, 64 MiB were read or 1 s has passed.
-    /// The page's cursor then says where to go on. Payloads that cannot be read are left out.
+    /// The page's cursor then says where to go on. Jobs whose payloads cannot be read are left out and counted.
     ///
     /// # Errors
     ///
     /// Only those of every method of [`Jobs`].
     pub async fn search(&self, filter: JobFilter, wanted: &JobSearch) -> Result<JobPage, EndpointError> {
         let (began, mut bytes) = (Instant::now(), 0);
-        let mut page = JobPage { jobs: Vec::new(), cursor: filter.before, searched: 0, of: 0 };
+        let mut page = JobPage { jobs: Vec::new(), cursor: filter.before, searched: 0, unread: 0, of: 0 };
         let called = self.called(wanted.webhook).await?;
         loop {
             let rows = self.rows(JobFilter { limit: ROWS, before: page.cursor, ..filter.clone() }).await?;
@@ -60,12 +70,13 @@ impl Jobs {
             for (at, row) in rows.jobs.into_iter().enumerate() {
                 let is_last = at + 1 == count;
                 page.cursor = if is_last { next } else { Some(row.id) };
-                page.searched += 1;
                 let is_called = called.as_ref().is_none_or(|jobs| jobs.contains(&row.id));
-                let (is_found, read) = if is_called { self.is_found(&row, wanted).await } else { (false, 0) };
+                let (found, read) = if is_called { self.look(&row, wanted).await } else { (Found::No, 0) };
                 bytes += read;
-                if is_found {
-                    page.jobs.push(self.small_snapshot(row).await?);
+                page.searched += u64::from(found != Found::Unread);
+                page.unread += u64::from(found == Found::Unread);
+                if found == Found::Yes {
+                    page.jobs.push(self.small_snapshot(row, LISTED_BYTES_MAX).await?);
                 }
                 let is_over = bytes >= SEARCH_BYTES_MAX || began.elapsed() >= SEARCH_FOR;
                 if page.jobs.len() == filter.limit || is_over {
@@ -90,43 +101,63 @@ impl Jobs {
     }
 
     /// Whether the job has what is searched for, and how many bytes were read to find out.
-    async fn is_found(&self, row: &JobRow, wanted: &JobSearch) -> (bool, usize) {
+    async fn look(&self, row: &JobRow, wanted: &JobSearch) -> (Found, usize) {
         let mut bytes = 0;
+        let found = self.found(row, wanted, &mut bytes).await;
+        let is_found = match found {
+            Ok(true) => Found::Yes,
+            // A job that was deleted meanwhile is none.
+            Ok(false) | Err(EndpointError::Refused(_)) => Found::No,
+            Err(_) => Found::Unread,
+        };
+        (is_found, bytes)
+    }
+
+    /// Whether the job has what is searched for. Adds what was read to `bytes`.
+    async fn found(
+        &self,
+        row: &JobRow,
+        wanted: &JobSearch,
+        bytes: &mut usize,
+    ) -> Result<bool, EndpointError> {
         if !wanted.members.is_empty() {
-            let Ok(input) = self.input(row.id).await else { return (false, 0) };
-            bytes += input.len();
+            let input = self.input(row.id).await?;
+            *bytes += input.len();
             if !has_members(&input, &wanted.members) {
-                return (false, bytes);
+                return Ok(false);
             }
         }
         if let Some(text) = &wanted.error {
-            let Ok(error) = self.error_of(row).await else { return (false, bytes) };
-            bytes += error.len();
+            let error = self.error_of(row).await?;
+            *bytes += error.len();
             if !contains(error.as_bytes(), text) {
-                return (false, bytes);
+                return Ok(false);
             }
         }
-        let Some(text) = &wanted.text else { return (true, bytes) };
-        let (has_text, read) = self.has_text(row, text).await;
-        (has_text, bytes + read)
+        match &wanted.text {
+            Some(text) => self.has_text(row, text, bytes).await,
+            None => Ok(true),
+        }
     }
 
-    /// Whether the job has the text, and how many bytes were read to find out.
-    async fn has_text(&self, row: &JobRow, text: &str) -> (bool, usize) {
+    /// Whether the job has the text. Adds what was read to `bytes`.
+    async fn has_text(&self, row: &JobRow, text: &str, bytes: &mut usize) -> Result<bool, EndpointError> {
         if contains(row.id.to_string().as_bytes(), text) {
-            return (true, 0);
+            return Ok(true);
         }
-        let mut bytes = 0;
-        if let Ok(job) = self.snapshot(row.clone()).await {
+        // An outcome that cannot be read does not hide what the input has.
+        let job = self.snapshot(row.clone()).await;
+        if let Ok(job) = &job {
             let output = job.output.as_deref().unwrap_or_default();
             let error = job.error.as_deref().unwrap_or_default();
-            bytes += output.len() + error.len();
+            *bytes += output.len() + error.len();
             if contains(output, text) || contains(error.as_bytes(), text) {
-                return (true, bytes);
+                return Ok(true);
             }
         }
-        let Ok(input) = self.input(row.id).await else { return (false, bytes) };
-        (contains(&input, text), bytes + input.len())
+        let input = self.input(row.id).await?;
+        *bytes += input.len();
+        if contains(&input, text) { Ok(true) } else { job.map(|_| false) }
     }
 
     /// Returns the job's input, as JSON text as the client sent it. It covers its memory in this process.

@@ -16,7 +16,7 @@ use crate::{BudgetPermit, EndpointError, JobSnapshot};
 const ENDED_ROOM_WAIT: Duration = Duration::from_mins(1);
 
 /// The size limit of outputs and errors in lists, in bytes.
-const LISTED_BYTES_MAX: usize = 4096;
+pub(super) const LISTED_BYTES_MAX: usize = 4096;
 
 impl Jobs {
     /// The job with its output and error. If the job went on since its row was read, the returned row is the later one.
@@ -86,9 +86,13 @@ impl Jobs {
         Ok(JobSnapshot { row, now: self.shared.now(), output, output_bytes, error, room })
     }
 
-    /// The job with its output and error. An output or error over `LISTED_BYTES_MAX` is left out, and so is an output
-    /// that is a file. If the outcome cannot be read, the error says so, because the list has other jobs.
-    pub(super) async fn small_snapshot(&self, row: JobRow) -> Result<JobSnapshot, EndpointError> {
+    /// The job with its output and error. An output over `LISTED_BYTES_MAX` or an error over `error_bytes_max` is left out, and
+    /// so is an output that is a file. If the outcome cannot be read, the error says so, because the list has other jobs.
+    pub(super) async fn small_snapshot(
+        &self,
+        row: JobRow,
+        error_bytes_max: usize,
+    ) -> Result<JobSnapshot, EndpointError> {
         let seen = row.clone();
         let (row, outcome) = match self.with_outcome(row).await {
             Err(error) if error.is_of_reading() => {
@@ -106,7 +110,7 @@ impl Jobs {
             Some(Payload::Inline(bytes)) if bytes.len() <= LISTED_BYTES_MAX => Some(bytes),
             _ => None,
         };
-        let error = outcome.error.filter(|error| error.len() <= LISTED_BYTES_MAX).map(String::from);
+        let error = outcome.error.filter(|error| error.len() <= error_bytes_max).map(String::from);
         let room = BudgetPermit::default();
         Ok(JobSnapshot { row, now: self.shared.now(), output, output_bytes, error, room })
     }

@@ -137,6 +137,7 @@ pub struct EventCounts {
     refusals: [AtomicU64; SubmitRefusal::ALL.len()],
     retries: [AtomicU64; RetryReason::ALL.len()],
     sync_submits: AtomicU64,
+    async_submits: AtomicU64,
 }
 
 impl Default for EventCounts {
@@ -149,6 +150,7 @@ impl Default for EventCounts {
             refusals: [const { AtomicU64::new(0) }; SubmitRefusal::ALL.len()],
             retries: [const { AtomicU64::new(0) }; RetryReason::ALL.len()],
             sync_submits: AtomicU64::new(0),
+            async_submits: AtomicU64::new(0),
         }
     }
 }
@@ -179,14 +181,20 @@ impl EventCounts {
         self.retries[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts an accepted submit whose client waits for the result.
-    pub fn submitted_sync(&self) {
-        self.sync_submits.fetch_add(1, Ordering::Relaxed);
+    /// Counts an accepted submit; `waits`: its client waits for the result.
+    pub fn submitted(&self, waits: bool) {
+        let submits = if waits { &self.sync_submits } else { &self.async_submits };
+        submits.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The number of accepted submits whose clients waited for the results.
     pub fn sync_submits(&self) -> u64 {
         self.sync_submits.load(Ordering::Relaxed)
+    }
+
+    /// The number of accepted submits whose clients did not wait for the results.
+    pub fn async_submits(&self) -> u64 {
+        self.async_submits.load(Ordering::Relaxed)
     }
 
     /// The number of attempts that were repeated for this reason.
@@ -227,13 +235,15 @@ mod tests {
         counts.ended(ExitKind::NotStarted);
         counts.called(WebhookOutcome::Retried);
         counts.refused(SubmitRefusal::RateLimit);
-        counts.submitted_sync();
+        for waits in [true, false, false] {
+            counts.submitted(waits);
+        }
         counts.retried(RetryReason::Client);
         assert_eq!(StartCause::ALL.map(|cause| counts.starts(cause)), [0, 1, 0]);
         assert_eq!(ExitKind::ALL.map(|kind| counts.ends(kind)), [0, 0, 0, 2]);
         assert_eq!(WebhookOutcome::ALL.map(|outcome| counts.calls(outcome)), [0, 1, 0]);
         assert_eq!(SubmitRefusal::ALL.map(|reason| counts.refusals(reason)), [0, 0, 1]);
         assert_eq!(RetryReason::ALL.map(|reason| counts.retries(reason)), [0, 0, 0, 1]);
-        assert_eq!(counts.sync_submits(), 1);
+        assert_eq!((counts.sync_submits(), counts.async_submits()), (1, 2));
     }
 }

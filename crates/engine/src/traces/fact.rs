@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longshore_model::{Endpoint, JobRow, JobState, Millis, Placement, WorkerId};
+use longshore_model::{AttemptEnd, Endpoint, JobRow, JobState, Millis, Placement, WorkerId};
 
 use super::forwarded::ForwardedSpan;
 use super::ids::{JobTrace, worker_start};
@@ -72,8 +72,8 @@ pub(crate) struct JobFact {
 pub(crate) enum JobSpan {
     /// A wait in the queue.
     Queue,
-    /// An attempt. `lost` says why it ended without an end of the job.
-    Attempt { lost: Option<String>, marks: AttemptMarks },
+    /// An attempt. `end` says how and why it ended if the job is queued again, or the worker was lost.
+    Attempt { end: Option<(AttemptEnd, String)>, marks: AttemptMarks },
     /// From the submit or the last client retry to the end.
     Whole,
 }
@@ -112,8 +112,8 @@ impl JobFact {
         let is_counted = self.row.state.is_terminal() && self.row.state != JobState::Cancelled;
         match self.span {
             JobSpan::Queue => self.has_worker().then_some(Measured::Delay),
-            JobSpan::Attempt { lost: None, .. } => is_counted.then_some(Measured::Execution),
-            JobSpan::Attempt { .. } | JobSpan::Whole => None,
+            JobSpan::Attempt { .. } => is_counted.then_some(Measured::Execution),
+            JobSpan::Whole => None,
         }
     }
 
@@ -147,7 +147,7 @@ fn job_span(endpoint: &Endpoint, worker: Option<&StartedWorker>, fact: JobFact, 
     let trace = JobTrace::of(row.id, row.trace.as_deref(), sampling);
     let mut part = match span {
         JobSpan::Queue => queue(&row, &trace, worker),
-        JobSpan::Attempt { lost, marks } => attempt(&row, &trace, worker, until, lost.as_deref(), &marks),
+        JobSpan::Attempt { end, marks } => attempt(&row, &trace, worker, until, end.as_ref(), &marks),
         JobSpan::Whole => whole(&row, &trace, endpoint),
     };
     let mut attributes = about_job(endpoint, &row.id.to_string());
@@ -209,7 +209,7 @@ fn attempt(
     trace: &JobTrace,
     worker: Option<&StartedWorker>,
     until: Millis,
-    lost: Option<&str>,
+    end: Option<&(AttemptEnd, String)>,
     marks: &AttemptMarks,
 ) -> Part {
     let number = row.attempt.0;
@@ -219,14 +219,21 @@ fn attempt(
         attributes.push(("longshore.worker", worker.as_str().into()));
     }
     attributes.extend(worker.and_then(|worker| gpus(&worker.placement)));
-    let error = if lost.is_some() { Some("worker_lost") } else { error_type(row.state) };
+    let error = match end {
+        Some((AttemptEnd::WorkerLost, _)) => Some("worker_lost"),
+        Some((AttemptEnd::Failed, _)) => error_type(JobState::Failed),
+        // A worker that is stopped, or did not get the job, is no error of the attempt.
+        Some(_) => None,
+        None => error_type(row.state),
+    };
     attributes.extend(error.map(|error| ("error.type", error.into())));
     let at = |at: &Millis, name| Event { at: (*at).into(), name, attributes: Attributes::new() };
     let mut events: Vec<_> = marks.first_chunk.iter().map(|first| at(first, "first chunk")).collect();
     events.extend(marks.progress.iter().map(|value| at(value, "progress")));
-    if let Some(reason) = lost {
+    if let Some((end, reason)) = end {
+        let name = if *end == AttemptEnd::WorkerLost { "lost" } else { "requeued" };
         let attributes = vec![("reason", short(reason).into())];
-        events.push(Event { attributes, ..at(&until, "lost") });
+        events.push(Event { attributes, ..at(&until, name) });
     }
     Part {
         id: trace.attempt_span(row),

@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
-use longshore_model::{Attempt, EndpointNo, Gpu, JobId, JobKey, JobState, Millis, Placement, WorkerId};
+use longshore_model::{
+    Attempt, AttemptEnd, EndpointNo, Gpu, JobId, JobKey, JobState, Millis, Placement, WorkerId,
+};
 
 use super::span::{Nanos, Span, Value};
 use super::*;
@@ -48,7 +50,7 @@ fn started(started_at: u64, ready_at: Option<u64>) -> StartedWorker {
 }
 
 fn plain() -> JobSpan {
-    JobSpan::Attempt { lost: None, marks: AttemptMarks::default() }
+    JobSpan::Attempt { end: None, marks: AttemptMarks::default() }
 }
 
 #[test]
@@ -101,7 +103,7 @@ fn an_attempt_tells_its_worker_and_what_happened() {
     let span = span_of(
         row(JobState::InProgress),
         1_500,
-        JobSpan::Attempt { lost: Some(reason), marks },
+        JobSpan::Attempt { end: Some((AttemptEnd::WorkerLost, reason)), marks },
         Some(started(900, None)),
     );
     assert_eq!(attribute(&span, "longshore.gpu"), Some("G1".into()));
@@ -119,6 +121,22 @@ fn an_attempt_tells_its_worker_and_what_happened() {
         lost.attributes,
         [("reason", Value::from("exited with code 1 after 3 s; its last log lines:"))]
     );
+}
+
+#[test]
+fn an_attempt_that_is_repeated_tells_how_it_ended() {
+    for (state, end, error, event) in [
+        (JobState::InProgress, AttemptEnd::WorkerLost, Some("worker_lost"), "lost"),
+        (JobState::Failed, AttemptEnd::WorkerLost, Some("worker_lost"), "lost"),
+        (JobState::InProgress, AttemptEnd::Failed, Some("failed"), "requeued"),
+        (JobState::InProgress, AttemptEnd::Drained, None, "requeued"),
+        (JobState::InProgress, AttemptEnd::Undelivered, None, "requeued"),
+    ] {
+        let attempt = JobSpan::Attempt { end: Some((end, "why".to_owned())), marks: AttemptMarks::default() };
+        let span = span_of(row(state), 1_500, attempt, None);
+        assert_eq!(attribute(&span, "error.type"), error.map(Into::into), "{end:?}");
+        assert_eq!((span.is_error, span.events.last().unwrap().name), (error.is_some(), event), "{end:?}");
+    }
 }
 
 #[test]

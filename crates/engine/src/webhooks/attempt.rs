@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
-use longshore_model::{JobId, JobState, Millis, WebhookEvent};
+use longshore_model::{EndpointId, JobId, JobState, Millis, WebhookEvent};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -110,7 +110,7 @@ impl AttemptSender {
 
     /// Sends a request and judges the response. Tells the circuit breaker of the receiver whether there was one.
     async fn call(&self, prepared: PreparedCall, attempt: u32, at: Millis) -> AttemptOutcome {
-        let PreparedCall { call, mut permit, span } = prepared;
+        let PreparedCall { call, mut permit, span, job, endpoint } = prepared;
         let receiver = origin_of(call.uri());
         let id = call.headers().get(WEBHOOK_ID).and_then(|id| id.to_str().ok());
         let id = id.unwrap_or_default().to_owned();
@@ -127,7 +127,7 @@ impl AttemptSender {
             Err(TransportError::NoResponse(text)) => (None, None, Some(text)),
             Err(TransportError::Forbidden(text)) => {
                 // The text names the address: internal addresses are shown to the operator alone.
-                tracing::info!(%id, %receiver, error = %text, "webhook address forbidden");
+                tracing::info!(%endpoint, %job, %id, %receiver, error = %text, "webhook address forbidden");
                 (None, None, Some(FORBIDDEN.to_owned()))
             }
         };
@@ -135,7 +135,9 @@ impl AttemptSender {
             span.end(&traces, &receiver, status, latency_ms);
         }
         let error_text = error.as_deref();
-        tracing::info!(%id, attempt, latency_ms, %receiver, status, error = error_text, "webhook called");
+        tracing::info!(
+            %endpoint, %job, %id, attempt, latency_ms, %receiver, status, error = error_text, "webhook called"
+        );
         let answer = body.map(|body| String::from_utf8_lossy(&body).into_owned());
         let attempt = DeliveryAttempt { attempt, at, latency_ms, status, answer, error };
         let sent = SentAttempt { permit, closed_breaker, receiver, attempt };
@@ -183,6 +185,7 @@ impl AttemptSender {
         let host = receiver_key(&message.url);
         match self.limiter.try_acquire(&host, message.body.len()) {
             Ok(permit) => {
+                let id_of_endpoint = endpoint.id;
                 let span = handle.traces().map(|traces| {
                     (traces, WebhookCallSpan::new(endpoint, &snapshot.row, number, handle.now()))
                 });
@@ -192,7 +195,7 @@ impl AttemptSender {
                 {
                     call.headers_mut().insert(TRACEPARENT, context);
                 }
-                Ok(PreparedCall { call, permit, span })
+                Ok(PreparedCall { call, permit, span, job, endpoint: id_of_endpoint })
             }
             Err(reason) => Err(AttemptOutcome::NoPermit(host, reason)),
         }
@@ -205,6 +208,8 @@ struct PreparedCall {
     permit: CallPermit,
     /// The span of the call; `None` without traces.
     span: Option<(Arc<Traces>, WebhookCallSpan)>,
+    job: JobId,
+    endpoint: EndpointId,
 }
 
 /// Tells the circuit breaker of the receiver whether there was a response. Returns whether the response closed it. A
@@ -260,7 +265,7 @@ fn unreadable(error: EndpointError) -> AttemptOutcome {
 }
 
 /// Returns scheme, host and port of a URL, for logs: user info, path and query can hold secrets.
-fn origin_of(url: &Uri) -> String {
+pub(super) fn origin_of(url: &Uri) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}", url.scheme_str().unwrap_or_default(), url.host().unwrap_or_default())
 }

@@ -45,19 +45,34 @@ pub(super) fn build(job: &JobSnapshot, members: &[u8], context: &BodyContext<'_>
         serde_json::from_slice(&object).map_err(|error| format!("the stored job is not JSON: {error}"))?;
     let of_endpoint = context.webhook.map(serde_json::value::to_raw_value).transpose();
     let of_endpoint = of_endpoint.map_err(|error| error.to_string())?;
-    // `null` counts as no webhook.
-    let of_job = envelope.webhook.filter(|webhook| webhook.get() != "null");
-    let webhook = of_job.or(of_endpoint.as_deref());
+    let webhook = envelope.webhook().or(of_endpoint.as_deref());
     let webhook = webhook.ok_or("neither the job nor its endpoint has a webhook")?;
     let url: String = serde_json::from_str(webhook.get()).map_err(|_| "the webhook is not a string")?;
-    // The parser's error does not quote the URL, which can hold a secret.
+    let url = address(&url)?;
+    let input = envelope.input.map_or("null", RawValue::get);
+    let body = write(job, input, webhook.get(), context);
+    Ok(Message { url, body })
+}
+
+/// The address that calls for a job go to. `members` are the job's members as submitted, empty for one without a webhook of its own;
+/// `of_endpoint` is the endpoint's webhook. `None` if no call can be made.
+pub(super) fn receiver(members: &[u8], of_endpoint: Option<&str>) -> Option<Uri> {
+    let object = [b"{", members, b"}"].concat();
+    let envelope: Envelope<'_> = serde_json::from_slice(&object).ok()?;
+    let of_job = envelope.webhook().map(|webhook| serde_json::from_str::<String>(webhook.get()));
+    match of_job {
+        Some(url) => address(&url.ok()?).ok(),
+        None => address(of_endpoint?).ok(),
+    }
+}
+
+/// Reads the text of a webhook. The error does not quote it, because it can hold a secret.
+fn address(url: &str) -> Result<Uri, String> {
     let url: Uri = url.parse().map_err(|error| format!("the webhook is not a valid address: {error}"))?;
     if !matches!(url.scheme_str(), Some("http" | "https")) || url.host().is_none_or(str::is_empty) {
         return Err("the webhook is not an absolute http or https address".to_owned());
     }
-    let input = envelope.input.map_or("null", RawValue::get);
-    let body = write(job, input, webhook.get(), context);
-    Ok(Message { url, body })
+    Ok(url)
 }
 
 /// Writes the body. `input` and `webhook` are JSON, copied byte for byte.
@@ -103,6 +118,13 @@ struct Envelope<'a> {
     webhook: Option<&'a RawValue>,
 }
 
+impl<'a> Envelope<'a> {
+    /// The job's own webhook. `null` counts as none.
+    fn webhook(&self) -> Option<&'a RawValue> {
+        self.webhook.filter(|webhook| webhook.get() != "null")
+    }
+}
+
 impl<'de> Deserialize<'de> for Envelope<'de> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(EnvelopeReader)
@@ -140,6 +162,18 @@ mod tests {
 
     use super::*;
     use crate::webhooks::tests::completed;
+
+    #[test]
+    fn the_receiver_is_that_of_the_job_or_else_of_the_endpoint() {
+        let of = |members: &str, endpoint| receiver(members.as_bytes(), endpoint).map(|url| url.to_string());
+        let job = r#""input":1,"webhook":"https://j.example/a""#;
+        assert_eq!(of(job, Some("https://e.example/")).as_deref(), Some("https://j.example/a"));
+        for none in ["", r#""input":1"#, r#""webhook":null"#] {
+            assert_eq!(of(none, Some("https://e.example/")).as_deref(), Some("https://e.example/"), "{none}");
+            assert_eq!(of(none, None), None, "{none}");
+        }
+        assert_eq!(of(r#""webhook":"ftp://x""#, None), None);
+    }
 
     fn text(members: &str) -> Result<(String, String), String> {
         let mut job = completed();

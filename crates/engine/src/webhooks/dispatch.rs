@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use longshore_model::{JobKey, Millis};
+use longshore_model::{EndpointId, JobId, JobKey, Millis};
 use longshore_planted::{Bug, planted};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -232,7 +232,8 @@ impl<H: WebhookSource> Dispatcher<H> {
                 let is_last = call.due.attempts >= self.settings.retries.attempts_max;
                 if is_last {
                     self.sent(&mut call, sent, DeliveryState::Failed, None);
-                    tracing::warn!(job = %call.due.job, attempts = call.due.attempts, "webhook given up");
+                    let (endpoint, job) = call.names();
+                    tracing::warn!(%endpoint, %job, attempts = call.due.attempts, "webhook given up");
                     self.settle(&call);
                 } else {
                     let due_at = self.next_due(&call);
@@ -244,14 +245,16 @@ impl<H: WebhookSource> Dispatcher<H> {
                 // Another attempt would end the same way: the server's settings forbid the address.
                 call.due.attempts += 1;
                 self.sent(&mut call, sent, DeliveryState::Failed, None);
-                tracing::warn!(job = %call.due.job, reason = "forbidden address", "webhook given up");
+                let (endpoint, job) = call.names();
+                tracing::warn!(%endpoint, %job, reason = "forbidden address", "webhook given up");
                 self.settle(&call);
             }
             AttemptOutcome::Impossible(reason) => self.give_up(&call, "", reason),
             AttemptOutcome::NotWanted => self.settle(&call),
             AttemptOutcome::NotPending => self.forget(&call),
             AttemptOutcome::Unreadable(reason) => {
-                tracing::warn!(job = %call.due.job, %reason, "webhook postponed");
+                let (endpoint, job) = call.names();
+                tracing::warn!(%endpoint, %job, %reason, "webhook postponed");
                 if self.is_current(&call) {
                     let due_at = call.due.handle.now() + self.settings.retries.delay.as_millis() as u64;
                     self.wait_for_time(call.at(due_at));
@@ -355,8 +358,10 @@ impl<H: WebhookSource> Dispatcher<H> {
 
     /// Settles a call without an attempt, and logs the reason.
     fn give_up(&mut self, call: &QueuedCall<H>, receiver: &str, reason: String) {
-        tracing::warn!(job = %call.due.job, %reason, "webhook given up");
+        let (endpoint, job) = call.names();
+        tracing::warn!(%endpoint, %job, %reason, "webhook given up");
         if self.is_current(call) {
+            call.due.handle.count_attempt(WebhookOutcome::Failed);
             let attempt = DeliveryAttempt {
                 attempt: call.due.attempts + 1,
                 at: call.due.handle.now(),
@@ -466,6 +471,11 @@ impl<H: WebhookSource> Dispatcher<H> {
 }
 
 impl<H: WebhookSource> QueuedCall<H> {
+    /// The endpoint and the job of the call.
+    fn names(&self) -> (EndpointId, JobId) {
+        (self.due.handle.endpoint().id, self.due.job)
+    }
+
     /// Returns a copy that is due at `due_at` and unparks no other call.
     fn at(&self, due_at: Millis) -> Self {
         let due = PendingCall { due_at, ..self.due.clone() };

@@ -438,7 +438,7 @@ fn scaler_waits(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     if !lacks_worker(facts) || up == 0 || queue.queued_normal == 0 || facts.room() == 0 {
         return None;
     }
-    let oldest_ms = queue.first_normal_since.map_or(0, |since| facts.now.since(since));
+    let oldest_ms = queue.oldest_normal_since.map_or(0, |since| facts.now.since(since));
     let load = FleetLoad {
         queued_normal: queue.queued_normal,
         running: queue.running,
@@ -489,19 +489,21 @@ fn retrying(facts: &WaitFacts<'_>) -> Option<WaitCause> {
     let since = job.requeue.as_ref().map_or(job.enqueued_at, |requeue| requeue.at);
     let ago_ms = facts.now.since(since);
     let (this, tries) = (u32::from(job.retries) + 1, u32::from(facts.endpoint.max_retries) + 1);
-    let sentence = match (job.retries, reason) {
-        (0, None) => return None,
-        (0, Some(reason)) => sentences::redelivered(ago_ms, reason),
-        (_, reason) => sentences::retrying(ago_ms, reason, this, tries.max(this)),
+    let deferred_until = job.deferred_until.filter(|until| *until > facts.now);
+    let sentence = match (deferred_until, job.retries, reason) {
+        (Some(until), ..) => sentences::deferred(ago_ms, reason, until.since(facts.now)),
+        (None, 0, None) => return None,
+        (None, 0, Some(reason)) => sentences::redelivered(ago_ms, reason),
+        (None, _, reason) => sentences::retrying(ago_ms, reason, this, tries.max(this)),
     };
     let cause = cause(CauseCode::Retrying, Some(since), sentence).with("reason", reason);
-    Some(cause.with("try", this).with("tries", tries.max(this)))
+    Some(cause.with("try", this).with("tries", tries.max(this)).with("nextTryAt", deferred_until))
 }
 
 fn in_line(facts: &WaitFacts<'_>) -> WaitCause {
     let (since, sentence) = match (facts.job(), &facts.queue) {
         (None, Some(queue)) => (
-            queue.first_normal_since,
+            queue.oldest_normal_since,
             sentences::endpoint_in_line(queue.queued, &facts.finishes, facts.work()),
         ),
         (job, _) => {

@@ -37,14 +37,17 @@ pub struct StartTimes {
 pub(super) fn estimate(facts: &WaitFacts<'_>) -> Option<WaitEstimate> {
     let ahead = facts.queue.as_ref()?.position? - 1;
     let is_up = facts.up() > 0;
+    let deferred_until = facts.job().and_then(|job| job.deferred_until);
+    let deferred_ms = deferred_until.map_or(0, |until| until.since(facts.now));
     if is_up && facts.is_asked_for() && ahead == 0 {
-        return Some(WaitEstimate { min_ms: 0, max_ms: 0 });
+        return Some(WaitEstimate { min_ms: deferred_ms, max_ms: deferred_ms });
     }
     let start = start_ms(facts, is_up)?;
     // A worker that has just started takes the first job immediately. A busy one must end a job first.
     let to_finish = if is_up { ahead + 1 } else { ahead };
     let (fastest, slowest) = finish_ms(to_finish, &facts.finishes)?;
-    Some(WaitEstimate { min_ms: start.0 + fastest, max_ms: start.1 + slowest })
+    let after = |ms: u64| ms.max(deferred_ms);
+    Some(WaitEstimate { min_ms: after(start.0 + fastest), max_ms: after(start.1 + slowest) })
 }
 
 /// The shortest and longest time until a worker is ready. `None` also while none can start, and if each that starts takes

@@ -67,7 +67,7 @@ impl WaitFacts<'_> {
     pub(super) fn waiting_ms(&self) -> Option<u64> {
         let since = match self.job() {
             Some(job) => Some(job.enqueued_at).filter(|_| job.state == JobState::InQueue),
-            None => self.queue.as_ref()?.first_normal_since,
+            None => self.queue.as_ref()?.oldest_normal_since,
         };
         since.map(|since| self.now.since(since))
     }
@@ -162,8 +162,8 @@ pub struct WaitingQueue {
     pub queued_normal: u64,
     /// The number of running jobs.
     pub running: u64,
-    /// When the first queued job that is not of low priority entered the queue.
-    pub first_normal_since: Option<Millis>,
+    /// When the job that waits longest entered the queue, of those that are not of low priority.
+    pub oldest_normal_since: Option<Millis>,
     /// The largest number of queued jobs.
     pub jobs_max: u64,
     /// Every worker that the queue knows.
@@ -191,6 +191,8 @@ pub struct WaitingJob {
     pub retries: u8,
     /// Why the job was put back into the queue; `None` if it was not, or that is no longer known.
     pub requeue: Option<Requeue>,
+    /// Until when it is given to no worker, because its input could not be read, in the engine's time. `None`: to the next one.
+    pub deferred_until: Option<Millis>,
 }
 
 /// Why a job was put back into the queue.

@@ -476,6 +476,14 @@ pub(super) fn retrying(ago_ms: u64, reason: Option<&str>, next_try: u32, tries: 
     )
 }
 
+pub(super) fn deferred(ago_ms: u64, reason: Option<&str>, left_ms: u64) -> Sentence {
+    let reason = reason.map_or("its input could not be read", first_line);
+    sentence(
+        "It is delivered again later",
+        format!("It was put back {} ago: {reason}. The next try is in {}.", span(ago_ms), span(left_ms)),
+    )
+}
+
 pub(super) fn redelivered(ago_ms: u64, reason: &str) -> Sentence {
     sentence(
         "It is delivered again",

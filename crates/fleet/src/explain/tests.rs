@@ -43,6 +43,7 @@ fn a_job() -> WaitingJob {
         delete_at: NOW + 86_400_000,
         retries: 0,
         requeue: None,
+        deferred_until: None,
     }
 }
 
@@ -52,7 +53,7 @@ fn a_queue() -> WaitingQueue {
         position: Some(1),
         queued: 1,
         queued_normal: 1,
-        first_normal_since: Some(NOW - 1_200),
+        oldest_normal_since: Some(NOW - 1_200),
         jobs_max: 100,
         ..WaitingQueue::default()
     }

@@ -186,6 +186,33 @@ impl Folder {
         first.is_some_and(|first| first < at)
     }
 
+    /// Whether only hours reach back to this time, in ms: its minutes were removed.
+    pub(crate) fn has_only_hours_at(&self, at: u64) -> bool {
+        let day = day_name(at / DAY_MS);
+        let days = [".day", ".log"].into_iter().flat_map(|end| names(&self.minutes, end)).min();
+        if days.as_ref().is_some_and(|oldest| oldest.get(..day.len()) <= Some(&day)) {
+            return false;
+        }
+        let month = month_name(at / DAY_MS);
+        let months = [".month", ".log"].into_iter().flat_map(|end| names(&self.hours, end));
+        let is_between = |name: &String| {
+            let oldest = days.as_ref().and_then(|oldest| oldest.get(..month.len()));
+            let name = name.get(..month.len());
+            name >= Some(month.as_str()) && (oldest.is_none() || name <= oldest)
+        };
+        // The month of the oldest minutes can have hours of days that have their minutes, too.
+        let is_older = |hour: u64| {
+            let hour_day = day_name(hour.saturating_mul(HOUR_MS) / DAY_MS);
+            hour_day >= day
+                && days.as_ref().is_none_or(|oldest| oldest.get(..hour_day.len()) > Some(&hour_day))
+        };
+        months.filter(is_between).any(|name| {
+            let log = self.hours.join(name).with_extension("log");
+            closed::Closed::open(&log.with_extension("month"), &log)
+                .is_ok_and(|opened| opened.units().any(|(hour, _)| is_older(hour)))
+        })
+    }
+
     /// Adds what the files have of each endpoint between `from` and `to` (in ms), and returns when servers started.
     /// Days that cannot be read are logged and left out.
     pub(crate) fn read(

@@ -324,6 +324,15 @@ fn the_oldest_days_go_when_the_budget_is_used() {
     assert!(bytes < 2_000 + 1_500, "{bytes}");
     let hours = look(&history, &[endpoint(1)], BEGIN, BEGIN + 12 * DAY_MS, HOUR_MS);
     assert_eq!(completed(&hours)[0], Some(20 * 9));
+    // A day without its minutes is read by hours, and one with them by minutes.
+    let old = look(&history, &[endpoint(1)], BEGIN, BEGIN + HOUR_MS, 5 * MINUTE_MS);
+    assert_eq!((old.span.step_ms, completed(&old)), (HOUR_MS, vec![Some(20 * 9)]));
+    let last = BEGIN + 11 * DAY_MS;
+    let new = look(&history, &[endpoint(1)], last, last + HOUR_MS, 5 * MINUTE_MS);
+    assert_eq!((new.span.step_ms, completed(&new)[0]), (5 * MINUTE_MS, Some(5 * 20)));
+    // Before the first hour there is nothing that is coarser.
+    let none = look(&history, &[endpoint(1)], BEGIN - 40 * DAY_MS, BEGIN - 39 * DAY_MS, MINUTE_MS);
+    assert_eq!(total(&none), Record::default());
     // Minutes are kept for 30 days.
     run(&history, BEGIN + 60 * DAY_MS, 1, &one(), 1);
     assert_eq!(names("minutes"), ["2030-04-01.log"]);

@@ -1,5 +1,6 @@
 //! The events of a server: the ring, the number of its readers, and whether they are collected.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,6 +24,8 @@ pub(crate) struct EventHub {
     last: watch::Sender<u64>,
     /// The events in the gaps of all readers.
     dropped: AtomicU64,
+    /// What was read since the collector looked last: the ids of workers and problems, by endpoint.
+    read: Mutex<HashMap<EndpointId, BTreeSet<String>>>,
 }
 
 struct HubState {
@@ -61,7 +64,12 @@ impl EventHub {
             is_collecting: false,
             has_new_reader: false,
         };
-        Self { state: Mutex::new(state), last: watch::Sender::new(first), dropped: AtomicU64::new(0) }
+        Self {
+            state: Mutex::new(state),
+            last: watch::Sender::new(first),
+            dropped: AtomicU64::new(0),
+            read: Mutex::default(),
+        }
     }
 
     /// Takes a place for a reader with this key. If nothing is collected, calls `collect`, which must not wait.
@@ -98,6 +106,20 @@ impl EventHub {
     /// Whether a reader came since the last call.
     pub(crate) fn has_new_reader(&self) -> bool {
         std::mem::take(&mut self.lock().has_new_reader)
+    }
+
+    /// Notes that the present state of an endpoint was read, with the ids of these workers or problems. What changes back before
+    /// the collector looks is told, too: the client that read it would keep it. To be called after the state was read.
+    pub(crate) fn note_read(&self, endpoint: EndpointId, ids: impl IntoIterator<Item = String>) {
+        if self.lock().is_collecting {
+            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            read.entry(endpoint).or_default().extend(ids);
+        }
+    }
+
+    /// What was noted since the last call.
+    pub(crate) fn take_read(&self) -> HashMap<EndpointId, BTreeSet<String>> {
+        std::mem::take(&mut *self.read.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Adds events, and wakes the readers.

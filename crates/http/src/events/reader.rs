@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use longshore_engine::TrackedKey;
-use longshore_model::{EndpointId, JobId};
-use serde_json::{Value, json};
+use longshore_model::{ApiKey, EndpointId, JobId, Millis, Permission};
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::hub::Place;
-use super::ring::{Event, Ring};
+use super::ring::{Event, Ring, lines};
 use super::topic::Topic;
 use crate::HttpState;
 use crate::gate::auth::{OngoingKey, now_for};
@@ -50,9 +50,7 @@ impl Wanted {
         if event.topic != Topic::Jobs {
             return None;
         }
-        let text = std::str::from_utf8(&event.bytes).ok()?;
-        let data: Value =
-            serde_json::from_str(text.lines().find_map(|line| line.strip_prefix("data: "))?).ok()?;
+        let data = event.data()?;
         let id = job.to_string();
         let row = data["changed"].as_array()?.iter().find(|row| row["id"] == *id);
         let mut told = match row {
@@ -170,8 +168,9 @@ impl Reader {
                     parts.push(told);
                 }
                 if gets(event) {
-                    bytes += event.bytes.len();
-                    parts.push(event.bytes.clone());
+                    let told = for_key(event, key, now);
+                    bytes += told.len();
+                    parts.push(told);
                 }
             }
             Found::Events(parts)
@@ -185,5 +184,19 @@ impl Reader {
         let data = json!({ "from": self.at + 1, "to": to });
         self.at = to;
         format!("event: gap\nid: {to}\ndata: {data}\n\n").into()
+    }
+}
+
+/// The lines of an event as this key gets them: the actions of a problem are for keys that may do them.
+fn for_key(event: &Event, key: &ApiKey, now: Millis) -> Bytes {
+    let hides_actions = event.topic == Topic::Attention
+        && !key.permits(Permission::WriteCatalog, event.endpoint.as_ref(), now);
+    let data = if hides_actions { event.data() } else { None };
+    match data {
+        Some(mut problem) if problem.get("actions").is_some() => {
+            problem["actions"] = json!([]);
+            lines(event.topic, event.seq, &problem.to_string())
+        }
+        _ => event.bytes.clone(),
     }
 }

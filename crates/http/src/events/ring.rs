@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use longshore_model::EndpointId;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::topic::Topic;
@@ -17,7 +18,7 @@ const KEPT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// What an event takes in memory beside its bytes.
 const EVENT_OVERHEAD_BYTES: usize = 128;
 
-/// One event, as all its readers get it.
+/// A numbered change that readers are told, with the lines that they get.
 #[derive(Debug)]
 pub(super) struct Event {
     /// Increases by one from event to event.
@@ -29,6 +30,14 @@ pub(super) struct Event {
     pub(super) bytes: Bytes,
     /// When it was added.
     pub(super) at: Instant,
+}
+
+impl Event {
+    /// The data; `None` if it is not JSON, which no event is.
+    pub(super) fn data(&self) -> Option<Value> {
+        let text = std::str::from_utf8(&self.bytes).ok()?;
+        serde_json::from_str(text.lines().find_map(|line| line.strip_prefix("data: "))?).ok()
+    }
 }
 
 /// The newest events. The numbers of events grow over restarts of the server, so that a reader cannot mistake an event of
@@ -57,8 +66,8 @@ impl Ring {
     /// Adds an event with this JSON as its data, and drops old ones.
     pub(super) fn push(&mut self, now: Instant, topic: Topic, endpoint: Option<EndpointId>, json: &str) {
         self.last += 1;
-        let bytes = format!("event: {}\nid: {}\ndata: {json}\n\n", topic.event_name(), self.last);
-        let event = Event { seq: self.last, topic, endpoint, bytes: bytes.into(), at: now };
+        let bytes = lines(topic, self.last, json);
+        let event = Event { seq: self.last, topic, endpoint, bytes, at: now };
         self.bytes += size(&event);
         self.events.push_back(Arc::new(event));
         self.forget(now);
@@ -91,6 +100,11 @@ impl Ring {
         let first = self.events.partition_point(|event| event.seq <= seq);
         self.events.range(first..)
     }
+}
+
+/// The lines of an event with this JSON as its data.
+pub(super) fn lines(topic: Topic, seq: u64, json: &str) -> Bytes {
+    format!("event: {}\nid: {seq}\ndata: {json}\n\n", topic.event_name()).into()
 }
 
 fn size(event: &Event) -> usize {

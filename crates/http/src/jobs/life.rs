@@ -19,7 +19,7 @@ use crate::wire::rfc3339::rfc3339;
 /// `GET /jobs/{job}`.
 pub(super) async fn life(call: Call) -> Result<Response, ApiError> {
     let (id, jobs) = (call.job()?, call.endpoint.jobs());
-    let job = jobs.status(id).await?;
+    let job = jobs.summary(id).await?;
     let row = &job.row;
     let position = if row.state == JobState::InQueue { jobs.position(id).await? } else { None };
     let ended = jobs.ended_attempts(row).await?;
@@ -48,7 +48,11 @@ pub(super) async fn life(call: Call) -> Result<Response, ApiError> {
     } else {
         Vec::new()
     };
-    view.insert("webhookReceiver".to_owned(), json!(calls.first().map(|call| call.receiver.as_str())));
+    let receiver = match calls.first() {
+        Some(call) => Some(call.receiver.clone()),
+        None => jobs.webhook_receiver(row).await,
+    };
+    view.insert("webhookReceiver".to_owned(), json!(receiver));
     view.insert("webhooks".to_owned(), calls.iter().map(webhooks::view).collect());
     Ok(axum::Json(Value::Object(view)).into_response())
 }
@@ -100,7 +104,7 @@ fn record(job: &JobSnapshot) -> Map<String, Value> {
     }
     put("retries", json!(row.retries));
     put("inputBytes", json!(row.input_bytes));
-    put("outputBytes", json!(job.output.as_ref().map(bytes::Bytes::len)));
+    put("outputBytes", json!(job.output_bytes));
     view
 }
 

@@ -56,7 +56,8 @@ pub(super) async fn requests(call: Call) -> Result<Response, ApiError> {
         None => body.text("null"),
     };
     body.text(",\"searched\":").number(page.searched).text(",\"of\":").number(page.of);
-    body.text(",\"complete\":").text(if page.cursor.is_none() { "true" } else { "false" });
+    let is_complete = page.cursor.is_none() && page.unread == 0;
+    body.text(",\"complete\":").text(if is_complete { "true" } else { "false" });
     if query.flag("counts")? {
         let states = jobs.health().await?.states;
         write_counts(|state| states.of(state), &mut body);

@@ -26,12 +26,12 @@ const SMALL_BODY_BYTES: usize = 64 * 1024;
 pub(super) fn run(mut call: Call) -> impl Future<Output = Result<Response, ApiError>> + Send {
     async move {
         let (submission, permit) = read(&mut call, false).await?;
-        let trace = submission.trace.clone();
+        let (submitted, trace) = (submission.id, submission.trace.clone());
         let (state, endpoint) = call.into_wait();
         let job = endpoint.jobs().submit(submission).await?;
         drop(permit);
         let mut response = job_response::brief(job.id, job.state);
-        submit_trace::note(&mut response, state.engine(), &endpoint, job.id, trace);
+        submit_trace::note(&mut response, state.engine(), &endpoint, (submitted, job.id), trace);
         Ok(response)
     }
 }
@@ -41,7 +41,7 @@ pub(super) async fn runsync(mut call: Call) -> Result<Response, ApiError> {
     let wait_ms = call.query()?.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
     let wait = peer::left_of(Duration::from_millis(wait_ms));
     let (submission, permit) = read(&mut call, true).await?;
-    let trace = submission.trace.clone();
+    let (submitted, trace) = (submission.id, submission.trace.clone());
     let (state, endpoint) = call.into_wait();
     let job = if submission.members.len() <= SMALL_BODY_BYTES {
         drop(permit);
@@ -55,7 +55,7 @@ pub(super) async fn runsync(mut call: Call) -> Result<Response, ApiError> {
     // Never refused for its size: the client would not even learn the job's id.
     let id = job.row.id;
     let mut response = job_response::whole(job, None);
-    submit_trace::note(&mut response, state.engine(), &endpoint, id, trace);
+    submit_trace::note(&mut response, state.engine(), &endpoint, (submitted, id), trace);
     Ok(response)
 }
 

@@ -52,7 +52,8 @@ pub(super) fn group() -> Group {
             .summary("what is wrong, worst first")
             .about("One problem for each endpoint that needs a person, of those that the key may read. `code` is that of \
                     `/explain`, or `delay_budget_burn` or `error_budget_burn` if the budget of an objective is used up too \
-                    fast, `evidence` has the last lines of a worker's log, and `jobs` is the number of jobs that wait.")
+                    fast, `evidence` has the last lines of a worker's log, and `jobs` is the number of jobs that wait. An \
+                    endpoint whose queue does not answer within a second is left out.")
             .gives_many("Problem"),
     ];
     let about = "What needs a person.";
@@ -76,37 +77,50 @@ async fn list(State(state): State<HttpState>, headers: HeaderMap) -> JsonResult 
         .collect()
         .await;
     let mut problems: Vec<_> = found.into_iter().flatten().collect();
-    problems.sort_by_key(|(severity, jobs, _)| (*severity, std::cmp::Reverse(*jobs)));
-    Ok(Value::Array(problems.into_iter().map(|(_, _, view)| view).collect()).into())
+    for Problem { endpoint, view, .. } in &problems {
+        state.events().note_read(*endpoint, view["id"].as_str().map(str::to_owned));
+    }
+    problems.sort_by_key(|problem| (problem.severity, std::cmp::Reverse(problem.jobs)));
+    Ok(Value::Array(problems.into_iter().map(|problem| problem.view).collect()).into())
 }
 
-/// The problem of an endpoint, as events show it: it names no other endpoint.
+/// The problem of an endpoint, as events show it: with actions, which readers filter, and without the names of other endpoints.
 pub(super) async fn for_events(state: &HttpState, endpoint: &EndpointHandle) -> Option<Value> {
-    of_endpoint(state, endpoint, &|_| false, true).await.map(|(_, _, view)| view)
+    let is_itself = |id: &EndpointId| *id == endpoint.id();
+    of_endpoint(state, endpoint, &is_itself, true).await.map(|problem| problem.view)
 }
 
-/// The problem of an endpoint with its severity and the number of jobs that wait; `None` if it has none. With `acts`, it
-/// has what a person can do.
+/// What is wrong with an endpoint.
+struct Problem {
+    endpoint: EndpointId,
+    severity: Severity,
+    /// The number of jobs that wait.
+    jobs: u64,
+    view: Value,
+}
+
+/// The problem of an endpoint; `None` if it has none. With `acts`, it has what a person can do.
 async fn of_endpoint(
     state: &HttpState,
     endpoint: &EndpointHandle,
     may_name: &(dyn Fn(&EndpointId) -> bool + Sync),
     acts: bool,
-) -> Option<(Severity, u64, Value)> {
+) -> Option<Problem> {
     let explaining = state.engine().explain(endpoint, None, may_name);
     let explanation: Explanation = timeout(PATIENCE, explaining).await.ok()?.ok()?;
     let jobs = explanation.queued.unwrap_or_default();
     let found = problem(&explanation);
     let burning = state.burns().burning(state.history(), endpoint, state.engine().now()).await;
     // Of two problems of one severity, the cause is shown, which the budget follows from.
-    match (found, burning) {
+    let (severity, view) = match (found, burning) {
         (Some((severity, _)), Some(burning)) if burning.severity < severity => {
-            Some((burning.severity, jobs, burning_view(endpoint, &burning, jobs)))
+            (burning.severity, burning_view(endpoint, &burning, jobs))
         }
-        (Some((severity, cause)), _) => Some((severity, jobs, view(endpoint, severity, cause, jobs, acts))),
-        (None, Some(burning)) => Some((burning.severity, jobs, burning_view(endpoint, &burning, jobs))),
-        (None, None) => None,
-    }
+        (Some((severity, cause)), _) => (severity, view(endpoint, severity, cause, jobs, acts)),
+        (None, Some(burning)) => (burning.severity, burning_view(endpoint, &burning, jobs)),
+        (None, None) => return None,
+    };
+    Some(Problem { endpoint: endpoint.id(), severity, jobs, view })
 }
 
 /// A budget that burns, in the form of a problem.

@@ -106,6 +106,8 @@ async fn create(call: Call) -> Result<Response, ApiError> {
     call.note_key();
     let by = call.submitter().key.map_or_else(String::new, |key| key.to_string());
     let (state, endpoint) = (call.state.clone(), call.endpoint.clone());
+    // Before the jobs are counted: later ones are left out.
+    let moment = state.engine().bulk_moment();
     let body = body::read(call.body, MANAGEMENT_BODY_BYTES_MAX, state.budget()).await?;
     let members = read_members(BULK_FIELDS, &body.bytes, Verb::Create)?;
     let action = match members.get("do").and_then(Value::as_str) {
@@ -135,7 +137,7 @@ async fn create(call: Call) -> Result<Response, ApiError> {
         return Ok((StatusCode::ACCEPTED, axum::Json(view)).into_response());
     }
     let engine = state.engine();
-    let task = engine.start_bulk(endpoint.id(), action, selection, matches, &by).await?;
+    let task = engine.start_bulk(endpoint.id(), action, selection, matches, &by, moment).await?;
     let task = task.ok_or_else(|| {
         let text = "as many bulk tasks run as may at a time; wait for the end of one, or stop one";
         ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_bulk_tasks", text).retry_after(5)
@@ -189,6 +191,7 @@ fn no_such_task() -> ApiError {
 fn selection(action: BulkAction, members: &Map<String, Value>) -> Result<BulkSelection, ApiError> {
     match (members.get("filter"), members.get("ids")) {
         (Some(Value::Object(filter)), None) => {
+            check_conditions(filter)?;
             let query = as_query(filter);
             let conditions = of_action(action, conditions(&query).map_err(|error| in_filter(&error))?)?;
             Ok(BulkSelection::Matching(
@@ -198,6 +201,21 @@ fn selection(action: BulkAction, members: &Map<String, Value>) -> Result<BulkSel
         }
         (None, Some(Value::Array(ids))) => listed(ids),
         _ => Err(bad("send either `filter` or `ids`: `filter` may be `{}` for all jobs".to_owned())),
+    }
+}
+
+/// Refuses conditions without a value: with the value of an unset variable, a filter would be that of all jobs.
+fn check_conditions(filter: &Map<String, Value>) -> Result<(), ApiError> {
+    let is_empty = |value: &Value| match value {
+        Value::String(text) => text.trim().is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    match filter.iter().find(|(_, value)| is_empty(value)) {
+        Some((name, _)) => {
+            Err(bad(format!("`filter.{name}` is empty; leave it out to set no such condition")))
+        }
+        None => Ok(()),
     }
 }
 

@@ -69,10 +69,11 @@ async fn collect(state: HttpState, mut endpoints: Endpoints, mut bulk: BulkTasks
 
 async fn collect_slow(state: HttpState) {
     let (mut states, mut looked_at) = (SlowStates::default(), state.engine().now());
+    let mut untold = webhooks::Untold::default();
     loop {
         let mut drafts = states.changes(&state).await;
         let since = std::mem::replace(&mut looked_at, state.engine().now());
-        webhooks::changes(&state, since, &mut drafts).await;
+        webhooks::changes(&state, since, &mut untold, &mut drafts).await;
         state.events().publish(drafts);
         sleep(pause(SLOW_TICK, state.events().readers())).await;
     }

@@ -58,6 +58,7 @@ pub(super) fn group() -> Group {
         ("keys", found(&[])),
         ("searched", count()),
         ("of", count()),
+        ("unanswered", count()),
     ];
     let names: Vec<_> = members.iter().map(|(name, _)| *name).collect();
     let operations = vec![
@@ -65,8 +66,8 @@ pub(super) fn group() -> Group {
             .summary("finds endpoints, jobs, workers and keys")
             .about("At most 20 of a kind, of what the key may read. Workers are found by a part of their id, from 3 \
                     characters on. Jobs are found by the beginning or the end of their id, from 4 characters on, among \
-                    the newest 10 000 of each endpoint: `searched` of `of` jobs were compared. A search of jobs counts \
-                    as one `/requests` of each endpoint.")
+                    the newest 10 000 of each endpoint: `searched` of `of` jobs were compared. `unanswered` endpoints did \
+                    not answer within 1 s: their jobs are missing. A search of jobs counts as one `/requests` of each endpoint.")
             .gives("SearchResult")
             .with(PARAMETERS),
     ];
@@ -93,7 +94,7 @@ async fn search(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) ->
         has(&record.name) || has(record.id.as_str()) || record.slug.as_deref().is_some_and(has)
     });
     let endpoints: Vec<_> = named.take(HITS_MAX).map(endpoint_view).collect();
-    let Jobs { hits, searched, of } = jobs(&state, &key, &all, &text).await?;
+    let Jobs { hits, searched, of, unanswered } = jobs(&state, &key, &all, &text).await?;
     Ok(json!({
         "endpoints": endpoints,
         "jobs": hits,
@@ -101,6 +102,7 @@ async fn search(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) ->
         "keys": keys(&state, &key, has),
         "searched": searched,
         "of": of,
+        "unanswered": unanswered,
     })
     .into())
 }
@@ -124,6 +126,8 @@ struct Jobs {
     hits: Vec<Value>,
     searched: u64,
     of: u64,
+    /// The number of endpoints that did not answer in time.
+    unanswered: u64,
 }
 
 /// The jobs of all endpoints whose jobs the key may read.
@@ -133,7 +137,7 @@ async fn jobs(
     all: &[EndpointHandle],
     text: &str,
 ) -> Result<Jobs, LimitExceeded> {
-    let mut found = Jobs { hits: Vec::new(), searched: 0, of: 0 };
+    let mut found = Jobs { hits: Vec::new(), searched: 0, of: 0, unanswered: 0 };
     if text.len() < ID_CHARS_MIN || !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         return Ok(found);
     }
@@ -151,6 +155,7 @@ async fn jobs(
         }
     });
     let pages: Vec<_> = asked.buffered(CONCURRENT).collect().await;
+    found.unanswered = pages.iter().filter(|page| page.is_none()).count() as u64;
     for (record, JobPage { jobs, searched, of, .. }) in pages.into_iter().flatten() {
         found.searched += searched;
         found.of += of;

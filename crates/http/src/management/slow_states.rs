@@ -1,6 +1,6 @@
 //! What the events tell by looking: the numbers and the workers of each endpoint.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -55,6 +55,8 @@ impl SlowStates {
     /// what it read before may have changed back meanwhile, to what was told last.
     pub(super) async fn changes(&mut self, state: &HttpState) -> Vec<Draft> {
         let tells_all = state.events().has_new_reader();
+        // Before the look: what is read later is compared with what this look tells.
+        let read = state.events().take_read();
         if self.looks.is_multiple_of(LOOKS_PER_BILL) {
             self.costs = Costs::now(state);
         }
@@ -76,15 +78,17 @@ impl SlowStates {
             let Some(mut now) = now.or_else(|| before.clone()) else { continue };
             let before = before.unwrap_or_default();
             // A reader that has joined since may have read what has gone.
-            now.deletions(id, &before, &mut drafts);
-            let known = if tells_all { EndpointState::default() } else { before };
+            let seen = read.get(&id);
+            let ids: BTreeSet<_> = before.ids().chain(seen.into_iter().flatten().cloned()).collect();
+            now.deletions(id, &ids, &mut drafts);
+            let known = if tells_all || seen.is_some() { EndpointState::default() } else { before };
             now.differences(id, &known, tells_texts, &mut drafts);
             now.problem_differences(id, &known, tells_texts, &mut drafts);
             told.insert(id, now);
         }
         // The endpoints that were deleted.
         for (id, before) in &self.told {
-            EndpointState::default().deletions(*id, before, &mut drafts);
+            EndpointState::default().deletions(*id, &before.ids().collect(), &mut drafts);
         }
         self.told = told;
         drafts
@@ -146,17 +150,24 @@ async fn look(http: &HttpState, endpoint: &EndpointHandle, before: Before<'_>) -
 }
 
 impl EndpointState {
-    /// Adds the events of the workers and the problem of `before` that this state no longer has.
-    fn deletions(&self, endpoint: EndpointId, before: &Self, drafts: &mut Vec<Draft>) {
-        let mut tell = |topic, json: Value| {
-            drafts.push(Draft { topic, endpoint: Some(endpoint), json: json.to_string() });
-        };
-        for id in before.workers.keys().filter(|id| !self.workers.contains_key(*id)) {
-            tell(Topic::Workers, json!({ "id": id, "endpointId": endpoint, "deleted": true }));
-        }
-        let id = |problem: &Option<Value>| problem.as_ref().map(|problem| problem["id"].clone());
-        if let Some(gone) = id(&before.problem).filter(|gone| Some(gone) != id(&self.problem).as_ref()) {
-            tell(Topic::Attention, json!({ "id": gone, "endpoint": endpoint, "deleted": true }));
+    /// The ids of the workers, and of the problem.
+    fn ids(&self) -> impl Iterator<Item = String> {
+        let problem = self.problem.as_ref().and_then(|problem| problem["id"].as_str());
+        self.workers.keys().cloned().chain(problem.map(str::to_owned))
+    }
+
+    /// Adds the events of the workers and problems with these ids that this state does not have.
+    fn deletions(&self, endpoint: EndpointId, ids: &BTreeSet<String>, drafts: &mut Vec<Draft>) {
+        let present: BTreeSet<_> = self.ids().collect();
+        for id in ids.difference(&present) {
+            // Only the id of a problem has a slash: it is that of the endpoint and the code.
+            let (topic, of) = if id.contains('/') {
+                (Topic::Attention, "endpoint")
+            } else {
+                (Topic::Workers, "endpointId")
+            };
+            let json = json!({ "id": id, of: endpoint, "deleted": true }).to_string();
+            drafts.push(Draft { topic, endpoint: Some(endpoint), json });
         }
     }
 

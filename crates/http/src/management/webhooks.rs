@@ -1,6 +1,7 @@
 //! `/v1/webhooks`: the webhook calls of all endpoints, their redelivery, and the receivers with an open circuit breaker.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -116,20 +117,36 @@ async fn redeliver_failed(State(state): State<HttpState>, uri: Uri, headers: Hea
     Ok(json!({ "redelivered": redelivered, "gone": gone, "unread": unread }).into())
 }
 
-/// Adds the events of the webhook calls that were tried since `since`: of each endpoint the last 100.
-pub(super) async fn changes(state: &HttpState, since: Millis, drafts: &mut Vec<Draft>) {
+/// The endpoints whose webhook calls are to be told, with the time since which.
+pub(super) type Untold = HashMap<EndpointId, Millis>;
+
+/// Adds the events of the webhook calls that were tried since `since`: of each endpoint the last 100, and the number of the others.
+/// An endpoint whose log cannot be read stays in `untold`.
+pub(super) async fn changes(state: &HttpState, since: Millis, untold: &mut Untold, drafts: &mut Vec<Draft>) {
     // A line is written a moment after its attempt.
     let since = Millis(since.0.saturating_sub(SLACK_MS));
     for id in state.engine().take_webhook_changes() {
+        untold.entry(id).or_insert(since);
+    }
+    for (id, since) in std::mem::take(untold) {
         let Some(endpoint) = state.engine().endpoint(id.as_str()) else { continue };
-        let Some(found) = read(endpoint, DeliveryFilter::default()).await else { continue };
-        let told = found.iter().filter(|(_, delivery)| {
+        let Some(found) = read(endpoint, DeliveryFilter::default()).await else {
+            untold.insert(id, since);
+            continue;
+        };
+        let is_new = |delivery: &Delivery| {
             delivery.attempts.last().is_some_and(|last| last.at + last.latency_ms >= since)
-        });
-        for (id, delivery) in told.take(TOLD_MAX) {
-            let json = of_endpoint(id, delivery).to_string();
-            drafts.push(Draft { topic: Topic::Webhooks, endpoint: Some(*id), json });
+        };
+        let calls: Vec<_> = found.iter().map(|(_, call)| call).filter(|call| is_new(call)).collect();
+        let mut told: Vec<_> = calls.iter().take(TOLD_MAX).map(|call| of_endpoint(&id, call)).collect();
+        if calls.len() > TOLD_MAX {
+            told.push(json!({ "endpoint": id, "more": calls.len() - TOLD_MAX }));
         }
+        drafts.extend(told.into_iter().map(|told| Draft {
+            topic: Topic::Webhooks,
+            endpoint: Some(id),
+            json: told.to_string(),
+        }));
     }
 }
 

@@ -64,12 +64,17 @@ async fn list(
     let (key, endpoint) = may_read_endpoint(&state, &headers, &id)?;
     let ended = Query::of(&uri)?.flag("ended")?;
     let mut workers = pods::of_endpoint(&state, &endpoint, may_see_machines(&state, &key)).await;
+    state.events().note_read(endpoint.id(), workers.iter().filter_map(id_of));
     if ended {
         let (files, of) = (Arc::clone(state.files()), endpoint.id());
         let ended = blocking(move || files.ended_workers(&of)).await?;
         workers.extend(pods::ended_of_endpoint(&state, &endpoint, &ended));
     }
     Ok(Value::Array(workers).into())
+}
+
+fn id_of(worker: &Value) -> Option<String> {
+    worker["id"].as_str().map(str::to_owned)
 }
 
 async fn logs(

@@ -57,9 +57,8 @@ fn load(page: &mut Exposition, measured: &[MeasuredEndpoint], now: Millis) {
 fn counters(page: &mut Exposition, measured: &[MeasuredEndpoint]) {
     let submitted = ("longshore_jobs_submitted_total", MetricType::Counter, "accepted submits");
     labelled(page, measured, submitted, "mode", |one| {
-        let sync = one.handle.metrics().events.sync_submits();
-        // Both are read while submits are counted.
-        vec![("sync", sync as f64), ("async", one.totals.submitted.saturating_sub(sync) as f64)]
+        let events = &one.handle.metrics().events;
+        vec![("sync", events.sync_submits() as f64), ("async", events.async_submits() as f64)]
     });
     let finished =
         ("longshore_jobs_finished_total", MetricType::Counter, "jobs that ended, by their final state");

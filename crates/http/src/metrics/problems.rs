@@ -27,7 +27,9 @@ pub(super) async fn problems(state: &HttpState) -> Problems {
             let explanation = timeout_at(until, state.engine().explain(&handle, None, &|_| false)).await;
             let explanation = explanation.ok()?.ok()?;
             let found = problem(&explanation).map(|(severity, cause)| (severity, cause.code.as_str()));
-            let burning = state.burns().burning(state.history(), &handle, state.engine().now()).await;
+            let burning = state.burns().burning(state.history(), &handle, state.engine().now());
+            // What is looked up too late is known to the next call.
+            let burning = timeout_at(until, burning).await.ok().flatten();
             let burning = burning.map(|burning| (burning.severity, burning.code));
             let (severity, code) = found.into_iter().chain(burning).min_by_key(|(severity, _)| *severity)?;
             Some((handle.id(), (code, severity.as_str())))

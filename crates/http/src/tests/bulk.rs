@@ -116,6 +116,11 @@ async fn a_wrong_request_names_what_is_wrong_and_changes_nothing() {
         (json!({ "do": "cancel", "filter": { "minDelayMs": -1 } }), "`filter.minDelayMs`"),
         (json!({ "do": "cancel", "filter": { "worker": "a/b" } }), "`worker`"),
         (json!({ "do": "cancel", "filter": { "q": "x".repeat(201) } }), "`q`"),
+        // With the value of an unset variable, all jobs would match.
+        (json!({ "do": "cancel", "filter": { "worker": "" } }), "`filter.worker`"),
+        (json!({ "do": "cancel", "filter": { "error": " " } }), "`filter.error`"),
+        (json!({ "do": "cancel", "filter": { "input": {} } }), "`filter.input`"),
+        (json!({ "do": "cancel", "filter": { "key": null } }), "`filter.key`"),
         (json!({ "do": "cancel", "ids": [] }), "`ids`"),
         (json!({ "do": "cancel", "ids": many }), "`ids`"),
         (json!({ "do": "cancel", "ids": [waiting, "x"] }), "`ids[1]`"),

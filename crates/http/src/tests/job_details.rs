@@ -287,6 +287,16 @@ async fn a_search_in_pages_finds_each_job_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_receiver_of_a_webhook_is_known_before_the_first_call() {
+    let server = Direct::start().await;
+    let job = submit(&server, r#"{"input":{},"webhook":"http://127.0.0.1:9/path?token=secret"}"#).await;
+    let seen = get(&server, &format!("/v2/demo/jobs/{job}")).await;
+    assert_eq!((&seen["webhookReceiver"], &seen["webhooks"]), (&json!("http://127.0.0.1:9"), &json!([])));
+    let job = submit(&server, r#"{"input":{}}"#).await;
+    assert_eq!(get(&server, &format!("/v2/demo/jobs/{job}")).await["webhookReceiver"], json!(null));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_wrong_is_listed_for_those_who_may_read_it() {
     let server = Direct::start().await;
     assert_eq!(get(&server, "/v1/attention").await, json!([]));
@@ -327,7 +337,7 @@ async fn a_search_finds_names_and_ids_that_the_key_may_read() {
     let reply = server.send(request("GET", &format!("/v1/search?q={job}"), Some(&minted.text), "")).await;
     assert_eq!(
         reply.json(),
-        json!({ "endpoints": [], "jobs": [], "workers": [], "keys": [], "searched": 0, "of": 0 })
+        json!({ "endpoints": [], "jobs": [], "workers": [], "keys": [], "searched": 0, "of": 0, "unanswered": 0 })
     );
     for query in ["", "?q=", "?q=%20"] {
         assert_eq!(server.ask("GET", &format!("/v1/search{query}"), "").await.code(), "bad_parameter");

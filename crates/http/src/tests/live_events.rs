@@ -266,6 +266,37 @@ async fn a_problem_that_has_gone_is_told_although_a_reader_joins_and_although_th
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_actions_of_a_problem_are_told_to_keys_that_may_do_them() {
+    let server = Direct::start().await;
+    let endpoint_ids = vec![server.endpoint];
+    let minted = mint_key("k", vec![KeyScope::Read { endpoint_ids }], Millis(0)).unwrap();
+    server.engine.keys().put(minted.record).await.unwrap();
+    let mut reader = Reader::open(&server, "/v1/events", &minted.text, None).await;
+    let mut of_manager = Reader::of(&server).await;
+    submit(&server).await;
+    let (read, managed) = (reader.named("attention").await, of_manager.named("attention").await);
+    assert_eq!(managed.data["actions"][0]["do"], "showCommand");
+    assert_eq!(read.data["actions"], json!([]));
+    assert_eq!((&read.data["id"], &read.data["text"]), (&managed.data["id"], &managed.data["text"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_between_two_looks_is_told_although_it_has_changed_back() {
+    let server = Direct::start().await;
+    submit(&server).await;
+    let first = take(&server).await.unwrap();
+    complete(&server, first).await;
+    let mut reader = Reader::open(&server, "/v1/events?topics=stats", ADMIN, None).await;
+    let is_idle = |event: &Event| event.data["busy"] == json!(0);
+    reader.until(is_idle).await;
+    submit(&server).await;
+    let second = take(&server).await.unwrap();
+    assert_eq!(server.ask("GET", "/v2/demo/health", "").await.json()["workers"]["running"], 1);
+    complete(&server, second).await;
+    reader.until(is_idle).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_job_can_be_followed_by_itself() {
     let server = Direct::start().await;
     let (job, other) = (submit(&server).await, submit(&server).await);

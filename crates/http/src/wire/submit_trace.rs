@@ -24,15 +24,17 @@ pub(crate) fn of_client(engine: &Engine, headers: &HeaderMap) -> Option<Box<Trac
     if engine.is_tracing() { request_id::trace_context(headers).map(Box::new) } else { None }
 }
 
-/// Notes the job that a request submitted, if the server sends traces.
+/// Notes the job that a request submitted, if the server sends traces. `submitted` is the id that the request would have given to a
+/// new job: with that of another one, an earlier request has submitted it. Then the job may be in the trace of another client, to
+/// which a request without a trace does not belong.
 pub(crate) fn note(
     response: &mut Response,
     engine: &Engine,
     endpoint: &EndpointHandle,
-    job: JobId,
+    (submitted, job): (JobId, JobId),
     client: Option<Box<TraceContext>>,
 ) {
-    if engine.is_tracing() {
+    if engine.is_tracing() && (client.is_some() || submitted == job) {
         response.extensions_mut().insert(SubmitTrace { endpoint: endpoint.record(), job, client });
     }
 }

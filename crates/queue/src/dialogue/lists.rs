@@ -107,6 +107,50 @@ fn a_list_can_be_filtered_by_state() {
 }
 
 #[test]
+fn queued_and_running_jobs_are_listed_by_their_ids() {
+    check(
+        "
+        submit a
+        submit b low
+        submit c
+        submit d
+        take w1
+        lose w1 drained
+        take w2 x2
+        list IN_PROGRESS
+        list IN_PROGRESS 1
+        list IN_PROGRESS before=b
+        list IN_QUEUE
+        list oldest IN_QUEUE
+        list oldest IN_QUEUE before=c
+        lose w2 drained
+        list IN_QUEUE
+        purge
+        list IN_QUEUE
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit b low: accepted
+            0s submit c: accepted
+            0s submit d: accepted
+            0s take w1: a
+            0s lose w1 drained: a back in line
+            0s take w2 x2: a, b
+            0s list IN_PROGRESS: b IN_PROGRESS, a IN_PROGRESS; the end
+            0s list IN_PROGRESS 1: b IN_PROGRESS; more before b
+            0s list IN_PROGRESS before=b: a IN_PROGRESS; the end
+            0s list IN_QUEUE: d IN_QUEUE, c IN_QUEUE; the end
+            0s list oldest IN_QUEUE: c IN_QUEUE, d IN_QUEUE; the end
+            0s list oldest IN_QUEUE before=c: d IN_QUEUE; the end
+            0s lose w2 drained: b back in line; a back in line
+            0s list IN_QUEUE: d IN_QUEUE, c IN_QUEUE, b IN_QUEUE, a IN_QUEUE; the end
+            0s purge: 4 purged
+            0s list IN_QUEUE: ; the end
+        "#]],
+    );
+}
+
+#[test]
 fn expired_jobs_are_not_listed() {
     check(
         "

@@ -19,7 +19,7 @@ fn jobs_are_taken_first_in_first_out() {
         expect![[r#"
             0s submit a: accepted
             0s submit b: accepted
-            0s load: queued 2 (2 normal), running 0, first normal since 0s
+            0s load: queued 2 (2 normal), running 0, oldest normal since 0s
             0s take w1: a
             0s take w1 busy: b
             0s take w1 busy: nothing
@@ -64,9 +64,42 @@ fn low_priority_keeps_the_position_and_causes_no_load() {
             0s submit a low: accepted
             1s submit b: accepted
             1s submit c low: accepted
-            1s load: queued 3 (1 normal), running 0, first normal since 1s
+            1s load: queued 3 (1 normal), running 0, oldest normal since 1s
             1s take w1 x2: a, b
             1s load: queued 1 (0 normal), running 2
+        "#]],
+    );
+}
+
+#[test]
+fn a_job_that_is_put_back_to_the_front_hides_no_longer_wait() {
+    check(
+        "
+        submit a
+        take w1
+        wait 1s
+        submit b
+        wait 9s
+        lose w1 drained
+        load
+        take w2
+        wait 1s
+        lose w2 drained
+        load
+        cancel b
+        load
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            1s submit b: accepted
+            10s lose w1 drained: a back in line
+            10s load: queued 2 (2 normal), running 0, oldest normal since 1s
+            10s take w2: a
+            11s lose w2 drained: a back in line
+            11s load: queued 2 (2 normal), running 0, oldest normal since 1s
+            11s cancel b: CANCELLED; b CANCELLED
+            11s load: queued 1 (1 normal), running 0, oldest normal since 11s
         "#]],
     );
 }

@@ -49,7 +49,8 @@ pub(super) fn play(world: &mut World, line: &str, dialogue: &mut String) {
         }
         ["load"] => {
             let load = world.queue.load();
-            let since = load.first_normal_since.map(|since| format!(", first normal since {}", time(since)));
+            let since =
+                load.oldest_normal_since.map(|since| format!(", oldest normal since {}", time(since)));
             let since = since.unwrap_or_default();
             format!("queued {} ({} normal), running {}{since}", load.queued, load.queued_normal, load.running)
         }

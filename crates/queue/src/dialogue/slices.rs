@@ -59,7 +59,7 @@ fn a_purge_continues_after_a_restart() {
             0s tick: 256 × CANCELLED
             0s tick: 88 × CANCELLED
             0.001s counters: completed 0, failed 0, cancelled 600, retried 0
-            0.001s load: queued 1 (1 normal), running 0, first normal since 0.001s
+            0.001s load: queued 1 (1 normal), running 0, oldest normal since 0.001s
             0.001s take w1 x9: y
         "#]],
     );
@@ -110,7 +110,7 @@ fn a_take_behind_many_expired_jobs_is_tried_again() {
             86400s submit b: accepted
             86400s take w1: nothing; 256 × deleted; 1 × ready
             86400s take w1 x1: a; 44 × deleted
-            86400s load: queued 1 (1 normal), running 1, first normal since 86400s
+            86400s load: queued 1 (1 normal), running 1, oldest normal since 86400s
         "#]],
     );
 }

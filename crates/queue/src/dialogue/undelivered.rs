@@ -33,7 +33,7 @@ fn an_unreadable_input_counts_no_retry_and_keeps_the_position() {
             0s status a: IN_QUEUE after w1, until 86400s
             0s position a: 1
             0s position c: 2
-            0s load: queued 2 (2 normal), running 1, first normal since 0s
+            0s load: queued 2 (2 normal), running 1, oldest normal since 0s
             0s take w1: c
             0.999s take w1: nothing
             1s take w1: a
@@ -215,7 +215,7 @@ fn a_deferred_job_can_be_cancelled_purged_and_expire() {
             0s unread b: recorded; b back in line
             0s unread a: recorded; a back in line
             0s cancel a: CANCELLED; a CANCELLED
-            0s load: queued 2 (2 normal), running 0, first normal since 0s
+            0s load: queued 2 (2 normal), running 0, oldest normal since 0s
             0s purge: 2 purged
             0s tick: b CANCELLED; c CANCELLED
             10s tick: c deleted

@@ -71,6 +71,18 @@ async fn a_round_with_a_broken_invariant_is_void() {
 }
 
 #[tokio::test]
+async fn a_reload_is_told_as_a_change_of_every_job() {
+    let scene = Scene::start().await;
+    let kept = scene.submit().await;
+    scene.engine.watch_jobs(true);
+    assert_eq!(scene.demo.take_job_changes(), None);
+    scene.corrupt(|_| panic!("an invariant that a verb found broken"));
+    scene.until_mutable(kept).await;
+    let told = scene.demo.take_job_changes().unwrap();
+    assert_eq!((told.more, told.counts.queued), (1, 1));
+}
+
+#[tokio::test]
 async fn rounds_in_flight_are_in_the_reloaded_queue() {
     let scene = Scene::start().await;
     let first = scene.submit().await;

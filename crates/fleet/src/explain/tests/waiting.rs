@@ -48,7 +48,7 @@ fn the_scaler_waits_for_a_delay_or_a_number_of_jobs() {
 fn jobs_of_low_priority_start_no_worker() {
     let endpoint = an_endpoint();
     let job = Some(WaitingJob { low_priority: true, ..a_job() });
-    let queue = WaitingQueue { job, queued_normal: 0, first_normal_since: None, ..a_queue() };
+    let queue = WaitingQueue { job, queued_normal: 0, oldest_normal_since: None, ..a_queue() };
     check(
         &facts(&endpoint, queue),
         &expect![[r#"
@@ -87,6 +87,27 @@ fn a_change_of_version_and_a_retry_are_told() {
         retrying (0) It is delivered again: It was put back 3 s ago: worker w was killed by signal 9 after 3 s. It is at the front of the queue.
         starts in 0 to 0 ms
     "#]].assert_eq(&text);
+}
+
+#[test]
+fn a_job_whose_input_could_not_be_read_says_when_it_is_tried_again() {
+    let endpoint = an_endpoint();
+    let reason = "its input could not be read from the disk, or its worker had disconnected";
+    let requeue = Some(Requeue { at: NOW - 3_000, reason: reason.into() });
+    let job = WaitingJob { requeue, deferred_until: Some(NOW + 5_000), ..a_job() };
+    let asking = || workers(WorkerPhase::Idle, 1);
+    let mut text = String::new();
+    for deferred_until in [job.deferred_until, Some(NOW)] {
+        let job = Some(WaitingJob { deferred_until, ..job.clone() });
+        text += &told(&facts(&endpoint, WaitingQueue { job, workers: asking(), ..a_queue() }));
+    }
+    expect![[r#"
+        retrying (0) It is delivered again later: It was put back 3 s ago: its input could not be read from the disk, or its worker had disconnected. The next try is in 5 s.
+        starts in 5000 to 5000 ms
+        retrying (0) It is delivered again: It was put back 3 s ago: its input could not be read from the disk, or its worker had disconnected. It is at the front of the queue.
+        starts in 0 to 0 ms
+    "#]]
+    .assert_eq(&text);
 }
 
 #[test]
