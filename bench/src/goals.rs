@@ -294,6 +294,7 @@ pub const GOALS: &[Goal] = &[
     goal("console, second visit", "KB", AtMost(15.0), Reading("console.second_visit.kb")),
     goal("console, first contentful paint", "ms", AtMost(150.0), Reading("console.first_visit.painted_ms")),
     goal("console, usable after", "ms", AtMost(300.0), Reading("console.first_visit.usable_ms")),
+    goal("console, first change to a page", "ms", AtMost(100.0), Reading("console.page_change.first_ms")),
     goal("console, change of the page", "ms", AtMost(100.0), Reading("console.page_change_ms")),
     goal(
         "console, script of a frame while 100 000 rows scroll",

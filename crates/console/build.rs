@@ -7,6 +7,8 @@ mod comments;
 mod first_visit;
 #[path = "src/imports.rs"]
 mod imports;
+#[path = "src/page.rs"]
+mod page;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -23,9 +25,7 @@ use twox_hash::XxHash3_64;
 
 use comments::without_comments;
 use first_visit::files_of_first_visit;
-
-/// The one page. It is no asset, because it is served with the base path in it.
-const SHELL: &str = "index.html";
+use page::{PAGE, START, STYLES, filled, page};
 
 /// Files of other projects are served as they are.
 const VENDOR: &str = "vendor/";
@@ -48,12 +48,14 @@ fn main() -> io::Result<()> {
     names.sort();
     let mut tree = XxHash3_64::new();
     let mut files = Vec::new();
+    let parts = parts_of_files(folder, &names)?;
     for name in &names {
         let bytes = fs::read(folder.join(name))?;
         tree.write(name.as_bytes());
         tree.write_u64(bytes.len() as u64);
         tree.write(&bytes);
-        if name != SHELL {
+        // The page is served with the base path in it.
+        if name != PAGE && !parts.contains(name) {
             files.push((name.clone(), served(folder, name, bytes)?));
         }
     }
@@ -62,10 +64,13 @@ fn main() -> io::Result<()> {
     // In the order in which the table is searched.
     files.sort();
     let (table, texts) = embed(&files, &files_of_first_visit(read), &out)?;
+    let (page, hash) = (page(read), format!("{:016x}", tree.finish()));
+    fs::write(out.join("page.br"), with_brotli(filled(&page, "", &hash).as_bytes())?)?;
+    fs::write(out.join("page.html"), page)?;
     fs::write(out.join("files.rs"), table)?;
     fs::write(out.join("file_count.rs"), format!("{}", files.len()))?;
     fs::write(out.join(TEXTS), gzip(&texts)?)?;
-    fs::write(out.join("tree_hash.txt"), format!("{:016x}", tree.finish()))
+    fs::write(out.join("tree_hash.txt"), hash)
 }
 
 /// Writes the files that are embedded one by one. Answers the table of all files, and the texts one after the other.
@@ -108,13 +113,27 @@ fn served(folder: &Path, name: &str, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
     let text = String::from_utf8(bytes).map_err(io::Error::other)?;
     let mut served = String::new();
     for line in without_comments(&text).split_inclusive('\n') {
-        let import = line.trim().strip_prefix(IMPORT.0).and_then(|rest| rest.strip_suffix(IMPORT.1));
-        match import {
+        match imported(line) {
             Some(path) => served += &without_comments(&fs::read_to_string(folder.join(path))?),
             None => served += line,
         }
     }
     Ok(served.into_bytes())
+}
+
+/// The address of a style that a line of another style imports.
+fn imported(line: &str) -> Option<&str> {
+    line.trim().strip_prefix(IMPORT.0)?.strip_suffix(IMPORT.1)
+}
+
+/// The files whose text others have: browsers ask for none of them.
+fn parts_of_files(folder: &Path, names: &[String]) -> io::Result<BTreeSet<String>> {
+    let mut parts: BTreeSet<_> = STYLES.into_iter().chain([START]).map(str::to_owned).collect();
+    for name in names.iter().filter(|name| name.rsplit('.').next() == Some("css")) {
+        let text = fs::read_to_string(folder.join(name))?;
+        parts.extend(text.lines().filter_map(imported).map(str::to_owned));
+    }
+    Ok(parts)
 }
 
 /// Adds the names of the served files of a folder and of the folders in it, relative to `root`.

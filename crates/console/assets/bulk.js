@@ -1,5 +1,6 @@
 // Tasks that change many jobs: which jobs they are for, and the tasks of endpoints as they go on.
 import * as api from "./api.js";
+import { signal } from "./dom.js";
 import { conditions, leftToBrowser } from "./filter.js";
 import { moment } from "./format.js";
 import { now, refresh, useReads } from "./store.js";
@@ -17,6 +18,11 @@ const AGAIN_MS = 5000;
 const WITHOUT_EVENTS_MS = 5000;
 /** A task that ended earlier is not shown. */
 const SHOWN_MS = 600000;
+/** The first of many endpoints whose tasks are read, also those that others began. */
+const READ_MAX = 20;
+
+/** The ids of endpoints on which this tab has begun a task: it is shown, too. */
+const begunOn = signal(/** @type {Set<string>} */ (new Set()));
 
 /** @param {string} endpoint its id */
 const bulkPath = (endpoint) => `/v2/${encodeURIComponent(endpoint)}/bulk`;
@@ -92,6 +98,7 @@ async function hasBegun(verb, { endpoint, jobs }) {
     if (/** @type {import("./api.js").ApiError} */ (failed).code === TOO_MANY) return false;
     throw failed;
   }
+  begunOn.value = new Set([...begunOn.value, endpoint.id]);
   refresh(bulkPath(endpoint.id));
   return true;
 }
@@ -108,9 +115,10 @@ export async function endTask(task) {
   refresh(bulkPath(task.endpoint));
 }
 
-/** The tasks of endpoints that run or ended lately, newest first. @param {Endpoint[]} endpoints @returns {Task[]} */
+/** The tasks that run or ended lately, newest first, of endpoints; of many, of the first ones and those on which one was begun here. @param {Endpoint[]} endpoints @returns {Task[]} */
 export function useTasks(endpoints) {
-  const reads = useReads(endpoints.map(({ id }) => bulkPath(id)), WITHOUT_EVENTS_MS);
+  const read = endpoints.filter(({ id }, at) => at < READ_MAX || begunOn.value.has(id));
+  const reads = useReads(read.map(({ id }) => bulkPath(id)), WITHOUT_EVENTS_MS);
   const tasks = /** @type {Task[]} */ ([...reads.values()].flatMap(({ data }) => data ?? []));
   const isShown = (/** @type {Task} */ { endedAt }) => endedAt === null || now.value - (moment(endedAt) ?? 0) < SHOWN_MS;
   return tasks.filter(isShown).sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1));

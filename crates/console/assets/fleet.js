@@ -2,7 +2,7 @@
 import { useMemo } from "./dom.js";
 import { rates } from "./history.js";
 import { may, me } from "./session.js";
-import { useRead, useReads } from "./store.js";
+import { known, useRead, useReads } from "./store.js";
 
 const LIST_MS = 5000;
 const COUNTS_MS = 2000;
@@ -157,7 +157,10 @@ export function useAttention(endpoint) {
 export function useRecord(name = "") {
   const unlisted = useUnlisted().find(({ id, slug }) => id === name || slug === name);
   const isAsked = may.readsAny.value && !unlisted;
-  const named = useRead(isAsked && name ? recordPath(name) : null, LIST_MS);
+  // Until it is read, it is shown as the list has it.
+  const listed = useMemo(() => known("/v1/endpoints")?.find((/** @type {Endpoint} */ { id, slug }) => id === name || slug === name), [name]);
+  const read = useRead(isAsked && name ? recordPath(name) : null, LIST_MS);
+  const named = isAsked && listed && !read.data && !read.error ? { ...read, data: listed } : read;
   const id = named.error?.status === 404 && named.data?.id;
   const isMoved = id && id !== name;
   const found = useRead(isMoved ? recordPath(id) : null, LIST_MS);

@@ -10,11 +10,12 @@ export function count(value) {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, THIN);
 }
 
-/** A rate with three digits at most: 0.25, 8.5, 120. @param {number | null | undefined} value */
+/** A rate with three digits at most: 0.0012, 0.25, 8.5, 120. @param {number | null | undefined} value */
 export function rate(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return UNKNOWN;
   if (value >= 100) return count(value);
-  return value >= 10 || value === 0 ? value.toFixed(value === 0 ? 0 : 1) : value.toFixed(value < 1 ? 2 : 1);
+  if (value < 0.1) return String(Number(value.toPrecision(2)));
+  return value.toFixed(value < 1 ? 2 : 1);
 }
 
 /** @param {number | null | undefined} ratio from 0 to 1 */

@@ -1,5 +1,6 @@
 // What this browser saw of each endpoint's counts since the page was opened: the numbers behind rates.
 import { signal } from "./dom.js";
+import { connection, whenTold } from "./live.js";
 import * as store from "./store.js";
 
 /** @typedef {{at: number, completed: number, failed: number}} Sample */
@@ -13,23 +14,27 @@ const RATE_MS = 10000;
 /** @type {Map<string, Sample[]>} */
 const samples = new Map();
 
-/** Changes when a sample was added. */
+/** When samples were taken last. */
 const sampled = signal(0);
 
-/** What was read or told of each endpoint last. @type {Map<string, any>} */
+/** What was read or told of each endpoint last, and when. @type {Map<string, {health: Health, readAt: number}>} */
 const latest = new Map();
 
-/** Takes a sample of each endpoint every 2 s: also while nothing happens, a rate goes down. */
+/** Takes a sample of each endpoint every 2 s: also while nothing happens, a rate goes down. Without events, only of what was read since the last one. */
 export function start() {
-  store.whenRead((path, data) => {
+  // What happened without this tab being told is in none of the counts until they are read again.
+  whenTold((name) => name === "again" && latest.clear());
+  store.whenRead((path, health, readAt) => {
     const found = path.match(/^\/v2\/([^/]+)\/health$/);
     if (!found) return;
     const endpoint = decodeURIComponent(found[1]);
-    latest.set(endpoint, data);
-    if (!samples.has(endpoint)) add(endpoint, data);
+    latest.set(endpoint, { health, readAt });
+    if (!samples.has(endpoint)) add(endpoint, health);
   });
   setInterval(() => {
-    if (!document.hidden) latest.forEach((health, endpoint) => add(endpoint, health));
+    if (document.hidden) return;
+    latest.forEach(({ health, readAt }, endpoint) => (connection.peek().state === "live" || readAt > sampled.peek()) && add(endpoint, health));
+    sampled.value = Date.now();
   }, SAMPLE_MS);
 }
 
@@ -40,7 +45,6 @@ function add(endpoint, health) {
   const { completed, failed } = health.lb ? ofRequests(health.lb.requests) : health.jobs;
   list.push({ at: Date.now(), completed, failed });
   if (list.length > SAMPLES_MAX) list.shift();
-  sampled.value += 1;
 }
 
 /** Forwarded requests: a status 5xx and a refusal of the server are failures. @param {Record<string, number>} requests */
@@ -53,7 +57,7 @@ const ofRequests = (requests) => ({
 const samplesOf = (endpoint) => samples.get(endpoint) ?? [];
 
 /**
- * Jobs, or forwarded requests, that ended in a second, over the last 10 s; null before there are two samples.
+ * Jobs, or forwarded requests, that ended in a second, over the last 10 s; null before there are two samples, and while there are no new ones.
  * @param {string} endpoint
  * @returns {{completed: number, failed: number} | null}
  */
@@ -62,7 +66,7 @@ export function rates(endpoint) {
   const list = samplesOf(endpoint);
   const last = list.at(-1);
   const first = list.findLast((sample) => last && last.at - sample.at >= RATE_MS) ?? list[0];
-  if (!last || !first || last.at - first.at < 1000) return null;
+  if (!last || !first || last.at - first.at < 1000 || Date.now() - last.at > RATE_MS) return null;
   const seconds = (last.at - first.at) / 1000;
   return {
     completed: Math.max(0, last.completed - first.completed) / seconds,

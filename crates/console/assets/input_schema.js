@@ -5,7 +5,7 @@ import { member, parse, write } from "./json_text.js";
 /**
  * @typedef {import("./json_text.js").Node} Node
  * @typedef {"text" | "long" | "number" | "whole" | "switch" | "choice" | "file" | "object" | "json"} Kind
- * @typedef {{path: string[], title: string, text: string, kind: Kind, isNeeded: boolean, choices: {value: string, title: string}[], usual: string,
+ * @typedef {{path: string[], title: string, text: string, kind: Kind, isNeeded: boolean, isNullable: boolean, choices: {value: string, title: string}[], usual: string,
  *   fields: Field[], rules: any}} Field
  *   `choices` have JSON texts, `usual` is the default as JSON text or "", `fields` are those of an object, `rules` is the schema itself
  */
@@ -43,23 +43,40 @@ function fieldOf(schema, root, path, isNeeded) {
     text: typeof schema.description === "string" ? schema.description : "",
     kind,
     isNeeded,
+    isNullable: schema.nullable === true || (Array.isArray(schema.type) && schema.type.includes("null")),
     choices: kind === "choice" ? choicesOf(schema) : [],
     usual: schema.default === undefined ? "" : JSON.stringify(schema.default),
     fields: kind === "object" ? membersOf(schema, root, path) : [],
-    rules: { ...schema, ...Object.fromEntries(LIMITS.filter((limit) => limit in schema).map((limit) => [limit, asNumber(schema[limit])])) },
+    rules: { ...schema, ...limitsOf(schema) },
   };
 }
 
-/** A schema with its references inside the document resolved, and without the branch that only permits null. @param {any} schema @param {any} root */
+/**
+ * The limits that are numbers. `exclusiveMinimum: true`, as OpenAPI 3.0 writes it, says that `minimum` itself is too little.
+ * @param {any} schema
+ * @returns {Record<string, number | undefined>}
+ */
+function limitsOf(schema) {
+  const { minimum, exclusiveMinimum, maximum, exclusiveMaximum, ...lengths } = Object.fromEntries(LIMITS.map((limit) => [limit, asNumber(schema[limit])]));
+  const limits = {
+    ...lengths,
+    ...(exclusiveMinimum === true ? { minimum: null, exclusiveMinimum: minimum } : { minimum, exclusiveMinimum }),
+    ...(exclusiveMaximum === true ? { maximum: null, exclusiveMaximum: maximum } : { maximum, exclusiveMaximum }),
+  };
+  return Object.fromEntries(Object.entries(limits).map(([limit, value]) => [limit, typeof value === "number" ? value : undefined]));
+}
+
+/** A schema with its references inside the document resolved, and `nullable` in place of the branch that only permits null. @param {any} schema @param {any} root */
 function plain(schema, root) {
   let found = schema && typeof schema === "object" ? schema : {};
   // A reference can lead to a reference; a circle of them ends here.
   for (let step = 0; step < 8; step += 1) {
     const { $ref, anyOf, oneOf, allOf, ...rest } = found;
-    const branches = (anyOf ?? oneOf ?? allOf ?? []).filter((/** @type {any} */ one) => one?.type !== "null");
+    const all = anyOf ?? oneOf ?? allOf ?? [];
+    const branches = all.filter((/** @type {any} */ one) => one?.type !== "null");
     const next = typeof $ref === "string" ? target($ref, root) : branches.length === 1 ? branches[0] : null;
     if (!next || typeof next !== "object") return found;
-    found = { ...next, ...rest };
+    found = { ...next, ...rest, ...(branches.length < all.length && { nullable: true }) };
   }
   return {};
 }
@@ -135,10 +152,15 @@ export function withSwitches(fields, input) {
   }, input);
 }
 
+/** Whether a value is the `null` that its schema permits. @param {Field} field @param {Node | null} node */
+const isPermittedNull = ({ isNullable }, node) => isNullable && node?.kind === "literal" && node.text === "null";
+
 /** The value as the text of its field. @param {Field} field @param {Node | null} node */
-export function written({ kind }, node) {
-  if (!node) return "";
+export function written(field, node) {
+  const { kind } = field;
   const isText = kind === "text" || kind === "long" || kind === "file";
+  // The text “null” would be a value of its own.
+  if (!node || (isText && isPermittedNull(field, node))) return "";
   if (isText && node.kind === "string") return node.text;
   return kind === "choice" ? JSON.stringify(parseExact(write(node))) : write(node);
 }
@@ -154,6 +176,7 @@ export function readAs(field, text) {
   if (kind === "text" || kind === "long" || kind === "file") return { value: text === "" ? null : { kind: "string", text }, fault: text === "" ? "" : lengthFault(field, text) };
   const trimmed = text.trim();
   if (trimmed === "") return { value: null, fault: "" };
+  if (trimmed === "null" && field.isNullable) return { value: { kind: "literal", text: trimmed }, fault: "" };
   if (kind === "whole" && !WHOLE.test(trimmed)) return { value: null, fault: `${title} takes a whole number.` };
   if (kind === "number" && !NUMBER.test(trimmed)) return { value: null, fault: `${title} takes a number, such as 0.5.` };
   const value = parse(trimmed);
@@ -203,12 +226,15 @@ export function formFault(fields, input, wrong) {
 
 /** @param {Field} field @param {Node | null} input @param {Record<string, string>} wrong */
 function objectFault(field, input, wrong) {
-  const isThere = valueAt(input, field.path) !== null || Object.keys(wrong).some((name) => name.startsWith(`${nameOf(field)}/`));
-  return isThere || field.isNeeded ? formFault(field.fields, input, wrong) : "";
+  const node = valueAt(input, field.path);
+  const isNull = isPermittedNull(field, node);
+  const isThere = (node !== null && !isNull) || Object.keys(wrong).some((name) => name.startsWith(`${nameOf(field)}/`));
+  return isThere || (field.isNeeded && !isNull) ? formFault(field.fields, input, wrong) : "";
 }
 
 /** @param {Field} field @param {Node | null} node @param {string | undefined} typed what stands for no value */
 function valueFault(field, node, typed) {
+  if (typed === undefined && isPermittedNull(field, node)) return "";
   const text = typed ?? written(field, node);
   return text === "" && field.isNeeded && node?.kind !== "string" ? `${field.title} needs a value.` : readAs(field, text).fault;
 }

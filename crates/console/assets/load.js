@@ -25,6 +25,9 @@ export async function load(address, onFailure) {
   }
 }
 
+/** The modules that were asked for by the table; browsers list the first loads of a page only. @type {Set<string>} */
+const asked = new Set();
+
 /** Reads the table of imports, for what is loaded from now on. */
 export function readImports() {
   const address = "./imports.js";
@@ -36,7 +39,10 @@ async function preload(path) {
   const needed = ((await imports)?.[path] ?? []).map((one) => new URL(one, import.meta.url).href);
   // Into the browser's cache, from where the imports take them: browsers remember for ever that a preloaded module failed, and warn
   // of other preloads that are not used soon. What the page has is not asked for again.
-  for (const address of needed.filter((one) => performance.getEntriesByName(one).length === 0)) void fetch(address).then((answer) => answer.arrayBuffer()).catch(() => {});
+  for (const address of needed.filter((one) => !asked.has(one) && performance.getEntriesByName(one).length === 0)) {
+    asked.add(address);
+    void fetch(address).then((answer) => answer.arrayBuffer()).catch(() => asked.delete(address));
+  }
 }
 
 /** Adds a style sheet to the page. @param {string} address relative to this file */
@@ -61,17 +67,29 @@ function added(address) {
 /** The components that were loaded, by their addresses. @type {Map<string, any>} */
 const loaded = new Map();
 
+/** The time from when a page is shown to when `Ahead` loads a component, in ms. */
+const AHEAD_MS = 500;
+
+/** Loads a component, once. @param {string} address relative to this file */
+async function component(address) {
+  if (!loaded.has(address)) loaded.set(address, (await load(address)).default);
+}
+
+/** Loads a component before it is shown by `Later`, when the page has what it shows itself. @param {{address: string}} props */
+export function Ahead({ address }) {
+  useEffect(() => {
+    const timer = setTimeout(() => component(address), AHEAD_MS);
+    return () => clearTimeout(timer);
+  }, [address]);
+  return null;
+}
+
 /** A component whose module is loaded when it is shown first: what most visits do not open. @param {{address: string, props?: Record<string, any>}} props `address`: that of the module, relative to this file */
 export function Later({ address, props }) {
   const [, setLoads] = useState(0);
   useEffect(() => {
     let isShown = true;
-    if (!loaded.has(address)) {
-      void load(address).then((module) => {
-        loaded.set(address, module.default);
-        if (isShown) setLoads((loads) => loads + 1);
-      });
-    }
+    if (!loaded.has(address)) void component(address).then(() => isShown && setLoads((loads) => loads + 1));
     return () => void (isShown = false);
   }, [address]);
   const View = loaded.get(address);

@@ -1,6 +1,6 @@
 // Starts the console: reads the session, then shows the page at this address.
 import { html, render, signal, useEffect, useState } from "./dom.js";
-import { place, start as startRouter } from "./router.js";
+import { place, read, start as startRouter } from "./router.js";
 import { begin, me } from "./session.js";
 import * as history from "./history.js";
 import * as live from "./live.js";
@@ -8,7 +8,7 @@ import { load, loadStyle, readImports } from "./load.js";
 import * as store from "./store.js";
 import { Frame } from "./ui/frame.js";
 
-/** The pages that were visited, by the names of their modules. @type {Map<string, any>} */
+/** The pages that were visited, by the names of their modules; null for one that is loaded ahead. @type {Map<string, any>} */
 const loaded = new Map();
 
 /** The pages that need no more than the first style sheet and the modules that are named in the first page. */
@@ -28,6 +28,15 @@ async function loadPage(page, onFailure) {
   }
   const [module] = await Promise.all([load(`./pages/${page}.js`, onFailure), style]);
   loaded.set(page, module.default);
+}
+
+/** Loads the page of a link that is pointed at, or has the focus, before it is followed. @param {any} event */
+function loadAhead({ target }) {
+  const link = target.closest?.("a");
+  const page = link && read(link).page;
+  if (!page || loaded.has(page)) return;
+  loaded.set(page, null);
+  void loadPage(page);
 }
 
 /** The page at the present address. Its module is loaded with its first visit. */
@@ -51,6 +60,8 @@ function App() {
 }
 
 startRouter();
+addEventListener("pointerover", loadAhead);
+addEventListener("focusin", loadAhead);
 // While the session is read: most who come have one.
 void loadPage(place.peek().page);
 store.start();

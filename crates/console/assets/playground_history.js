@@ -1,4 +1,5 @@
 // What an endpoint is tried with: its example, and the last runs of the playground in this browser, for each endpoint of each server. It never holds a key.
+import { exampleInput } from "./example_input.js";
 import { base } from "./router.js";
 import { sampleOf } from "./input_schema.js";
 
@@ -49,9 +50,6 @@ export function keepRun(endpoint, run) {
 
 /** @param {string} endpoint */
 export const clearRuns = (endpoint) => localStorage.removeItem(nameOf(endpoint));
-
-/** The input of an endpoint's example, which is a request's body; an input that stands there alone is taken, too. @param {Pick<Endpoint, "example">} endpoint @returns {any} */
-export const exampleInput = ({ example }) => /** @type {any} */ (example)?.input ?? example;
 
 /** The input that an endpoint is tried with first, as JSON text. @param {Endpoint} endpoint */
 export const exampleOf = (endpoint) => JSON.stringify(exampleInput(endpoint) ?? sampleOf(endpoint.inputSchema) ?? (endpoint.inputSchema ? {} : { prompt: "a harbour at dawn" }), null, 2);

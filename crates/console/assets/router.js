@@ -40,10 +40,10 @@ const ROUTES = [
 /** Where one is. @type {import("./vendor/signals.js").Signal<Place>} */
 export const place = signal(read());
 
-/** @returns {Place} */
-function read() {
-  const path = location.pathname.slice(ROOT.length).replace(/\/$/, "") || "/";
-  const query = new URLSearchParams(location.search);
+/** The place of an address of the console, such as that of a link. @param {{pathname: string, search: string}} [address] @returns {Place} */
+export function read({ pathname, search } = location) {
+  const path = pathname.slice(ROOT.length).replace(/\/$/, "") || "/";
+  const query = new URLSearchParams(search);
   for (const [pattern, page] of ROUTES) {
     const params = match(pattern, path);
     if (params) return { page, params, query, path };

@@ -1,10 +1,16 @@
 // The settings of an endpoint: how each is written and read in a form, and what a change of it does.
+import * as api from "./api.js";
 import { count, duration, size } from "./format.js";
 import { firstFault } from "./json_fault.js";
 import { member, parse, write, writeLine } from "./json_text.js";
 import { SETTINGS } from "./settings_fields.js";
 
 /** @typedef {import("./settings_fields.js").Setting} Setting */
+
+/**
+ * @typedef {{record: any, tag: string | null, text: string}} Tagged the settings as they were read, with their `ETag`; `tag` is null for those
+ *   that a change has answered
+ */
 
 /** Most characters of a JSON text in the table of changes. */
 const JSON_SHOWN = 400;
@@ -24,6 +30,12 @@ export function readRecord(text) {
     if (value) record[name] = writeLine(value);
   }
   return record;
+}
+
+/** Reads the settings. @param {string} path @returns {Promise<Tagged>} */
+export async function readTagged(path) {
+  const { text, tag } = await api.tagged("GET", path);
+  return { record: readRecord(text), tag, text };
 }
 
 /**

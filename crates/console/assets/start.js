@@ -1,13 +1,13 @@
 // What does not wait for the modules: the theme, the session of this browser, the frame for those who have one, and the events.
 //
-// A plain script, which browsers run before the first paint. The modules go on with what `window.longshore` has.
+// The page has this text itself, and browsers run it before the first paint. The modules go on with what `window.longshore` has.
 (() => {
   const root = document.documentElement;
   const theme = localStorage.getItem("longshore.theme");
   if (theme === "light" || theme === "dark") root.dataset.theme = theme;
 
   const base = document.querySelector('meta[name="longshore-base"]')?.getAttribute("content") ?? "";
-  const folder = /** @type {HTMLScriptElement} */ (document.currentScript).src.replace(/[^/]*$/, "");
+  const folder = document.querySelector('meta[name="longshore-assets"]')?.getAttribute("content") ?? "";
 
   /** What the overview needs beside the modules that every page needs: most visits begin there. */
   const OVERVIEW = ["pages/overview", "ui/card", "ui/endpoint_table", "ui/state", "ui/history_charts", "ui/chart", "ui/plot"];
@@ -18,7 +18,7 @@
   /** The worker that holds the stream of events of this browser; null in a browser without shared workers. */
   function eventsWorker() {
     if (worker || typeof SharedWorker === "undefined") return worker;
-    const address = `${folder}events_worker.js`;
+    const address = `${folder}/events_worker.js`;
     const policy = /** @type {any} */ (window).trustedTypes?.createPolicy("longshore-worker", { createScriptURL: () => address });
     worker = new SharedWorker(policy ? policy.createScriptURL("") : address, { type: "module", name: "longshore" });
     worker.onerror = () => (begun.hasNoWorker = true);
@@ -45,27 +45,34 @@
     return answer;
   }
 
-  /** Lets modules be loaded before a module names them. @param {string[]} names */
+  /** Calls after the first frame, which requests would hold up; in a tab that is not shown, soon. @param {() => void} callback */
+  function painted(callback) {
+    const later = () => setTimeout(callback);
+    if (document.hidden) later();
+    else requestAnimationFrame(later);
+  }
+
+  /** Has a file loaded before anything names it. @param {Record<string, string>} properties */
+  function ahead(properties) {
+    document.head.append(Object.assign(document.createElement("link"), { fetchPriority: "low", ...properties }));
+  }
+
+  /** Has modules loaded before a module names them. @param {string[]} names */
   function preload(names) {
-    for (const name of names) {
-      const link = document.createElement("link");
-      link.rel = "modulepreload";
-      link.fetchPriority = "low";
-      link.href = `${folder}${name}.js`;
-      document.head.append(link);
-    }
+    for (const name of names) ahead({ rel: "modulepreload", href: `${folder}/${name}.js` });
   }
 
   // A code in the address opens another session.
   const hasCode = new URLSearchParams(location.hash.slice(1)).has("code");
-  // Not now: the page is parsed and painted before.
-  const session = hasCode ? null : new Promise((resolve) => setTimeout(() => resolve(ask())));
+  const session = hasCode ? null : new Promise((resolve) => painted(() => resolve(ask())));
   // The modules show a failure.
   session?.catch(() => {});
   if (hasCode) root.dataset.frame = "";
   const isOverview = location.pathname.slice(base.length).replace(/\/$/, "") === "/console";
   // The other pages are in the table of imports.
-  setTimeout(() => preload(isOverview ? OVERVIEW : ["imports"]));
+  painted(() => preload(isOverview ? OVERVIEW : ["imports"]));
+  // Browsers paint nothing before the fonts that the page has them preload.
+  painted(() => ahead({ rel: "preload", as: "font", type: "font/woff2", crossOrigin: "", href: `${folder}/fonts/mono.woff2` }));
 
   /** `session`: the answer of `/console/session` · `joined`: the token with which the events have begun. @type {any} */
   const begun = { session, joined: "", hasNoWorker: false, eventsWorker };

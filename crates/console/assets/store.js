@@ -2,7 +2,7 @@
 //
 // This is the only file that decides when something is read. A page asks with `useRead`; a change calls `refresh`. What no
 // event reports is read again while it is seen.
-import { signal, useEffect, useMemo } from "./dom.js";
+import { signal, useLayoutEffect, useMemo } from "./dom.js";
 import * as api from "./api.js";
 import { connection, whenTold } from "./live.js";
 import { parseExact } from "./json_exact.js";
@@ -24,13 +24,8 @@ const WITHOUT_EVENTS_MS = 5000;
 /** The time now, in ms, for ages: it advances once a second while the page is seen. */
 export const now = signal(Date.now());
 
-/** What screen readers are told next. */
-export const announcement = signal("");
-
-/** @param {string} text one sentence */
-export function announce(text) {
-  announcement.value = text;
-}
+/** What is shown although its last read failed, in a way that may pass; null if nothing is. */
+export const unread = signal(/** @type {Entry | null} */ (null));
 
 /** Called with every answer of the job counts of an endpoint. @type {Set<(path: string, data: any, at: number) => void>} */
 const listeners = new Set();
@@ -42,9 +37,7 @@ export const whenRead = (listener) => void listeners.add(listener);
 let begun = Promise.resolve();
 
 /** Lets all reads wait. @param {Promise<void>} until */
-export function waitFor(until) {
-  begun = until;
-}
+export const waitFor = (until) => void (begun = until);
 
 /** An address that is shown somewhere. */
 class Entry {
@@ -55,7 +48,8 @@ class Entry {
     /** The periods of those that show it, in ms. @type {number[]} */
     this.periods = [];
     this.timer = 0;
-    this.reading = false;
+    /** Ends the read in flight. @type {AbortController | null} */
+    this.reading = null;
     /** An event came while the address was read: the answer may be older than the event. */
     this.isOvertaken = false;
     /** An event came after the last answer, and does not say what changed. */
@@ -73,7 +67,7 @@ class Entry {
   /** Reads the address now, unless a read is in flight. */
   async read() {
     if (this.reading) return;
-    this.reading = true;
+    const { signal } = (this.reading = new AbortController());
     this.isStale = false;
     this.readAt = Date.now();
     clearTimeout(this.timer);
@@ -81,14 +75,24 @@ class Entry {
       await begun;
       // What came before the request is in its answer.
       this.isOvertaken = false;
-      const text = await api.text("GET", this.path);
-      this.accept(text);
+      const text = await api.text("GET", this.path, { signal });
+      if (!signal.aborted) this.accept(text);
     } catch (error) {
-      this.fail(error);
+      if (!signal.aborted) this.fail(error);
     }
-    this.reading = false;
+    // A read that was ended says nothing; a later one may be in flight.
+    if (signal.aborted) return;
+    this.reading = null;
     if (this.isOvertaken) this.readSoon();
     else this.schedule();
+  }
+
+  /** Ends the read in flight, for which nothing waits. The next component that shows the address reads it. */
+  stop() {
+    if (!this.reading) return;
+    this.reading.abort();
+    this.reading = null;
+    this.isStale = true;
   }
 
   /** Reads the address again, but not more often than every 2 s or 5 s. Until one shows it, it is only noted as stale. */
@@ -105,7 +109,7 @@ class Entry {
   tell(name, told) {
     const { data, error } = this.value.peek();
     if (data === undefined || this.reading) {
-      this.isOvertaken ||= this.reading && (data === undefined ? mayConcern(this.path, name) : applied(this.path, data, name, told) !== data);
+      this.isOvertaken ||= this.reading !== null && (data === undefined ? mayConcern(this.path, name) : applied(this.path, data, name, told) !== data);
       return;
     }
     const next = applied(this.path, data, name, told);
@@ -122,6 +126,7 @@ class Entry {
 
   /** @param {string} text */
   accept(text) {
+    this.heal();
     const at = Date.now();
     const isSame = text === this.lastText && !this.value.peek().error;
     const data = isSame ? this.value.peek().data : parseExact(text);
@@ -135,6 +140,12 @@ class Entry {
   fail(error) {
     const failed = error instanceof api.ApiError ? error : new api.ApiError(String(error));
     this.value.value = { ...this.value.peek(), error: failed };
+    if (this.value.peek().data !== undefined && this.periods.length > 0 && (failed.status === 0 || failed.status === 429 || failed.status >= 500)) unread.value = this;
+  }
+
+  /** It is new again, or no longer shown. */
+  heal() {
+    if (unread.peek() === this) unread.value = null;
   }
 
   /** Whether the answer is as the server would give it now. */
@@ -185,22 +196,18 @@ function entryOf(path) {
 
 let trimming = 0;
 
-/** Forgets addresses that are no longer shown, of too many; the oldest first. */
+/** Ends the reads of addresses that are no longer shown, and forgets those of too many; the oldest first. */
 function trim() {
   for (const [path, entry] of entries) {
-    if (entries.size <= KEPT_MAX) return;
     if (entry.periods.length > 0 || entry.isNew) continue;
+    entry.stop();
+    if (entries.size <= KEPT_MAX) continue;
     entries.delete(path);
     concerned.get(endpointOf(path))?.delete(entry);
   }
 }
 
-/**
- * What an address answers, read now and then every `everyMs` while a component shows it. Null reads nothing.
- * @param {string | null} path
- * @param {number} everyMs Infinity reads once
- * @returns {Read<any>}
- */
+/** What an address answers, read now and then every `everyMs` while a component shows it; Infinity reads once, a null path nothing. @param {string | null} path @param {number} everyMs @returns {Read<any>} */
 export function useRead(path, everyMs) {
   return useReads(path ? [path] : [], everyMs).get(path ?? "") ?? { data: undefined, error: null, at: 0 };
 }
@@ -214,8 +221,9 @@ export function useRead(path, everyMs) {
  */
 export function useReads(paths, everyMs, seeds) {
   const key = paths.join("\n");
-  const shown = useMemo(() => paths.map(entryOf), [key]);
-  useEffect(() => {
+  const shown = useMemo(() => paths.map((path) => Object.assign(entryOf(path), { isNew: true })), [key]);
+  // The requests are on their way before the page is drawn.
+  useLayoutEffect(() => {
     for (const entry of shown) {
       entry.isNew = false;
       entry.periods.push(everyMs);
@@ -229,6 +237,7 @@ export function useReads(paths, everyMs, seeds) {
       for (const entry of shown) {
         entry.source = null;
         entry.periods.splice(entry.periods.indexOf(everyMs), 1);
+        if (entry.periods.length === 0) entry.heal();
         entry.schedule();
       }
       clearTimeout(trimming);
@@ -237,6 +246,9 @@ export function useReads(paths, everyMs, seeds) {
   }, [shown, everyMs, seeds]);
   return new Map(shown.map((entry) => [entry.path, entry.value.value]));
 }
+
+/** What an address has answered that is shown, or was lately. Nothing is read for it. @param {string} path @returns {any} */
+export const known = (path) => entries.get(path)?.value.peek().data;
 
 /** Reads again what is shown and begins with this path, after a change. What another address has is read only by its whole path. @param {string} prefix */
 export function refresh(prefix) {
@@ -250,9 +262,13 @@ export function refresh(prefix) {
 
 /** Forgets everything, for the next session. */
 export function forget() {
-  for (const entry of entries.values()) clearTimeout(entry.timer);
+  for (const entry of entries.values()) {
+    clearTimeout(entry.timer);
+    entry.stop();
+  }
   entries.clear();
   concerned.clear();
+  unread.value = null;
 }
 
 /** @param {string} name @param {any} told */
@@ -276,7 +292,7 @@ export function start() {
     if (!document.hidden) now.value = Date.now();
   }, 1000);
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) return;
+    if (document.hidden) return entries.forEach((entry) => entry.schedule());
     now.value = Date.now();
     for (const entry of entries.values()) if (entry.periods.length > 0 && !entry.source && !entry.isFresh()) void entry.read();
   });

@@ -36,7 +36,7 @@ const RULES = [
   {
     topics: ["jobs"],
     path: /^\/v2\/([^/?]+)\/requests\?limit=(\d+)$/,
-    apply: (data, told, _, limit) => (told.more > 0 ? AGAIN : { ...data, requests: withJobs(data.requests, told.changed, Number(limit)) }),
+    apply: (data, told, _, limit) => (told.more > 0 || movesUp(data.requests, told.changed, limit) ? AGAIN : { ...data, requests: withJobs(data.requests, told.changed, limit) }),
   },
   { topics: ["jobs"], path: /^\/v2\/([^/?]+)\/requests\?limit=1&counts=true$/, apply: (data, told) => ({ ...data, counts: told.states }) },
   { topics: ["bulk"], path: /^\/v2\/([^/?]+)\/bulk$/, apply: (data, told) => withItem(data, told) },
@@ -150,14 +150,17 @@ export function changedJob(before, { at: _, worker, ...told }) {
   return before ? { key, owner, inputBytes, ...job } : job;
 }
 
-/** The newest jobs with those that changed. @param {any[]} jobs @param {any[]} changed @param {number} limit */
+/** Whether older jobs, which no event names, come into a full list in place of deleted ones. @param {any[]} jobs @param {any[]} changed @param {string} limit */
+const movesUp = (jobs, changed, limit) => jobs.length >= +limit && changed.some((told) => told.deleted && jobs.some(({ id }) => id === told.id));
+
+/** The newest jobs with those that changed. @param {any[]} jobs @param {any[]} changed @param {string} limit */
 function withJobs(jobs, changed, limit) {
   const byId = new Map(jobs.map((job) => [job.id, job]));
   for (const told of changed) {
     if (told.deleted) byId.delete(told.id);
     else byId.set(told.id, changedJob(byId.get(told.id), told));
   }
-  return [...byId.values()].sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : a.id < b.id ? 1 : -1)).slice(0, limit);
+  return [...byId.values()].sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : a.id < b.id ? 1 : -1)).slice(0, +limit);
 }
 
 /**

@@ -1,6 +1,9 @@
-// What one can do with a worker, and the words for how one ended.
+// Where workers are read, what one can do with one, and the words for how one ended.
 import * as api from "./api.js";
 import { refresh } from "./store.js";
+
+/** Where the workers of an endpoint are read. @param {{id: string}} endpoint @param {boolean} [withEnded] */
+export const workersPath = (endpoint, withEnded = false) => `/v1/endpoints/${encodeURIComponent(endpoint.id)}/workers${withEnded ? "?ended=true" : ""}`;
 
 /** @param {Endpoint} endpoint @param {string} what a path below the endpoint */
 async function post(endpoint, what) {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::imports::closure;
 
 /// Where the page has the address of a file.
-const ADDRESS: &str = "/console/a/{hash}/";
+const ADDRESS: &str = "/console/a/{{hash}}/";
 
 /// What scripts load that no address in the page and no import names: the first page, its last part, what draws its charts,
 /// and the worker that holds the stream of events.
@@ -35,7 +35,7 @@ mod tests {
         let found = files_of_first_visit(|path| {
             let text = match path {
                 "index.html" => {
-                    "<link href=\"{base}/console/a/{hash}/icon.svg\"><script src=\"{base}/console/a/{hash}/main.js\">"
+                    "<link href=\"{{base}}/console/a/{{hash}}/icon.svg\"><script src=\"{{base}}/console/a/{{hash}}/main.js\">"
                 }
                 "main.js" => "import { a } from \"./a.js\";\n",
                 _ => "",

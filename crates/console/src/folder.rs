@@ -2,7 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::{content_type, filled, imports};
+use crate::page::{PAGE, filled, page};
+use crate::{content_type, imports};
 
 /// A folder with the files of `assets`.
 #[derive(Clone, Debug)]
@@ -19,7 +20,8 @@ impl Folder {
 
     /// The page with this base path; `None` if its file cannot be read.
     pub fn shell(&self, base: &str) -> Option<String> {
-        let text = std::fs::read_to_string(self.0.join("index.html")).ok()?;
+        std::fs::metadata(self.0.join(PAGE)).ok()?;
+        let text = page(|path| std::fs::read_to_string(self.0.join(path)).unwrap_or_default());
         Some(filled(&text, base, Self::HASH))
     }
 

@@ -1,17 +1,18 @@
 //! The pages of the console: files for browsers, embedded in the program.
 //!
 //! `assets` has the files. The build leaves out their comments, packs all texts together and those of a first visit one by one
-//! with Brotli, and hashes the tree of them; no other tool is needed. The HTTP crate serves the one page ([`shell`]) at every address
-//! of the console, and the other files ([`asset`]) at addresses that contain the tree's hash, so that browsers may keep them
-//! for ever.
+//! with Brotli, and hashes the tree of them; no other tool is needed. Files whose text others have are not embedded: the page
+//! has the style of its first frame and the script that runs before it, and two styles have the text of the others. The HTTP
+//! crate serves the one page ([`shell`]) at every address of the console, and the other files ([`asset`]) at addresses that
+//! contain the tree's hash, so that browsers may keep them for ever.
 
-#[cfg(test)]
 mod comments;
 mod content_type;
 #[cfg(test)]
 mod first_visit;
 mod folder;
 mod imports;
+mod page;
 
 use std::io::{Read as _, Write as _};
 use std::ops::Range;
@@ -23,15 +24,11 @@ use flate2::write::GzEncoder;
 
 pub use folder::Folder;
 
-/// Where the page has the base path, which starts with a slash and has none at its end, or is empty.
-const BASE: &str = "{base}";
-/// Where the page has the hash of the assets.
-const HASH: &str = "{hash}";
-
 /// The hash of all files, 16 hexadecimal digits. It changes with any of them.
 pub const TREE_HASH: &str = include_str!(concat!(env!("OUT_DIR"), "/tree_hash.txt"));
 
-const SHELL: &str = include_str!("../assets/index.html");
+const SHELL: &str = include_str!(concat!(env!("OUT_DIR"), "/page.html"));
+const SHELL_IN_BROTLI: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page.br"));
 
 /// All files, in the order of their paths.
 #[expect(clippy::unreadable_literal, reason = "the build writes the table")]
@@ -116,12 +113,12 @@ pub fn asset(path: &str) -> Option<Asset> {
 
 /// The page with this base path: empty, or `/longshore`.
 pub fn shell(base: &str) -> String {
-    filled(SHELL, base, TREE_HASH)
+    page::filled(SHELL, base, TREE_HASH)
 }
 
-/// The page with its two variable parts.
-fn filled(shell: &str, base: &str, hash: &str) -> String {
-    shell.replace(BASE, base).replace(HASH, hash)
+/// The page with this base path, packed with Brotli; `None` unless the base path is empty.
+pub fn shell_in_brotli(base: &str) -> Option<&'static [u8]> {
+    base.is_empty().then_some(SHELL_IN_BROTLI)
 }
 
 #[cfg(test)]
@@ -160,7 +157,8 @@ mod tests {
             Plain::Text(_) => file.brotli.map_or(0, <[u8]>::len),
             Plain::Bytes(bytes) => bytes.len(),
         };
-        let all = PACKED_TEXTS.len() + SHELL.len() + FILES.iter().map(bytes).sum::<usize>();
+        let all =
+            PACKED_TEXTS.len() + SHELL.len() + SHELL_IN_BROTLI.len() + FILES.iter().map(bytes).sum::<usize>();
         assert!(all < EMBEDDED_BYTES_MAX, "{all} bytes");
     }
 
@@ -175,19 +173,37 @@ mod tests {
             assert!(packed.len() < asset(file.path).unwrap().gzip().unwrap().len(), "{}", file.path);
             count += 1;
         }
+        let mut page = Vec::new();
+        brotli::BrotliDecompress(&mut &SHELL_IN_BROTLI[..], &mut page).unwrap();
+        assert_eq!(String::from_utf8(page).unwrap(), shell(""));
         assert!(asset("vendor/uplot.js").unwrap().brotli().is_some());
         assert!((20..80).contains(&count), "{count} files are packed twice");
     }
 
     #[test]
-    fn the_two_styles_have_the_text_of_all_styles() {
+    fn the_page_and_the_two_styles_have_the_text_of_all_styles() {
         let plain = |path: &str| String::from_utf8(asset(path).unwrap().plain().to_vec()).unwrap();
         let whole = STYLES.map(plain).concat();
         assert!(!whole.contains("@import"), "{whole}");
-        let parts = FILES.iter().filter(|file| file.path.starts_with("styles/") || file.path == "tokens.css");
-        for part in parts {
-            assert!(whole.contains(plain(part.path).trim()), "{} is in neither style", part.path);
+        let assets = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
+        let styles = std::fs::read_dir(assets.join("styles")).unwrap().map(|entry| entry.unwrap().path());
+        let mut count = 0;
+        for path in styles {
+            let part = comments::without_comments(&std::fs::read_to_string(&path).unwrap());
+            let name = path.strip_prefix(&assets).unwrap().to_str().unwrap();
+            let is_in_page = page::STYLES.contains(&name);
+            assert_ne!(is_in_page, whole.contains(part.trim()), "{name} is in neither style, or in both");
+            assert!(asset(name).is_none(), "{name}: no browser asks for it");
+            count += 1;
         }
+        for name in page::STYLES.into_iter().chain([page::START]) {
+            assert!(asset(name).is_none(), "{name}: no browser asks for it");
+            let part = comments::without_comments(&std::fs::read_to_string(assets.join(name)).unwrap());
+            for line in part.lines().filter(|line| !line.contains("url(")) {
+                assert!(SHELL.contains(line), "{name}: the page lacks {line}");
+            }
+        }
+        assert!(count > 10, "{count} styles");
     }
 
     #[test]
@@ -195,7 +211,7 @@ mod tests {
         for base in ["", "/longshore"] {
             let page = shell(base);
             assert!(page.contains(&format!("{base}/console/a/{TREE_HASH}/main.js")), "{page}");
-            assert!(!page.contains(BASE) && !page.contains(HASH), "{page}");
+            assert!(!page.contains("{{"), "{page}");
         }
         assert!(TREE_HASH.len() == 16 && TREE_HASH.bytes().all(|byte| byte.is_ascii_hexdigit()));
     }

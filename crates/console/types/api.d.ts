@@ -2588,6 +2588,7 @@ export interface components {
             }[];
             of: number;
             searched: number;
+            unanswered: number;
             workers: {
                 endpoint?: string;
                 id: string;

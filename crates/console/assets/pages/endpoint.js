@@ -2,21 +2,22 @@
 import { html } from "../dom.js";
 import { endpointPath, href, place } from "../router.js";
 import { count, duration, percent, rate } from "../format.js";
-import { newestPath, times, useEndpoint, useLastHalfHour } from "../fleet.js";
-import { useAttention } from "../fleet.js";
+import { newestPath, times, useAttention, useEndpoint, useLastHalfHour } from "../fleet.js";
 import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { useHistory } from "../timeline.js";
+import { workersPath } from "../worker_actions.js";
 import { Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
 import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
-import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead } from "../ui/endpoint_head.js";
 import { CHARTS_FORWARDED, Forwarded, isForwarded, SERIES_FORWARDED } from "../ui/forwarded.js";
 import { Failures } from "../ui/failures.js";
 import { JobTable } from "../ui/job_table.js";
 import { METRICS_KINDS } from "../ui/metrics_charts.js";
+import { EndpointLoading, NoEndpoint } from "../ui/no_endpoint.js";
 import { Objectives } from "../ui/objectives.js";
 import Problems from "../ui/problems.js";
-import { WorkerTable, workersPath } from "../ui/worker_table.js";
+import { WorkerTable } from "../ui/worker_table.js";
 
 const NEWEST_MS = 2000;
 const COST_MS = 60000;

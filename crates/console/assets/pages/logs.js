@@ -5,9 +5,10 @@ import { useEndpoint } from "../fleet.js";
 import { isInYears, typedMoment } from "../filter.js";
 import { utc } from "../prefs.js";
 import { Empty } from "../ui/card.js";
-import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead } from "../ui/endpoint_head.js";
 import { useKeys } from "../ui/keys.js";
 import { LogLines } from "../ui/log_lines.js";
+import { EndpointLoading, NoEndpoint } from "../ui/no_endpoint.js";
 import { useTyped } from "../ui/typed.js";
 
 const LEVELS = /** @type {[string, string | null][]} */ ([["All", null], ["Warnings", "WARNING"], ["Errors", "ERROR"]]);

@@ -8,7 +8,7 @@ import { refresh, useRead, useReads } from "../store.js";
 import { Card, Empty, Failed, Gauge, Gauges, LoadingPage } from "../ui/card.js";
 import { GpuLine } from "../ui/gpu_line.js";
 import { Age } from "../ui/time.js";
-import { workersPath } from "../ui/worker_table.js";
+import { workersPath } from "../worker_actions.js";
 
 const PATH = "/v1/machines";
 const READ_MS = 5000;

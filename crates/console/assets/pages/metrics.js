@@ -10,9 +10,10 @@ import { currentRange, useHistory, useHistoryBefore, zoom } from "../timeline.js
 import { Button } from "../ui/button.js";
 import { Card, Empty } from "../ui/card.js";
 import { Chart } from "../ui/chart.js";
-import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead } from "../ui/endpoint_head.js";
 import { HistoryCharts, KINDS, SERIES } from "../ui/history_charts.js";
 import { FAILURE_KINDS, LIMITED, METRICS_KINDS, METRICS_SERIES } from "../ui/metrics_charts.js";
+import { EndpointLoading, NoEndpoint } from "../ui/no_endpoint.js";
 import { Objectives } from "../ui/objectives.js";
 
 /** @typedef {Record<string, number | null>} Totals */

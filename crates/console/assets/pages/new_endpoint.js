@@ -3,12 +3,12 @@ import { html, useState } from "../dom.js";
 import * as api from "../api.js";
 import { go, place } from "../router.js";
 import { bodyOf, commandOf, emptyDraft, faultOf, gpuNews, hasGpus, scalingWords } from "../new_endpoint.js";
+import { Ahead, Later } from "../load.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
 import { Card, Empty, Failed, LoadingPage } from "../ui/card.js";
 import { CodeLine } from "../ui/copy.js";
-import { FirstStart } from "../ui/first_start.js";
 import { Field } from "../ui/form_dialog.js";
 import { toast } from "../ui/toast.js";
 import { useUnsaved } from "../ui/unsaved.js";
@@ -21,7 +21,7 @@ const READ_MS = 10000;
 
 export default function NewEndpoint() {
   const made = place.value.query.get("made");
-  if (made) return html`<${FirstStart} key=${made} name=${made} />`;
+  if (made) return html`<${Later} key=${made} address="./ui/first_start.js" props=${{ name: made }} />`;
   const head = html`<div class="head"><h1>New endpoint</h1><p class="dim">A queue of jobs with the workers that run them.</p></div>`;
   if (!may.everything.value) return html`${head}<${Empty}><p>Only a key that manages all endpoints may make one.</p><//>`;
   return html`${head}<${WithMachines} />`;
@@ -67,7 +67,7 @@ function Form({ machines }) {
   };
   return html`<form class="wizard" onSubmit=${submit}>
     <div class="stack">${source}<${NamePart} ...${part} />${hasGpus(draft) && html`<${GpuPart} ...${part} machines=${machines} />`}<${ScalingPart} ...${part} /></div>
-    <div class="stack wizard-review"><${Review} draft=${draft} /></div>
+    <div class="stack wizard-review"><${Review} draft=${draft} /></div><${Ahead} address="./ui/first_start.js" />
     <div class="settings-bar">${question ?? html`
       <span class="grow" role=${error ? "alert" : "status"}>${error ? html`<span class="field-error">${error}</span>` : html`<span class=${fault ? "" : "dim"}>${fault || "Nothing is missing."}</span>`}</span>
       <${Button} kind="primary" type="submit" disabled=${fault !== "" || isBusy} why=${fault}>Make the endpoint<//>`}

@@ -12,17 +12,19 @@ import { clearRuns, exampleOf, keepRun, runsOf, whyNotKept } from "../playground
 import { keptOf } from "../playground_kept.js";
 import { may } from "../session.js";
 import { useRead } from "../store.js";
-import { Button, SureButton } from "../ui/button.js";
+import { Button } from "../ui/button.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { ChatBench } from "../ui/chat.js";
 import { CopyAs } from "../ui/copy_as.js";
-import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead } from "../ui/endpoint_head.js";
 import { InputForm } from "../ui/input_form.js";
 import { JobView, useFollow, useLife } from "../ui/job_view.js";
+import { EndpointLoading, NoEndpoint } from "../ui/no_endpoint.js";
 import { JobState } from "../ui/state.js";
 import { Age } from "../ui/time.js";
 import { attempt, toast } from "../ui/toast.js";
 import { isCtrlEnter, useOne } from "../ui/dialog.js";
+import { SureButton } from "../ui/sure_button.js";
 import { Waiting } from "../ui/waiting.js";
 
 /** @typedef {import("../playground_kept.js").Draft} Draft */
@@ -135,7 +137,8 @@ function Bench({ endpoint }) {
   const [runs, setRuns] = useState(() => runsOf(endpoint.id));
   const { draft, set, wrong, setWrong, error, setError, wasRun } = useDraft(endpoint, runs);
   const fields = useMemo(() => fieldsOf(endpoint.inputSchema), [endpoint.inputSchema]);
-  const [route, setRoute] = useState(/** @type {"run" | "runsync"} */ ("run"));
+  // The id says over which route a job came.
+  const route = job?.startsWith("sync-") ? "runsync" : "run";
   const [waited, setWaited] = useState(/** @type {Waited | null} */ (null));
   const isForm = fields.length > 0 && query.get("view") !== "json" && faultOf(draft.input) === "";
   const path = `/v2/${encodeURIComponent(endpoint.id)}`;
@@ -150,7 +153,6 @@ function Bench({ endpoint }) {
       const { webhook: _, ...kept } = shown;
       setRuns(keepRun(endpoint.id, { ...kept, at: Date.now(), job: id }));
       setError("");
-      setRoute(isWaited ? "runsync" : "run");
       setWaited(isWaited ? { job: id, began, end: ENDED.includes(status) ? { ms: Date.now() - began, status } : null } : null);
       wasRun();
       setQuery({ job: id, from: null });
@@ -189,7 +191,7 @@ function Bench({ endpoint }) {
 /**
  * @param {{endpoint: Endpoint, draft: Draft, error: string, form: any, onView: ((isJson: boolean) => void) | null, onSet: (change: Partial<Draft>) => void, onRun: (isWaited: boolean) => Promise<unknown>,
  *   route: "run" | "runsync", waited: Waited | null, onUnwait: () => void}} props
- *   `form` is the form of the input where it is shown, `onView` changes between it and the JSON, `route` is that of the last run
+ *   `form` is the form of the input where it is shown, `onView` changes between it and the JSON, `route` is that of the run that is shown
  */
 function Editor({ endpoint, draft, error, form, onView, onSet, onRun, route, waited, onUnwait }) {
   const press = (/** @type {KeyboardEvent} */ event) => {

@@ -1,11 +1,12 @@
 // The requests of one endpoint, or of all: by state, by what one searches, live.
-import { html, useEffect, useMemo } from "../dom.js";
+import { html, useEffect, useLayoutEffect, useMemo } from "../dom.js";
 import { href, place, setQuery } from "../router.js";
 import { count, duration } from "../format.js";
 import { fault, hasTimes, tokens } from "../filter.js";
 import { useEndpoint, useEndpointList } from "../fleet.js";
 import { countOf, useJobCounts } from "../job_counts.js";
-import { exampleInput } from "../playground_history.js";
+import { exampleInput } from "../example_input.js";
+import { Ahead, Later } from "../load.js";
 import { columns, utc } from "../prefs.js";
 import { SEARCHED_MAX } from "../job_source.js";
 import { RequestList } from "../request_list.js";
@@ -16,15 +17,12 @@ import { Empty, Failed, Loading } from "../ui/card.js";
 import { CodeLine } from "../ui/copy.js";
 import { FORMS } from "../ui/copy_as.js";
 import { Downloading, useDownload } from "../ui/download.js";
-import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead } from "../ui/endpoint_head.js";
 import { JobPanel, useJobBeside } from "../ui/job_panel.js";
+import { EndpointLoading, NoEndpoint } from "../ui/no_endpoint.js";
 import { Filters } from "../ui/request_filters.js";
 import { RequestGrid, Searched } from "../ui/request_grid.js";
 import { useKeys } from "../ui/keys.js";
-import { Job } from "./request.js";
-
-/** Endpoints whose tasks are shown. */
-const TASKS_OF = 20;
 
 export default function Requests() {
   return place.value.params.endpoint ? html`<${OfOne} name=${place.value.params.endpoint} />` : html`<${OfAll} />`;
@@ -65,7 +63,7 @@ function List({ endpoints, isOfAll = false }) {
   const list = useMemo(() => new RequestList(wrong ? [] : endpoints, parsed, status, isOfAll && !wrong, shown), [parsed, status, wrong, shown, hasTimes(parsed) && utc.value]);
   // What is read, chosen and scrolled to stays when an endpoint is made or deleted.
   useEffect(() => list.setEndpoints(wrong ? [] : endpoints), [list, ids]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     void list.begin();
     return () => list.close();
   }, [list]);
@@ -76,7 +74,7 @@ function List({ endpoints, isOfAll = false }) {
   useKeys([{ key: "Escape", does: "Choose none, or close the request", act: () => (selection.isSome() || selection.isChoosing.value ? selection.none() : close()) }]);
   return html`<div class=${beside ? "beside" : ""}><section class=${`card grid ${isOfAll ? "with-endpoint" : ""}`} aria-label="Requests">
     <${Filters} endpoints=${endpoints} list=${list} line=${line} wrong=${wrong} download=${download} />
-    <ul class="tasks" aria-label="Tasks"><${Downloading} download=${download} /><${BulkTasks} endpoints=${endpoints.slice(0, TASKS_OF)} /></ul>
+    <ul class="tasks" aria-label="Tasks"><${Downloading} download=${download} /><${BulkTasks} endpoints=${endpoints} /></ul>
     ${list.unanswered() > 0 && html`<p class="grid-foot" role="status">${count(list.unanswered())} of ${count(endpoints.length)} endpoints did not answer. The list is without their jobs.</p>`}
     ${wrong ? html`<${Empty}><p>The search has a fault: no job was looked for.</p><button type="button" class="button" onClick=${() => setQuery({ q: null })}>Clear the search</button><//>`
       : list.rows.length > 0
@@ -85,7 +83,7 @@ function List({ endpoints, isOfAll = false }) {
       : list.isComplete ? html`<${Nothing} endpoints=${endpoints} isFiltered=${Boolean(line || status)} />`
       : html`${parsed.length > 0 && html`<p class="grid-foot"><${Searched} list=${list} version=${list.version.value} /></p>`}${list.isHalted && !list.isLoading ? html`<${Empty}><p>No job was found so far.</p><//>` : html`<${Loading} rows=${10} />`}`}
   </section>
-  ${beside && html`<${JobPanel} beside=${beside} onClose=${close}><${Job} key=${`${beside.endpoint} ${beside.id}`} name=${beside.endpoint} id=${beside.id} isBeside /><//>`}</div>`;
+  ${beside && html`<${JobPanel} beside=${beside} onClose=${close}><${Later} key=${`${beside.endpoint} ${beside.id}`} address="./ui/job.js" props=${{ name: beside.endpoint, id: beside.id, isBeside: true }} /><//>`}<${Ahead} address="./ui/job.js" /></div>`;
 }
 
 /** @param {{endpoints: Endpoint[], isFiltered: boolean}} props */

@@ -1,29 +1,25 @@
 // The settings of one endpoint, the changes that were made to them, and what ends the endpoint.
-import { html, useEffect, useRef, useState } from "../dom.js";
-import * as api from "../api.js";
-import { endpointPath, go, href, place } from "../router.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../dom.js";
+import { endpointPath, go, place } from "../router.js";
 import { count } from "../format.js";
 import { useEndpoint } from "../fleet.js";
+import { Ahead, Later } from "../load.js";
+import { newSettings, readNewSettings } from "../new_settings.js";
 import { may } from "../session.js";
-import { defaultOf, effects, isSame, parsed, patchOf, readRecord, shown, written } from "../settings.js";
+import { defaultOf, isSame, parsed, readTagged, written } from "../settings.js";
 import { fitted, groupsOf } from "../settings_fields.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
-import { DrainAll } from "../ui/drain_all.js";
-import { DeleteByName } from "../ui/delete_by_name.js";
-import { Dialog } from "../ui/dialog.js";
-import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
-import { Differences, OvertakenAlert } from "../ui/overtaken.js";
+import { EndpointEnd } from "../ui/endpoint_end.js";
+import { EndpointHead } from "../ui/endpoint_head.js";
+import { EndpointLoading, NoEndpoint } from "../ui/no_endpoint.js";
 import { SettingField } from "../ui/setting_field.js";
-import { toast } from "../ui/toast.js";
 import { useUnsaved } from "../ui/unsaved.js";
 import { Versions } from "../ui/versions.js";
-import { workersPath } from "../ui/worker_table.js";
-import { WorkerToken } from "../ui/worker_token.js";
 
-/** How often the workers are read without events. */
-const WORKERS_MS = 5000;
+/** @typedef {import("../settings.js").Tagged} Tagged */
+
 /** Templates and volumes that others make meanwhile are there to choose. */
 const KNOWN_MS = 30000;
 const TEMPLATES = "/v1/templates";
@@ -38,19 +34,8 @@ export default function SettingsPage() {
   if (!isReadable) return html`${head}<${Empty}><p>This key may not see the settings.</p><//>`;
   return html`${head}<${Settings} key=${endpoint.id} endpoint=${endpoint} health=${health} />
     <${Versions} endpoint=${endpoint} />
-    ${endpoint.provider === "external" && may.change(endpoint.id) && html`<${WorkerToken} endpoint=${endpoint} />`}
-    ${may.change(endpoint.id) && html`<${End} endpoint=${endpoint} health=${health} />`}`;
-}
-
-/**
- * @typedef {{record: any, tag: string | null, text: string}} Tagged the settings as they were read, with their `ETag`; `tag` is null for those
- *   that a change has answered
- */
-
-/** Reads the settings. @param {string} path @returns {Promise<Tagged>} */
-async function readTagged(path) {
-  const { text, tag } = await api.tagged("GET", path);
-  return { record: readRecord(text), tag, text };
+    ${endpoint.provider === "external" && may.change(endpoint.id) && html`<${Later} address="./ui/worker_token.js" props=${{ endpoint }} />`}
+    ${may.change(endpoint.id) && html`<${EndpointEnd} endpoint=${endpoint} health=${health} />`}`;
 }
 
 /**
@@ -61,7 +46,7 @@ async function readTagged(path) {
  */
 function useStored(path, endpoint, isTyped) {
   const [base, setBase] = useState(/** @type {Tagged | null} */ (null));
-  const [error, setError] = useState(/** @type {api.ApiError | null} */ (null));
+  const [error, setError] = useState(/** @type {import("../api.js").ApiError | null} */ (null));
   const [isOvertaken, setOvertaken] = useState(false);
   /** What is shown now: an answer comes later than it was asked for. */
   const present = useRef({ base, isTyped, reads: 0 });
@@ -80,10 +65,10 @@ function useStored(path, endpoint, isTyped) {
       if (isOther && present.current.base && present.current.isTyped) setOvertaken(true);
       else accept(next);
     } catch (failed) {
-      setError(/** @type {api.ApiError} */ (failed));
+      setError(/** @type {import("../api.js").ApiError} */ (failed));
     }
   };
-  useEffect(() => void read(), [path, JSON.stringify(endpoint)]);
+  useLayoutEffect(() => void read(), [path, JSON.stringify(endpoint)]);
   useEffect(() => {
     if (!isTyped && isOvertaken) void read();
   }, [isTyped]);
@@ -111,8 +96,8 @@ function Settings({ endpoint, health }) {
   const [texts, setTexts] = useState(/** @type {Record<string, any>} */ ({}));
   const [isAsking, setAsking] = useState(false);
   const { base, error, isOvertaken, read, accept } = useStored(path, endpoint, Object.keys(texts).length > 0);
-  // What a new endpoint has is said by the API's document.
-  const fields = useRead("/v1/openapi.json", Infinity).data?.components.schemas.EndpointCreateInput?.properties;
+  const fields = newSettings.value;
+  useEffect(() => void readNewSettings(), []);
   const templates = useRead(may.readsTemplates.value ? TEMPLATES : null, KNOWN_MS);
   const volumes = useRead(may.everything.value ? VOLUMES : null, KNOWN_MS);
   if (error && !base) return html`<${Failed} error=${error} onRetry=${read} />`;
@@ -154,7 +139,7 @@ function Settings({ endpoint, health }) {
     </div><//>`)}
     ${mayChange && html`<${Bar} number=${Object.keys(changes).length} isWrong=${Object.keys(faults).length > 0} isOvertaken=${isOvertaken} onUndo=${() => setTexts({})} onReview=${() => setAsking(true)} />`}
   </form>
-  ${isAsking && html`<${Review} path=${path} settings=${settings} base=${base} changes=${changes} health=${health} onClose=${() => setAsking(false)} onDone=${done} onReread=${accept} />`}`;
+  ${isAsking ? html`<${Later} address="./ui/settings_review.js" props=${{ path, settings, base, changes, health, onClose: () => setAsking(false), onDone: done, onReread: accept }} />` : mayChange && html`<${Ahead} address="./ui/settings_review.js" />`}`;
 }
 
 /** That what can be chosen could not be read. @param {Record<"templates" | "volumes", import("../store.js").Read<any>>} props */
@@ -177,71 +162,4 @@ function Bar({ number, isWrong, isOvertaken, onUndo, onReview }) {
     ${isUnsaved && html`<${Button} kind="quiet" onClick=${onUndo}>Undo<//>`}
     <${Button} kind="primary" disabled=${number === 0 || isWrong} why=${isWrong ? "A setting has no valid value." : "Nothing is changed."} onClick=${onReview}>Review and save<//>`}
   </div>`;
-}
-
-/**
- * What is saved: each setting as it is and as it will be, and what that does.
- * @param {{path: string, settings: import("../settings_fields.js").Setting[], base: Tagged, changes: Record<string, any>, health: Health | undefined, onClose: () => void, onDone: (saved: Tagged) => void, onReread: (base: Tagged) => void}} props
- */
-function Review({ path, settings, base, changes, health, onClose, onDone, onReread }) {
-  const [error, setError] = useState("");
-  const [isOvertaken, setOvertaken] = useState(false);
-  const show = (/** @type {Tagged} */ stored) => {
-    onReread(stored);
-    setOvertaken(true);
-  };
-  const save = async () => {
-    setError("");
-    try {
-      // Without the `ETag` of what is shown, it is compared with what is stored.
-      const stored = base.tag ? base : await readTagged(path);
-      if (stored.text !== base.text) return show(stored);
-      const saved = await api.text("PATCH", path, { rawBody: patchOf(base.record, changes), headers: stored.tag ? { "If-Match": stored.tag } : {} });
-      toast("The settings are saved.");
-      onDone({ record: readRecord(saved), tag: null, text: saved });
-    } catch (failed) {
-      const { status, message } = /** @type {api.ApiError} */ (failed);
-      if (status !== 412) return setError(message);
-      // Another has changed the endpoint: what it is now is shown beside what is to be saved.
-      try {
-        show(await readTagged(path));
-      } catch (unread) {
-        setError(`Nothing is saved: it was changed meanwhile, and what is stored now could not be read. ${/** @type {api.ApiError} */ (unread).message}`);
-      }
-    }
-    return undefined;
-  };
-  const rows = settings.filter(({ name }) => name in changes);
-  const sentences = effects(base.record, changes, health);
-  return html`<${Dialog} title="Save these changes?" wide onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Go back<//><${Button} kind="primary" disabled=${rows.length === 0} why="The fields are as they are stored." onClick=${save}>Save<//>`}>
-    ${isOvertaken && html`<${OvertakenAlert} what="endpoint" />`}
-    <${Differences} rows=${rows.map((setting) => ({ name: setting.name, title: setting.title, now: shown(setting, base.record[setting.name]), then: shown(setting, changes[setting.name]), isJson: setting.kind === "json" }))} />
-    ${sentences.length > 0 && html`<ul class="plain">${sentences.map((sentence) => html`<li key=${sentence}>${sentence}</li>`)}</ul>`}
-    ${error && html`<p class="field-error" role="alert">${error}</p>`}
-  <//>`;
-}
-
-/** @param {{endpoint: Endpoint, health: Health | undefined}} props */
-function End({ endpoint, health }) {
-  const [isAsking, setAsking] = useState(false);
-  const workers = useRead(workersPath(endpoint), WORKERS_MS).data;
-  return html`${endpoint.provider !== "external" && html`<${Card} title="Drain"><div class="form"><p>All workers end after their jobs, and others start in their place when they are needed: what they have loaded is loaded anew.</p>
-    <div><${DrainAll} endpoint=${endpoint} workers=${workers} health=${health} kind="" /></div></div><//>`}
-  <${Card} title="Delete"><div class="form"><p>The endpoint is deleted with its jobs, their results and its history. That cannot be undone.</p>
-    <p><${Button} kind="danger" onClick=${() => setAsking(true)}>Delete this endpoint<//></p></div>
-    ${isAsking && html`<${Delete} endpoint=${endpoint} health=${health} onClose=${() => setAsking(false)} />`}<//>`;
-}
-
-/** @param {{endpoint: Endpoint, health: Health | undefined, onClose: () => void}} props */
-function Delete({ endpoint, health, onClose }) {
-  const remove = async () => {
-    await api.json("DELETE", `/v1/endpoints/${encodeURIComponent(endpoint.id)}`);
-    toast(`${endpoint.name} is deleted.`);
-    refresh("/v1/endpoints");
-    go("/endpoints", { replace: true });
-  };
-  const jobs = health ? `${count(health.jobs.inQueue)} waiting and ${count(health.jobs.inProgress)} running jobs are dropped.` : "";
-  return html`<${DeleteByName} name=${endpoint.name} onDelete=${remove} onClose=${onClose}>
-    <p>${jobs} Requests to <span class="mono">${href("").replace(/\/console$/, "")}/v2/${endpoint.slug ?? endpoint.id}</span> get 404.</p>
-  <//>`;
 }

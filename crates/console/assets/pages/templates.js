@@ -4,11 +4,12 @@ import * as api from "../api.js";
 import { useEndpointList } from "../fleet.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
-import { Button, SureButton } from "../ui/button.js";
+import { Button } from "../ui/button.js";
 import { Card, Empty, Failed, Loading } from "../ui/card.js";
 import { CodeVersions, isOfCode } from "../ui/code_versions.js";
 import { Dialog } from "../ui/dialog.js";
 import { useListSearch } from "../ui/list_search.js";
+import { SureButton } from "../ui/sure_button.js";
 import { TableWindow } from "../ui/table_window.js";
 import { TemplateForm } from "../ui/template_form.js";
 import { Viewer } from "../ui/viewer.js";
@@ -32,7 +33,7 @@ export default function Templates() {
   const search = useListSearch(data, "templates", "Name, image, command, variable or id", (/** @type {Template} */ template) => `${template.name} ${template.id} ${startsWords(template)} ${Object.keys(template.env ?? {}).join(" ")}`);
   if (!may.readsTemplates.value) return html`<div class="head"><h1>Templates</h1></div><${Empty}><p>This key may not read templates.</p><//>`;
   const usersOf = (/** @type {Template} */ template) => endpoints.filter((/** @type {Endpoint} */ endpoint) => endpoint.templateId === template.id);
-  return html`<div class="head"><h1>Templates</h1><p class="dim">What workers are started with: an image or a command, and variables. A change replaces the workers of every endpoint that uses it.</p>
+  return html`<div class="head"><h1>Templates</h1><p class="dim">What workers are started with: an image or a command, and variables. A change of these replaces the workers of all its endpoints.</p>
       <div class="acts">${may.everything.value && html`<${Button} kind="primary" icon="plus" onClick=${() => setFormed({})}>Make a template<//>`}</div></div>
     <${Card} title="Templates" note=${search.note} flush>
       ${search.field}
@@ -52,6 +53,13 @@ function startsWords(template) {
   return template.imageName ? `${template.imageName}${words ? ` ${words}` : ""}` : words || "–";
 }
 
+/**
+ * Whether the key may change a template: all endpoints that use it must be the key's own. To a key that does not read all of them, the
+ * server lists only those templates.
+ * @param {Endpoint[]} users
+ */
+const mayChange = (users) => may.everything.value || !may.everyRead.value || (users.length > 0 && users.every(({ id }) => may.change(id)));
+
 /** @param {{template: Template, users: Endpoint[], onOpen: () => void, onCode: () => void, onChange: () => void}} props */
 function TemplateRow({ template, users, onOpen, onCode, onChange }) {
   const remove = () => attempt(async () => {
@@ -65,7 +73,7 @@ function TemplateRow({ template, users, onOpen, onCode, onChange }) {
     <td class="opt2"><${UsedBy} endpoints=${users} /></td><td class="dim opt"><${Age} at=${template.createdAt} /></td>
     <td class="acts wraps" data-leads><${Button} kind="quiet small" label=${`Show ${template.name}`} onClick=${onOpen}>Show<//>
       ${isOfCode(template) && users.length > 0 && html`<${Button} kind="quiet small" label=${`Code of ${template.name}`} onClick=${onCode}>Code<//>`}
-      ${may.everything.value && html`<${Button} kind="quiet small" label=${`Change ${template.name}`} onClick=${onChange}>Change<//>`}
+      ${mayChange(users) && html`<${Button} kind="quiet small" label=${`Change ${template.name}`} onClick=${onChange}>Change<//>`}
       ${may.everything.value && (users.length > 0
         ? html`<${Button} kind="quiet small danger" label=${`Delete ${template.name}`} disabled why=${whyInUse(users)}>Delete<//>`
         : html`<${SureButton} kind="quiet small danger" onClick=${remove}>Delete<//>`)}</td>

@@ -104,12 +104,12 @@ function Totals({ records, busy, now, range }) {
 /** The server's name for the type of workers without a GPU. */
 const NO_GPU = "CPU";
 
-/** That time was metered for which no price is set. @param {{records: BillingRecord[]}} props `records` are those by type */
+/** That time was metered that cost nothing: the records do not say whether no price is set, or 0. @param {{records: BillingRecord[]}} props `records` are those by type */
 function NoPrice({ records }) {
   const free = records.filter(({ amount, timeBilledMs }) => amount === 0 && timeBilledMs >= 1000);
   if (free.length === 0) return null;
   const types = [...new Set(free.map(({ gpuTypeId }) => (gpuTypeId === NO_GPU ? "workers without a GPU (cpu)" : gpuTypeId)).filter(Boolean))];
-  return html`<${Alert} tone="warn" title="A part of the time has no price"><p>${types.length > 0 ? `No price is set for ${types.join(", ")}.` : "Some workers have no price."} Prices an hour are in <span class="mono">[prices]</span> of the server's settings, by GPU type; <span class="mono">cpu</span> is a worker without a GPU.</p><//>`;
+  return html`<${Alert} tone="warn" title="A part of the time costs nothing"><p>${types.length > 0 ? `The price is 0 or not set for ${types.join(", ")}.` : "The price of some workers is 0 or not set."} Prices an hour are in <span class="mono">[prices]</span> of the server's settings, by GPU type; <span class="mono">cpu</span> is a worker without a GPU.</p><//>`;
 }
 
 /** The title of the groups, such as `By endpoint` or `By GPU type`. @param {import("../billing.js").Grouping} grouping */

@@ -1,10 +1,9 @@
 // The webhook calls of one endpoint, or of all: what became of them, their attempts, and delivering them again.
 import { html, useEffect, useRef, useState } from "../dom.js";
-import * as api from "../api.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
 import { count, duration, shortId, visible } from "../format.js";
 import { useEndpoint, useEndpointList } from "../fleet.js";
-import { exampleInput } from "../playground_history.js";
+import { exampleInput } from "../example_input.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "../ui/button.js";
@@ -12,11 +11,11 @@ import { Alert, Card, Empty, Failed, Loading } from "../ui/card.js";
 import { CodeLine } from "../ui/copy.js";
 import { FORMS } from "../ui/copy_as.js";
 import { Dialog } from "../ui/dialog.js";
-import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead } from "../ui/endpoint_head.js";
+import { EndpointLoading, NoEndpoint } from "../ui/no_endpoint.js";
 import { mayRedeliver, RedeliverMenu } from "../ui/redeliver.js";
 import { Age, Due, Moment } from "../ui/time.js";
-import { attempt } from "../ui/toast.js";
-import { answerOf, CallState, LATE } from "../ui/webhook_call.js";
+import { answerOf, asDelivered, CallState, deliver, LATE } from "../ui/webhook_call.js";
 import { WebhookSecrets } from "../ui/webhook_secrets.js";
 
 const READ_MS = 5000;
@@ -124,7 +123,7 @@ function NoCall({ endpoints, state, cursor }) {
   if (state) return html`<${Empty}><p>No call is in this state.</p><${Button} onClick=${() => setQuery({ state: null })}>Show all<//><//>`;
   const sender = endpoints.find(({ id }) => may.jobs(id));
   const input = (sender && exampleInput(sender)) ?? {};
-  return html`<${Empty}><p>No job has named a webhook. Send <span class="mono">"webhook": "https://…"</span> beside <span class="mono">input</span>, or set one for all jobs in the endpoint's settings.</p>
+  return html`<${Empty}><p>No call was made so far. Send <span class="mono">"webhook": "https://…"</span> beside <span class="mono">input</span>, or set one for all jobs in the endpoint's settings.</p>
     ${sender && html`<p>This sends one, with the address of your program in place of the three points:</p><${CodeLine} text=${FORMS[0].of({ endpoint: sender.slug ?? sender.id, input, body: JSON.stringify({ input, webhook: "https://…" }) })} />`}<//>`;
 }
 
@@ -132,7 +131,7 @@ function NoCall({ endpoints, state, cursor }) {
 function Table({ calls, endpointOf, isOfAll, onOpen }) {
   return html`<div class="table-box"><table class="table">
     <thead><tr><th scope="col">State</th>${isOfAll && html`<th scope="col">Endpoint</th>`}<th scope="col">Job</th><th scope="col" class=${isOfAll ? "opt" : "opt2"}>Event</th><th scope="col" class="opt2">Receiver</th><th scope="col" class="num opt">Attempts</th><th scope="col" class="opt">Last answer</th><th scope="col" class=${isOfAll ? "opt" : ""}>Last try</th><th scope="col" class="opt">Next try</th><th scope="col"><span class="offscreen">Actions</span></th></tr></thead>
-    <tbody>${calls.map((call) => html`<${Row} key=${call.id} call=${call} endpoint=${endpointOf(call)} isOfAll=${isOfAll} onOpen=${onOpen} />`)}</tbody>
+    <tbody>${calls.map(asDelivered).map((call) => html`<${Row} key=${call.id} call=${call} endpoint=${endpointOf(call)} isOfAll=${isOfAll} onOpen=${onOpen} />`)}</tbody>
   </table></div>`;
 }
 
@@ -146,16 +145,9 @@ function Row({ call, endpoint, isOfAll, onOpen }) {
     <td class=${isOfAll ? "opt mono" : "opt2 mono"}>${call.event}</td><td class="opt2 mono one-line" title=${visible(call.receiver)}>${visible(call.receiver)}</td>
     <td class="num opt">${count(last?.attempt ?? 0)}</td><td class="opt one-line" title=${last?.error ? visible(last.error) : undefined}>${answerOf(last)}</td>
     <td class=${isOfAll ? "dim opt" : "dim"}><${Age} at=${last?.at} /></td><td class="dim opt"><${Due} at=${call.nextAttemptAt} late=${LATE} /></td>
-    <td class="acts"><${Button} kind="quiet small" label=${`Show the attempts for ${shortId(call.job)}`} onClick=${() => onOpen(call)}>Attempts<//>${may.jobs(endpoint.id) && call.state !== "PENDING" && html`<${Button} kind="quiet small" label=${`Deliver again ${shortId(call.job)}`} onClick=${() => deliver(call, endpoint)}>Deliver again<//>`}</td>
+    <td class="acts"><${Button} kind="quiet small" label=${`Show the attempts for ${shortId(call.job)}`} onClick=${() => onOpen(call)}>Attempts<//>${may.jobs(endpoint.id) && call.state !== "PENDING" && html`<${Button} kind="quiet small" label=${`Deliver again ${shortId(call.job)}`} onClick=${() => deliver(endpoint, call)}>Deliver again<//>`}</td>
   </tr>`;
 }
-
-/** @param {any} call @param {Endpoint} endpoint */
-const deliver = (call, endpoint) => attempt(async () => {
-  await api.json("POST", `/v2/${encodeURIComponent(endpoint.id)}/webhooks/${encodeURIComponent(call.id)}/redeliver`);
-  refresh("/v1/webhooks");
-  refresh(`/v2/${encodeURIComponent(endpoint.id)}/webhooks`);
-}, "The webhook is called again.");
 
 /** @param {{call: WebhookCall, endpoint: Endpoint, onClose: () => void}} props */
 function Attempts({ call, endpoint, onClose }) {

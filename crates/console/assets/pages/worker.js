@@ -6,16 +6,16 @@ import { useEndpoint } from "../fleet.js";
 import { Icon } from "../icons.js";
 import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
-import { causeOf, exitOf } from "../worker_actions.js";
+import { causeOf, exitOf, workersPath } from "../worker_actions.js";
 import { Card, Empty, Failed, LoadingPage } from "../ui/card.js";
 import { Id } from "../ui/copy.js";
-import { NoEndpoint } from "../ui/endpoint_head.js";
 import { LogLines } from "../ui/log_lines.js";
+import { NoEndpoint } from "../ui/no_endpoint.js";
 import { Age, Moment } from "../ui/time.js";
 import { WorkerJobs } from "../ui/worker_jobs.js";
 import { WorkerResources } from "../ui/worker_resources.js";
-import { Jobs, isElsewhere, lived, useMachineNames, WorkerButtons, WorkerState, workersPath } from "../ui/worker_table.js";
-import { WorkerToken } from "../ui/worker_token.js";
+import { Jobs, isElsewhere, lived, useMachineNames, WorkerButtons, WorkerState } from "../ui/worker_table.js";
+import WorkerToken from "../ui/worker_token.js";
 
 const READ_MS = 3000;
 

@@ -6,16 +6,17 @@ import { useAttention } from "../fleet.js";
 import { useEndpoint, useEndpointList } from "../fleet.js";
 import { may, money } from "../session.js";
 import { refresh, useReads } from "../store.js";
-import { tryNow } from "../worker_actions.js";
+import { tryNow, workersPath } from "../worker_actions.js";
 import { Button } from "../ui/button.js";
 import { Alert, Card, Empty, Failed, Gauge, Gauges, Loading } from "../ui/card.js";
-import { EndpointHead, EndpointLoading, NoEndpoint } from "../ui/endpoint_head.js";
+import { EndpointHead } from "../ui/endpoint_head.js";
 import { DrainAll } from "../ui/drain_all.js";
+import { EndpointLoading, NoEndpoint } from "../ui/no_endpoint.js";
 import Problems from "../ui/problems.js";
 import { attempt } from "../ui/toast.js";
 import { NoWorker, NoWorkerOfAll } from "../ui/why_none.js";
-import { EndedWorkers, Workers, workersPath } from "../ui/worker_table.js";
-import { WorkerToken } from "../ui/worker_token.js";
+import { EndedWorkers, Workers } from "../ui/worker_table.js";
+import WorkerToken from "../ui/worker_token.js";
 
 const READ_MS = 3000;
 /** The endpoints of one page: over more it would ask too often. */

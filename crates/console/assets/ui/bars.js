@@ -19,7 +19,7 @@ const GAP = 6;
 export function Bars({ title, buckets, groups, shown, empty }) {
   const [isTable, setTable] = useState(false);
   const drawn = foldedTo(groups, TONES.length);
-  const legend = html`<span class="legend">${drawn.map(({ name }, at) => html`<span key=${name}><i class=${`mark tone-${TONES[at]}`}></i>${name}</span>`)}</span>`;
+  const legend = html`<span class="legend">${drawn.map(({ name }, at) => html`<span key=${name}><i class=${`ground mark tone-${TONES[at]}`}></i>${name}</span>`)}</span>`;
   const actions = html`${legend}<${Button} kind="quiet small" label=${isTable ? `Show ${title} as a chart` : `Show ${title} as a table`} onClick=${() => setTable(!isTable)}>${isTable ? "Chart" : "Table"}<//>`;
   const isEmpty = groups.every(({ values }) => values.every((value) => value === 0));
   return html`<${Card} title=${title} actions=${actions} flush=${isTable}>

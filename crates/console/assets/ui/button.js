@@ -1,8 +1,6 @@
-// Buttons: plain ones, ones with an icon only, and ones that ask for a second press.
-import { html, useEffect, useState } from "../dom.js";
+// Buttons: plain ones, and ones with an icon only.
+import { html, useState } from "../dom.js";
 import { Icon } from "../icons.js";
-
-const SURE_MS = 4000;
 
 /**
  * @param {{onClick?: () => unknown, icon?: string, kind?: "" | "primary" | "quiet" | "danger", children?: any,
@@ -32,24 +30,4 @@ export function IconButton({ icon, label, onClick, expanded }) {
   return html`<button type="button" class="button quiet icon-only" aria-label=${label} title=${label} aria-expanded=${expanded} onClick=${onClick}>
     <${Icon} name=${icon} />
   </button>`;
-}
-
-/**
- * A button whose first press asks, and whose second press within 4 s acts.
- * @param {{onClick: () => unknown, icon?: string, kind?: "" | "primary" | "quiet" | "danger", children?: any}} props
- */
-export function SureButton({ onClick, icon, kind = "danger", children }) {
-  const [isAsking, setAsking] = useState(false);
-  useEffect(() => {
-    if (!isAsking) return undefined;
-    const timer = setTimeout(() => setAsking(false), SURE_MS);
-    return () => clearTimeout(timer);
-  }, [isAsking]);
-  const act = () => {
-    setAsking(false);
-    return onClick();
-  };
-  return isAsking
-    ? html`<${Button} icon=${icon} kind="danger asking" onClick=${act}>Sure?<//>`
-    : html`<${Button} icon=${icon} kind=${kind} onClick=${() => setAsking(true)}>${children}<//>`;
 }

@@ -22,7 +22,7 @@ const BEGINS = "The line begins with the next figures, in a few seconds.";
 export function Chart({ title, t, lines, unit = count, note, span, marks = [], onZoom, empty = BEGINS }) {
   const [isTable, setTable] = useState(false);
   const isEmpty = t.length < 2 || lines.every(({ values }) => values.every((value) => value === null));
-  const legend = html`<span class="legend">${lines.map(({ name, tone, isFaint }) => html`<span key=${name}><i class=${`mark tone-${tone} ${isFaint ? "faint" : ""}`}></i>${name}</span>`)}</span>`;
+  const legend = html`<span class="legend">${lines.map(({ name, tone, isFaint }) => html`<span key=${name}><i class=${`ground mark tone-${tone} ${isFaint ? "faint" : ""}`}></i>${name}</span>`)}</span>`;
   const actions = html`${legend}<${Button} kind="quiet small" label=${isTable ? `Show ${title} as a chart` : `Show ${title} as a table`} onClick=${() => setTable(!isTable)}>${isTable ? "Chart" : "Table"}<//>`;
   return html`<${Card} title=${title} note=${note} actions=${actions}>
     ${isEmpty ? html`<div class="chart-empty dim">${empty}</div>` : isTable ? html`<${Later} address="./ui/numbers.js" props=${{ t, lines, unit }} />` : html`<${Plot} title=${title} t=${t} lines=${lines} unit=${unit} span=${span} marks=${marks} onZoom=${onZoom} />`}

@@ -3,7 +3,8 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../dom.js";
 import { bodyOf, Chat, faultOf } from "../chat.js";
 import { count, duration, rate, visible } from "../format.js";
 import { keptOf } from "../playground_kept.js";
-import { announce, useRead } from "../store.js";
+import { useRead } from "../store.js";
+import { announce } from "./announcer.js";
 import { Button } from "./button.js";
 import { Alert, Card } from "./card.js";
 import { CHAT_FORMS } from "./chat_forms.js";
@@ -66,7 +67,7 @@ function SettingsCard({ endpoint, settings, fault, onSet, call }) {
   return html`<${Card} title="Model"><div class="form">
     ${models.length > 0
       ? html`<div class="field"><label for="chat-model">Model</label><select id="chat-model" value=${settings.model} onChange=${(/** @type {any} */ event) => set("model")(event.target.value)}>${models.map((model) => html`<option key=${model} value=${model}>${model}</option>`)}</select></div>`
-      : html`<${Field} id="chat-model" label="Model" value=${settings.model} onInput=${set("model")} help=${html`The endpoint has no <span class="mono">models</span>: the worker gets this name.`} />`}
+      : html`<${Field} id="chat-model" label="Model" value=${settings.model} onInput=${set("model")} help=${endpoint.models && html`The endpoint has no <span class="mono">models</span>: the worker gets this name.`} />`}
     <div class="field"><label for="chat-system">System text</label><textarea id="chat-system" rows="4" placeholder="none" value=${settings.system} onInput=${(/** @type {any} */ event) => set("system")(event.target.value)}></textarea></div>
     <div class="play-policy">
       <${Field} id="chat-temperature" label="Temperature" inputmode="decimal" placeholder="the model's" value=${settings.temperature} onInput=${set("temperature")} />
@@ -113,10 +114,10 @@ function figuresOf({ firstMs, tokens, isCounted, perSecond }) {
   return `First token after ${duration(firstMs)}, ${number}${perSecond === null ? "" : `, ${rate(perSecond)} a second`}.`;
 }
 
-/** Why no token has come yet. @param {{endpoint: Endpoint, message: import("../chat.js").Message | undefined}} props */
+/** Why jobs of the endpoint wait, while no token has come. The message's own job is not known: others can wait while a worker has it. @param {{endpoint: Endpoint, message: import("../chat.js").Message | undefined}} props */
 function WhileWaiting({ endpoint, message }) {
   const isWaiting = message !== undefined && message.text === "" && message.thought === "";
   const cause = useRead(isWaiting ? `/v2/${encodeURIComponent(endpoint.id)}/explain` : null, EXPLAIN_MS).data?.cause;
   if (!isWaiting || !cause || cause.code === "not_waiting") return null;
-  return html`<${Alert} tone=${cause.blocking ? "bad" : "warn"} icon=${cause.blocking ? "warn" : "queued"} title=${cause.title} level=${3}><p>${cause.text}</p><//>`;
+  return html`<${Alert} tone=${cause.blocking ? "bad" : "warn"} icon=${cause.blocking ? "warn" : "queued"} title=${cause.title} level=${3}><p>${cause.text}</p><p class="dim">This is of the endpoint's queue. A worker can have your message already.</p><//>`;
 }

@@ -39,21 +39,29 @@ function textOf(chunk) {
   return output ? write(output) : chunk.text;
 }
 
+/** The id of the node of a chunk. No other list of a page has the same. @param {Chunk | undefined} chunk */
+const nodeOf = (chunk) => (chunk ? `chunk-${chunk.offset}` : "");
+
 /** @param {{follow: import("../job_follow.js").JobFollow, job: Job, count: number}} props `count` changes with the chunks */
 export function Chunks({ follow, job, count: total }) {
   const { chunks } = follow;
   const isPhone = useMedia(PHONE);
-  const [at, setAt] = useState(-1);
+  /** The chunk at the row of the keyboard, counted from the oldest: newer ones come above it. */
+  const [chosen, choose] = useState(Infinity);
   const [opened, setOpened] = useState(/** @type {Chunk | null} */ (null));
   const isTouch = useMedia(TOUCH);
   const rowHeight = isPhone ? TWO_LINES_PX : isTouch ? TOUCHED_PX : ROW_PX;
   const hasMetrics = chunks.length > 0 && metricsOf(chunks[chunks.length - 1]) !== null;
   const { started } = milestones(job);
-  const chunkAt = (/** @type {number} */ index) => chunks[chunks.length - 1 - index];
+  // By the number at the time of this render: more may have come since.
+  const chunkAt = (/** @type {number} */ index) => (index < 0 ? undefined : chunks[total - 1 - index]);
+  const at = chosen < total ? total - 1 - chosen : -1;
+  const marked = chunkAt(at);
+  const setAt = (/** @type {number} */ index) => choose(total - 1 - index);
   const press = (/** @type {KeyboardEvent} */ event) => {
     const step = STEPS[event.key] ?? 0;
-    if (step) setAt(Math.max(0, Math.min(chunks.length - 1, at + step)));
-    else if (event.key === "Enter" && chunkAt(at)) setOpened(chunkAt(at));
+    if (step) setAt(Math.max(0, Math.min(total - 1, at + step)));
+    else if (event.key === "Enter" && marked) setOpened(marked);
     else return;
     event.preventDefault();
   };
@@ -61,7 +69,7 @@ export function Chunks({ follow, job, count: total }) {
     const chunk = chunkAt(index);
     if (!chunk) return null;
     const came = cameAt(chunk, job, chunk === chunks[0]);
-    return html`<div role="row" id=${`row-${index}`} aria-rowindex=${index + 2} class=${`chunk-row ${index === at ? "at" : ""}`} style=${{ transform }} onClick=${() => {
+    return html`<div role="row" id=${nodeOf(chunk)} aria-rowindex=${index + 2} class=${`chunk-row ${index === at ? "at" : ""}`} style=${{ transform }} onClick=${() => {
       setAt(index);
       setOpened(chunk);
     }}>
@@ -76,9 +84,8 @@ export function Chunks({ follow, job, count: total }) {
   const head = html`<div role="rowgroup" class="grid-top"><div class="grid-head" role="row" aria-rowindex="1">${names.map(([name, cls, about]) => html`<span key=${name} role="columnheader" class=${cls} title=${about || undefined}>${name}</span>`)}</div></div>`;
   const height = Math.min(BOX_PX, total * rowHeight + (isPhone ? 0 : HEAD_PX));
   return html`<p class="chunks-note" id="chunks-note">${NOTE}</p><div class=${hasMetrics ? "chunks with-metrics" : "chunks"} style=${{ height: `${height}px` }} onKeyDown=${press}>
-    <${VirtualRows} count=${total} rowHeight=${rowHeight} label="Chunks" describedBy="chunks-note" columns=${names.length} at=${at} head=${head} row=${row} onSeen=${() => {}} keep=${total} />
-    ${opened && html`<${One} chunk=${opened} came=${cameAt(opened, job, opened === chunks[0])} name=${`${job.id}-${opened.offset}.json`} onClose=${() => setOpened(null)} />`}
-  </div>`;
+    <${VirtualRows} count=${total} rowHeight=${rowHeight} label="Chunks" describedBy="chunks-note" columns=${names.length} at=${at} atId=${nodeOf(marked)} head=${head} row=${row} onSeen=${() => {}} keep=${total} />
+  </div>${opened && html`<${One} chunk=${opened} came=${cameAt(opened, job, opened === chunks[0])} name=${`${job.id}-${opened.offset}.json`} onClose=${() => setOpened(null)} />`}`;
 }
 
 /** Metrics in a line, such as `tokens 4`. @param {import("../json_text.js").Node | null} metrics */

@@ -4,9 +4,10 @@ import * as api from "../api.js";
 import { count, size } from "../format.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
-import { Button, SureButton } from "./button.js";
+import { Button } from "./button.js";
 import { Empty, Failed, Loading } from "./card.js";
 import { Dialog } from "./dialog.js";
+import { SureButton } from "./sure_button.js";
 import { Age } from "./time.js";
 import { attempt } from "./toast.js";
 
@@ -14,6 +15,8 @@ const READ_MS = 10000;
 const HASH_CHARS = 12;
 /** The variable in which `longshore deploy` names the code, for the program that runs it. */
 const NAMED_IN = "LONGSHORE_CODE_VERSION";
+/** Sent for a variable, it keeps the value that the server has. */
+const MASK = "***";
 
 /** Whether a template runs code that was sent. @param {Template} template */
 export const isOfCode = (template) => Boolean(template.workdir?.startsWith("code:"));
@@ -43,8 +46,14 @@ export function CodeVersions({ template, users, onClose }) {
   <//>`;
 }
 
-/** What a deploy sends of the program: the code, and the variables as they are. @param {Template} template @param {any} version */
+/**
+ * What a deploy sends of the program: the code, and the variables as they are. A variable with a value, also with the name of a
+ * secret, counts as one of the deploy, and the next deploy without it takes it out; the mask leaves it as it is.
+ * @param {Template} template
+ * @param {any} version
+ */
 function programOf(template, version) {
-  const env = template.env ?? {};
-  return { workdir: version.workdir, ...(env[NAMED_IN] && { env: { ...env, [NAMED_IN]: version.hash } }) };
+  const names = Object.keys(template.env ?? {});
+  const env = Object.fromEntries(names.map((name) => [name, name === NAMED_IN ? version.hash : MASK]));
+  return { workdir: version.workdir, ...(names.includes(NAMED_IN) && { env }) };
 }

@@ -2,7 +2,7 @@
 import { html, useState } from "../dom.js";
 import { Icon } from "../icons.js";
 import { shortId } from "../format.js";
-import { announce } from "../store.js";
+import { announce } from "./announcer.js";
 
 const SHOWN_MS = 1200;
 
@@ -31,7 +31,7 @@ export function CopyButton({ text, label, children, kind = "" }) {
     setTimeout(() => setDone(false), SHOWN_MS);
   };
   const icon = html`<${Icon} name=${isDone ? "check" : "copy"} />`;
-  return html`<button type="button" class=${`button ${kind} ${children ? "" : "icon-only"}`} aria-label=${label} title=${label} onClick=${press}>${icon}${isDone && children ? "Copied" : children}</button>`;
+  return html`<button type="button" class=${`button ${kind} ${children ? "" : "icon-only"}`} aria-label=${label && isDone ? "Copied" : label} title=${label} onClick=${press}>${icon}${isDone && children ? "Copied" : children}</button>`;
 }
 
 /** The end of an id; one press copies the whole. @param {{id: string}} props */

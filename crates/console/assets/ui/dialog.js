@@ -1,6 +1,8 @@
 // A dialog over the page: it holds the focus, and gives it back when it closes.
 import { html, useLayoutEffect, useRef } from "../dom.js";
+import { askFirst } from "../router.js";
 import { IconButton } from "./button.js";
+import { focusNear, keepFocus, placeOfFocus } from "./row_focus.js";
 
 /**
  * @param {{title: string, onClose: () => void, children?: any, actions?: any, wide?: boolean, isStaying?: boolean}} props
@@ -11,15 +13,19 @@ export function Dialog({ title, onClose, children, actions, wide = false, isStay
   // With the layout: what is typed next belongs to the dialog.
   useLayoutEffect(() => {
     const before = document.activeElement;
+    const place = placeOfFocus();
     const dialog = ref.current;
     dialog?.showModal();
     return () => {
       dialog?.close();
       // What opened it may be gone by then, or go in the same moment.
       requestAnimationFrame(() => {
-        if (document.activeElement !== document.body) return;
-        const back = before instanceof HTMLElement && before.isConnected ? before : document.getElementById("content");
-        back?.focus();
+        if (document.activeElement === document.body) {
+          if (before instanceof HTMLElement && before.isConnected) before.focus();
+          else if (place?.part.isConnected) focusNear(place);
+          else document.getElementById("content")?.focus();
+        }
+        keepFocus();
       });
     };
   }, []);
@@ -28,7 +34,15 @@ export function Dialog({ title, onClose, children, actions, wide = false, isStay
     // Without a press between, `cancel` cannot be prevented a second time. The focus may be in nothing: so on the document.
     const stay = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && event.preventDefault();
     document.addEventListener("keydown", stay, true);
-    return () => document.removeEventListener("keydown", stay, true);
+    // Neither does the browser's Back close it, and the browser asks before its tab is closed.
+    const warn = (/** @type {Event} */ event) => event.preventDefault();
+    window.addEventListener("beforeunload", warn);
+    const stop = askFirst(() => true);
+    return () => {
+      document.removeEventListener("keydown", stay, true);
+      window.removeEventListener("beforeunload", warn);
+      stop();
+    };
   }, [isStaying]);
   const cancel = (/** @type {Event} */ event) => {
     event.preventDefault();

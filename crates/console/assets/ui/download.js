@@ -1,7 +1,7 @@
 // Downloading the jobs of a list: those that are chosen, or all that match; how far it is, and stopping it.
 import { html, useEffect, useRef, useState } from "../dom.js";
-import { downloadJobs, JOBS_MAX } from "../download_jobs.js";
 import { count } from "../format.js";
+import { load } from "../load.js";
 import { Button } from "./button.js";
 import { toast } from "./toast.js";
 
@@ -23,6 +23,7 @@ export function useDownload(list) {
     ending.current = end;
     setFound(0);
     try {
+      const { downloadJobs, JOBS_MAX } = await load("./download_jobs.js");
       const outcome = await downloadJobs(list, form, chosen, end.signal, setFound);
       const cut = outcome.isCut ? `: the newest ${count(JOBS_MAX)}, which is the most` : "";
       toast(`${count(outcome.found)} ${outcome.found === 1 ? "job is" : "jobs are"} in the file${cut}.`);

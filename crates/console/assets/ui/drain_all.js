@@ -4,8 +4,8 @@ import { count } from "../format.js";
 import { may } from "../session.js";
 import { drainAll } from "../worker_actions.js";
 import { Button } from "./button.js";
-import { Dialog } from "./dialog.js";
-import { attempt, toast } from "./toast.js";
+import { SureDialog } from "./sure_dialog.js";
+import { toast } from "./toast.js";
 
 /** The workers that a drain of all ends: those that the server started and that do not end already. @param {any[]} workers */
 const drained = (workers) => workers.filter(({ startedAt, status }) => startedAt !== undefined && !["THROTTLED", "EXITED", "DRAINING"].includes(status));
@@ -39,12 +39,12 @@ export function DrainAll({ endpoint, workers, health, kind = "quiet small" }) {
 
 /** @param {{endpoint: Endpoint, workers: any[], waiting: number, onClose: () => void}} props */
 function Sure({ endpoint, workers, waiting, onClose }) {
-  const act = () => attempt(async () => {
+  const act = async () => {
     const ending = await drainAll(endpoint);
     toast(`${of(ending.length, "worker")} of ${endpoint.name} ${ending.length === 1 ? "ends after its jobs" : "end after their jobs"}.`);
     onClose();
-  }, "");
-  return html`<${Dialog} title=${`Drain ${of(workers.length, "worker")} of ${endpoint.name}?`} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep running<//><${Button} kind="danger" onClick=${act}>Drain<//>`}>
+  };
+  return html`<${SureDialog} title=${`Drain ${of(workers.length, "worker")} of ${endpoint.name}?`} keep="Keep running" action="Drain" onAct=${act} onClose=${onClose}>
     <p>${effects(endpoint, workers, waiting)}</p>
   <//>`;
 }

@@ -2,19 +2,18 @@
 import { html, useLayoutEffect, useRef, useState } from "../dom.js";
 import { endpointPath, go, href, place } from "../router.js";
 import { pause, resume } from "../endpoint_actions.js";
-import { exampleInput } from "../playground_history.js";
+import { exampleInput } from "../example_input.js";
 import { may } from "../session.js";
 import { count } from "../format.js";
-import { Icon } from "../icons.js";
+import { Ahead, Later } from "../load.js";
 import { refresh } from "../store.js";
 import { withRange } from "../timeline.js";
 import { Button } from "./button.js";
-import { Failed, Loading } from "./card.js";
+import { Failed } from "./card.js";
 import { CHAT_FORMS } from "./chat_forms.js";
 import { CopyAs, FORMS } from "./copy_as.js";
 import { isForwarded } from "./forwarded.js";
 import { useKeys } from "./keys.js";
-import { RunDialog } from "./run_dialog.js";
 import { EndpointStateTag, endpointState } from "./state.js";
 import { attempt } from "./toast.js";
 
@@ -25,6 +24,7 @@ export function EndpointHead({ endpoint, health, error, isReadable }) {
   // The playground has these two for the input that is typed there.
   const isBench = place.value.page === "playground";
   const isLb = isForwarded(endpoint, health);
+  const mayRun = !isBench && !isLb && may.jobs(endpoint.id);
   const tabs = [
     { name: "Overview", path: withRange(path), current: place.value.page === "endpoint" },
     ...(!isLb && (may.requests(endpoint.id) || !isReadable) ? [{ name: "Requests", path: `${path}/requests`, current: place.value.page === "requests", count: health && health.jobs.inQueue + health.jobs.inProgress }] : []),
@@ -66,12 +66,12 @@ export function EndpointHead({ endpoint, health, error, isReadable }) {
       <div class="acts">
         ${isReadable && may.change(endpoint.id) && html`<${Button} kind="quiet" icon=${isPaused ? "play" : "pause"} onClick=${() => attempt(() => (isPaused ? resume(endpoint) : pause(endpoint)), isPaused ? `${endpoint.name} runs again.` : `${endpoint.name} is paused: running jobs finish, others wait.`)}>${isPaused ? "Resume" : "Pause"}<//>`}
         ${!isBench && !isLb && html`<${CopyAs} call=${{ endpoint: name, input: exampleInput(endpoint) ?? {} }} forms=${formsOf(endpoint)} />`}
-        ${!isBench && !isLb && may.jobs(endpoint.id) && html`<${Button} kind="primary" icon="play" onClick=${() => setRunning(true)}>Run a job<//>`}
+        ${mayRun && html`<${Button} kind="primary" icon="play" onClick=${() => setRunning(true)}>Run a job<//>`}
       </div>
     </div>
     <nav class="tabs" ref=${strip} aria-label="Pages of this endpoint">${tabs.map((tab) => html`<a key=${tab.name} href=${href(tab.path)} aria-current=${tab.current ? "page" : undefined}>${tab.name}${tab.count ? html`<span class="count">${count(tab.count)}</span>` : null}</a>`)}</nav>
     ${error && !health && html`<${Failed} what="Its state and its counts" error=${error} onRetry=${() => refresh("/v2/")} />`}
-    ${isRunning && html`<${RunDialog} endpoint=${endpoint} onClose=${() => setRunning(false)} />`}
+    ${isRunning ? html`<${Later} address="./ui/run_dialog.js" props=${{ endpoint, onClose: () => setRunning(false) }} />` : mayRun && html`<${Ahead} address="./ui/run_dialog.js" />`}
   </div>`;
 }
 
@@ -82,19 +82,4 @@ function formsOf(endpoint) {
   if (!model || !python) return FORMS;
   const body = JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }], stream: true });
   return [...FORMS, { name: "openai", of: (/** @type {import("./copy_as.js").Call} */ call) => python.of({ ...call, body }) }];
-}
-
-/** The place of an endpoint that is being read. @param {{name: string}} props */
-export function EndpointLoading({ name }) {
-  return html`<div class="page-head"><div class="head"><h1>${name}</h1></div><div class="tabs"><span class="tab-place"></span></div></div><${Loading} rows=${8} />`;
-}
-
-/** An endpoint that cannot be shown: it is not there, or could not be read. @param {{name: string, error: any}} props */
-export function NoEndpoint({ name, error }) {
-  const again = () => {
-    refresh("/v1/endpoints/");
-    refresh("/v2/");
-  };
-  if (error.status !== 404) return html`<h1>${name}</h1><${Failed} error=${error} onRetry=${again} />`;
-  return html`<h1>No endpoint has this name</h1><div class="failed-part" role="alert"><${Icon} name="warn" /><p><span class="mono">${name}</span>: ${error.message}</p><a class="button" href=${href("/endpoints")}>All endpoints</a></div>`;
 }

@@ -1,41 +1,42 @@
-// The first minutes of an endpoint: its first worker starts, and its first job runs.
+// The first minutes of an endpoint: its first worker starts, and its first job runs or its address is shown.
 import { html, useState } from "../dom.js";
 import * as api from "../api.js";
 import { endpointPath, href, place, setQuery } from "../router.js";
-import { useAttention } from "../fleet.js";
-import { useEndpoint } from "../fleet.js";
+import { useAttention, useEndpoint } from "../fleet.js";
 import { duration, moment } from "../format.js";
 import { Icon } from "../icons.js";
 import { faultOf } from "../json_fault.js";
 import { exampleOf } from "../playground_history.js";
 import { now, useRead } from "../store.js";
-import { exitOf } from "../worker_actions.js";
+import { exitOf, workersPath } from "../worker_actions.js";
 import { Button } from "./button.js";
 import { Card, Failed, Loading } from "./card.js";
+import { CodeLine } from "./copy.js";
 import { isCtrlEnter, useOne } from "./dialog.js";
-import { NoEndpoint } from "./endpoint_head.js";
+import { addressOf, isForwarded } from "./forwarded.js";
 import { JobView, useFollow, useLife } from "./job_view.js";
 import { LogLines } from "./log_lines.js";
+import { NoEndpoint } from "./no_endpoint.js";
 import Problems from "./problems.js";
 import { JobState } from "./state.js";
-import { WorkerToken } from "./worker_token.js";
-import { workersPath } from "./worker_table.js";
+import WorkerToken from "./worker_token.js";
 
 const READ_MS = 2000;
 
 /** @param {{name: string}} props */
-export function FirstStart({ name }) {
-  const { endpoint, error } = useEndpoint(name);
+export default function FirstStart({ name }) {
+  const { endpoint, error, health } = useEndpoint(name);
   const workers = useRead(endpoint ? workersPath(endpoint, true) : null, READ_MS).data;
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
   if (!endpoint) return html`<h1>New endpoint</h1><${Loading} rows=${8} />`;
   const job = place.value.query.get("job");
-  const state = startOf(endpoint, workers ?? [], job !== null);
-  return html`<div class="head"><h1>${endpoint.name} is made</h1><p class="dim">Its first worker, and its first job.</p><div class="acts"><a class="button" href=${href(endpointPath(endpoint))}>Open its page</a></div></div>
+  const isLb = isForwarded(endpoint, health);
+  const state = startOf(endpoint, workers ?? [], job !== null, isLb);
+  return html`<div class="head"><h1>${endpoint.name} is made</h1><p class="dim">Its first worker, and its ${isLb ? "address" : "first job"}.</p><div class="acts"><a class="button" href=${href(endpointPath(endpoint))}>Open its page</a></div></div>
     <${Card} title="Worker"><p class="state-line" role="status"><span class=${`state tone-${state.tone}`}><${Icon} name=${state.icon} />${state.word}</span><span>${state.text}</span></p><//>
     ${!job && html`<${Problems} problems=${useAttention(endpoint.id)} />`}
     ${endpoint.provider === "external" && html`<${WorkerToken} endpoint=${endpoint} />`}
-    ${job ? html`<${FirstJob} key=${job} endpoint=${endpoint} id=${job} />` : html`<${Example} endpoint=${endpoint} />`}
+    ${isLb ? html`<${Card} title="Address"><${CodeLine} text=${addressOf(endpoint)} /><//>` : job ? html`<${FirstJob} key=${job} endpoint=${endpoint} id=${job} />` : html`<${Example} endpoint=${endpoint} />`}
     ${endpoint.provider !== "external" && html`<${LogLines} endpoint=${endpoint} filter=${{}} title="What the workers print" />`}`;
 }
 
@@ -44,11 +45,15 @@ export function FirstStart({ name }) {
  * @param {Endpoint} endpoint
  * @param {any[]} workers newest last
  * @param {boolean} hasJob
+ * @param {boolean} isLb whether requests are forwarded to its workers, which ask for no job
  */
-function startOf(endpoint, workers, hasJob) {
+function startOf(endpoint, workers, hasJob, isLb) {
   const running = workers.filter(({ status }) => status !== "EXITED");
-  const ready = running.find(({ status }) => status === "IDLE" || status === "RUNNING");
-  if (ready) return { tone: "completed", icon: "completed", word: "Ready", text: ready.startMs === undefined ? "A worker asks for jobs." : `A worker asks for jobs. Its start took ${duration(ready.startMs)}.` };
+  const ready = running.find(({ status, health }) => (isLb ? health === "healthy" : status === "IDLE" || status === "RUNNING"));
+  const does = isLb ? "A worker is healthy." : "A worker asks for jobs.";
+  if (ready) return { tone: "completed", icon: "completed", word: "Ready", text: ready.startMs === undefined ? does : `${does} Its start took ${duration(ready.startMs)}.` };
+  const ill = running.find(({ health }) => health === "unhealthy");
+  if (ill) return { tone: "failed", icon: "warn", word: "Unhealthy", text: ill.lastCheck ?? "" };
   const starting = running.find(({ status }) => status === "INITIALIZING");
   const since = starting && moment(starting.startedAt);
   if (starting) return { tone: "queued", icon: "queued", word: "Starting", text: `${since ? `For ${duration(Math.max(0, now.value - since))}. ` : ""}${starting.reason ?? ""}` };
@@ -60,7 +65,7 @@ function startOf(endpoint, workers, hasJob) {
   if (endpoint.provider === "external") return { tone: "queued", icon: "queued", word: "None yet", text: "Start one with the variables below." };
   if (endpoint.workersMax === 0) return { tone: "cancelled", icon: "pause", word: "Paused", text: "Its most workers are 0." };
   if (hasJob || endpoint.workersMin > 0) return { tone: "queued", icon: "queued", word: "None yet", text: "One starts in a moment." };
-  return { tone: "cancelled", icon: "clock", word: "None yet", text: "None is needed without a job: the first job starts one." };
+  return { tone: "cancelled", icon: "clock", word: "None yet", text: isLb ? "None is needed without a request: the first request starts one." : "None is needed without a job: the first job starts one." };
 }
 
 /** @param {{endpoint: Endpoint}} props */

@@ -52,6 +52,9 @@ export const CHARTS_FORWARDED = [
 /** Whether requests of an endpoint are forwarded. @param {Endpoint} endpoint @param {Health | undefined} health */
 export const isForwarded = (endpoint, health) => endpoint?.type === "LB" || Boolean(health?.lb);
 
+/** Where its requests go. @param {Endpoint} endpoint */
+export const addressOf = (endpoint) => `${location.origin}${base}/lb/${endpoint.slug ?? endpoint.id}/`;
+
 /** @param {{endpoint: Endpoint, health: Health | undefined, speed: any, isReadable: boolean}} props */
 export function Forwarded({ endpoint, health, speed, isReadable }) {
   const lb = health?.lb;
@@ -68,7 +71,7 @@ export function Forwarded({ endpoint, health, speed, isReadable }) {
       <${Gauge} name="Healthy workers" value=${count(lb?.workers.healthy)} bad=${(lb?.workers.unhealthy ?? 0) > 0} note=${note} />
     <//>
     <${Card} title="Address">
-      <${CodeLine} text=${`${location.origin}${base}/lb/${endpoint.slug ?? endpoint.id}/`} />
+      <${CodeLine} text=${addressOf(endpoint)} />
       ${lb && html`<${Answers} requests=${lb.requests} retries=${lb.retries} />`}
     <//>`;
 }

@@ -1,11 +1,11 @@
 // What is around every page: the side bar, the top bar, the palette and messages.
-import { html, signal, useEffect, useState } from "../dom.js";
+import { html, signal, useEffect } from "../dom.js";
 import { Icon } from "../icons.js";
 import { endpointPath, href, place } from "../router.js";
 import { isDark, switchTheme, switchZone, utc } from "../prefs.js";
 import { may, me } from "../session.js";
 import { connection } from "../live.js";
-import { announcement, now } from "../store.js";
+import { now, unread } from "../store.js";
 import { coarse, shortId } from "../format.js";
 import { withRange } from "../timeline.js";
 import { useEndpointList, useRecord } from "../fleet.js";
@@ -118,11 +118,12 @@ function Crumbs() {
 function Freshness() {
   const { state, lastAt } = connection.value;
   const age = now.value - lastAt;
-  const text = state === "live" ? "Live" : state === "connecting" ? "Connecting" : `Reconnecting, last news ${coarse(age)} ago`;
+  const old = state === "live" && unread.value?.value.value;
+  const text = old ? `Some of this is ${coarse(now.value - old.at)} old` : state === "live" ? "Live" : state === "connecting" ? "Connecting" : `Reconnecting, last news ${coarse(age)} ago`;
   useEffect(() => {
     document.documentElement.classList.toggle("stale", state === "lost" && age > 30000);
   });
-  return html`<div class=${`live ${state}`} title=${text}><i></i><span>${text}</span></div>`;
+  return html`<div class=${`live ${old ? "lost" : state}`} title=${old ? `${text}. ${old.error?.message}` : text}><i></i><span>${text}</span></div>`;
 }
 
 function TopBar() {
@@ -139,16 +140,6 @@ function TopBar() {
   </header>`;
 }
 
-/** One region for screen readers, at most every 5 s. */
-function Announcer() {
-  const [spoken, speak] = useState("");
-  useEffect(() => {
-    const timer = setInterval(() => speak(announcement.peek()), 5000);
-    return () => clearInterval(timer);
-  }, []);
-  return html`<div class="offscreen" role="status" aria-live="polite">${spoken}</div>`;
-}
-
 /** @param {{children?: any}} props */
 export function Frame({ children }) {
   useKeyboard();
@@ -158,8 +149,8 @@ export function Frame({ children }) {
   return html`<div class="app">
     <a class="skip" href="#content">Skip to the content</a>
     <${SideBar} />
-    ${drawerOpen.value && html`<div class="scrim" onClick=${() => (drawerOpen.value = false)}></div>`}
+    ${drawerOpen.value && html`<${Later} address="./ui/drawer.js" props=${{ onClose: () => (drawerOpen.value = false) }} />`}
     <div class="main-column"><${TopBar} /><main id="content" tabindex="-1">${children}</main></div>
-    ${paletteOpen.value && html`<${Later} address="./ui/palette.js" />`}${helpOpen.value && html`<${Later} address="./ui/key_help.js" />`}${customOpen.value && html`<${Later} address="./ui/custom_range.js" />`}<${Toast} /><${Announcer} />
+    ${paletteOpen.value && html`<${Later} address="./ui/palette.js" />`}${helpOpen.value && html`<${Later} address="./ui/key_help.js" />`}${customOpen.value && html`<${Later} address="./ui/custom_range.js" />`}<${Toast} />
   </div>`;
 }

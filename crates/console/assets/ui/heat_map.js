@@ -41,7 +41,7 @@ export default function HeatMap({ title, t, cells }) {
   const [isTable, setTable] = useState(false);
   const steps = cells.map(rowsOf);
   const isEmpty = steps.every((rows) => !rows || rows.every((/** @type {number} */ jobs) => jobs === 0));
-  const actions = html`<span class="legend"><span><i class="mark tone-accent faint"></i>few jobs</span><span><i class="mark tone-accent"></i>many</span></span><${Button} kind="quiet small" label=${isTable ? `Show ${title} as a map` : `Show ${title} as a table`} onClick=${() => setTable(!isTable)}>${isTable ? "Map" : "Table"}<//>`;
+  const actions = html`<span class="legend"><span><i class="ground mark tone-accent faint"></i>few jobs</span><span><i class="ground mark tone-accent"></i>many</span></span><${Button} kind="quiet small" label=${isTable ? `Show ${title} as a map` : `Show ${title} as a table`} onClick=${() => setTable(!isTable)}>${isTable ? "Map" : "Table"}<//>`;
   return html`<${Card} title=${title} actions=${actions}>${isEmpty ? html`<p class="chart-empty dim">No job was delivered in this time range.</p>` : isTable ? html`<${Numbers} t=${t} steps=${steps} />` : html`<${Drawn} title=${title} t=${t} steps=${steps} />`}<//>`;
 }
 

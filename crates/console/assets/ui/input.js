@@ -1,5 +1,5 @@
 // What went into a job, as the client sent it.
-import { html, useEffect, useState } from "../dom.js";
+import { html, useLayoutEffect, useState } from "../dom.js";
 import * as api from "../api.js";
 import { size } from "../format.js";
 import { Button } from "./button.js";
@@ -15,7 +15,7 @@ export function Input({ endpoint, job }) {
   const [error, setError] = useState(/** @type {api.ApiError | null} */ (null));
   const [asked, setAsked] = useState(0);
   const isLarge = (job.inputBytes ?? 0) > READ_BYTES_MAX;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isLarge && asked === 0) return;
     const stop = new AbortController();
     api.text("GET", `/v2/${encodeURIComponent(endpoint.id)}/jobs/${job.id}/input`, { signal: stop.signal })

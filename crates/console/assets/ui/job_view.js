@@ -1,14 +1,15 @@
 // A job as it lives: why it waits or failed, its life, its stream and its output. For its page and the playground.
-import { html, useEffect, useMemo, useState } from "../dom.js";
+import { html, useEffect, useLayoutEffect, useMemo, useState } from "../dom.js";
 import { JobFollow } from "../job_follow.js";
 import { outputOf } from "../job_record.js";
 import { ENDED, JOB_STATES } from "../icons.js";
-import { announce, useRead } from "../store.js";
+import { Ahead, Later } from "../load.js";
+import { useRead } from "../store.js";
+import { announce } from "./announcer.js";
 import { shortId } from "../format.js";
 import { Card, Failed } from "./card.js";
 import { FailureCard } from "./failure.js";
 import { Life } from "./life.js";
-import { Stream } from "./stream.js";
 import { Viewer } from "./viewer.js";
 import { WhyWaits } from "./why_waits.js";
 
@@ -22,7 +23,7 @@ const LIFE_MS = 5000;
 export function useFollow(endpoint, job) {
   const [run, setRun] = useState(0);
   const follow = useMemo(() => new JobFollow(endpoint, job), [endpoint, job, run]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     follow.run();
     return () => follow.close();
   }, [follow]);
@@ -33,6 +34,12 @@ export function useFollow(endpoint, job) {
   return { follow, again: () => setRun(run + 1) };
 }
 
+/** What is known of a job beside its record. @param {string} endpoint its id @param {string} job */
+const useDetails = (endpoint, job) => useRead(endpoint ? `/v2/${encodeURIComponent(endpoint)}/jobs/${encodeURIComponent(job)}` : null, LIFE_MS);
+
+/** Reads beside the record of a job, and not after it, what `useLife` needs. @param {Endpoint | null} endpoint @param {string} job */
+export const useLifeAhead = (endpoint, job) => void useDetails(endpoint?.id ?? "", job);
+
 /**
  * A job with all that is known of it, while it is followed.
  * @param {Endpoint} endpoint
@@ -40,7 +47,7 @@ export function useFollow(endpoint, job) {
  * @param {JobFollow} follow
  */
 export function useLife(endpoint, record, follow) {
-  const { data, at, askedAt = 0 } = useRead(`/v2/${encodeURIComponent(endpoint.id)}/jobs/${record.job.id}`, LIFE_MS);
+  const { data, at, askedAt = 0 } = useDetails(endpoint.id, record.job.id);
   useEffect(() => {
     // What was asked for before the end may be older than the record, also if the answer comes later.
     if (data && follow.endedAt > 0 && askedAt > follow.endedAt && !follow.isCut() && hasChanged(record.job, data)) follow.again();
@@ -65,6 +72,6 @@ export function JobView({ endpoint, job, text, follow, onAgain }) {
     ${hasFailed && html`<${FailureCard} job=${job} />`}
     <${Life} endpoint=${endpoint} job=${job} stream=${stream} />
     ${follow.error.value && html`<${Failed} error=${follow.error.value} onRetry=${onAgain} />`}
-    ${follow.chunks.length > 0 && html`<${Stream} follow=${follow} job=${job} isLive=${isLive} />`}
+    ${follow.chunks.length > 0 ? html`<${Later} address="./ui/stream.js" props=${{ follow, job, isLive }} />` : isLive && html`<${Ahead} address="./ui/stream.js" />`}
     ${output !== null ? html`<${Viewer} title=${isLive ? "Progress" : "Output"} text=${output} name=${`${job.id}-output.json`} />` : !isLive && html`<${Card} title="Output"><p class="dim">${job.status === "CANCELLED" ? "It was cancelled before it had one." : "This job ended without an output."}</p><//>`}`;
 }

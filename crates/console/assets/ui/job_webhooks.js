@@ -1,14 +1,12 @@
 // The calls of a job's webhook, with their attempts.
 import { html } from "../dom.js";
-import * as api from "../api.js";
 import { duration, visible } from "../format.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { Button } from "./button.js";
 import { Card, Failed, Loading } from "./card.js";
 import { Due, Moment } from "./time.js";
-import { attempt } from "./toast.js";
-import { answerOf, CallState, LATE } from "./webhook_call.js";
+import { answerOf, asDelivered, CallState, deliver, LATE } from "./webhook_call.js";
 
 const READ_MS = 5000;
 
@@ -19,13 +17,9 @@ export function Webhooks({ endpoint, job }) {
   const calls = data?.webhooks ?? (Array.isArray(data) ? data : null);
   // A key that may not read them is told nothing of them.
   if (!data && error && error.status >= 400 && error.status < 500) return null;
-  const again = (/** @type {string} */ id) => attempt(async () => {
-    await api.json("POST", `${path}/${encodeURIComponent(id)}/redeliver`);
-    refresh(path);
-  }, "The webhook is called again.");
   return html`<${Card} title="Webhook">${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(path)} />` : !calls ? html`<${Loading} rows=${2} />` : calls.length === 0
-    ? html`<p class="dim">None was asked for.</p>`
-    : calls.map((/** @type {any} */ call) => html`<${Call} key=${call.id} call=${call} onAgain=${may.jobs(endpoint.id) && call.state !== "PENDING" ? () => again(call.id) : null} />`)}<//>`;
+    ? html`<p class="dim">No call was made so far.</p>`
+    : calls.map(asDelivered).map((/** @type {WebhookCall} */ call) => html`<${Call} key=${call.id} call=${call} onAgain=${may.jobs(endpoint.id) && call.state !== "PENDING" ? () => deliver(endpoint, call) : null} />`)}<//>`;
 }
 
 /** @param {{call: WebhookCall, onAgain: (() => void) | null}} props */

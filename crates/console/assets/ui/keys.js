@@ -70,13 +70,18 @@ function press(event) {
   if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
     // A dialog stays until it is closed: it can show what is shown once.
-    if (paletteOpen.value || !document.querySelector("dialog[open]")) paletteOpen.value = !paletteOpen.value;
+    if (!event.repeat && (paletteOpen.value || !document.querySelector("dialog[open]"))) paletteOpen.value = !paletteOpen.value;
     return;
   }
   const isAside = event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]");
   if (paletteOpen.value && !isAside && event.key.length === 1) {
     event.preventDefault();
     typedAhead += event.key;
+  }
+  // A key that is held was pressed once: it does not answer the question that it began.
+  if (event.repeat && !/^[jk]$/.test(event.key)) {
+    if (event.key === "Enter" && target?.closest("button")) event.preventDefault();
+    return;
   }
   if (isTyping || isAside || paletteOpen.value || event.defaultPrevented) return;
   const pair = event.timeStamp - firstAt < 1000 ? `${first} ${event.key}` : "";

@@ -80,7 +80,7 @@ export function Life({ endpoint, job, stream }) {
   return html`<${Card} title="Life" note=${`${duration(jobEnd - from)} ${isEnded ? "in all" : "so far"}`}>
     <div class="life" role="list">${list.map((bar) => html`<div class="life-row" role="listitem" key=${bar.id}>
       <span class="life-name" title=${bar.name}>${bar.name}${bar.worker && html` on <${WorkerLink} endpoint=${endpoint} id=${bar.worker} />`}</span>
-      <span class="life-track">${(bar.marks ?? [bar.from]).map((begin, number) => html`<i key=${number} class=${`tone-${bar.tone} ${bar.to > to ? "cut" : ""}`} style=${{ left: `min(${place(begin)}%, calc(100% - 3px))`, width: bar.marks ? "0" : `${Math.max(0, place(Math.min(bar.to, to)) - place(begin))}%` }}></i>`)}</span>
+      <span class="life-track">${(bar.marks ?? [bar.from]).map((begin, number) => html`<i key=${number} class=${`ground tone-${bar.tone} ${bar.to > to ? "cut" : ""}`} style=${{ left: `min(${place(begin)}%, calc(100% - 3px))`, width: bar.marks ? "0" : `${Math.max(0, place(Math.min(bar.to, to)) - place(begin))}%` }}></i>`)}</span>
       <span class="life-time mono">${bar.marks?.length === 1 ? "" : duration(bar.to - bar.from)}</span>
       ${bar.note && html`<span class="life-note">${bar.note}</span>`}
     </div>`)}</div>

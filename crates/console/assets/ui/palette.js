@@ -8,13 +8,18 @@ import { useEndpointList } from "../fleet.js";
 import { may, signOut } from "../session.js";
 import { JOB_STATES } from "../icons.js";
 import * as api from "../api.js";
+import { count } from "../format.js";
 import { GROUPS } from "./frame.js";
 import { helpOpen, paletteOpen, takeTypedAhead } from "./keys.js";
 import { attempt } from "./toast.js";
 
 /** @typedef {{name: string, hint: string, icon: string, act: () => unknown}} Choice */
 
+/** Most choices that the page knows, and most that the server finds beside them. */
 const CHOICES_MAX = 12;
+
+/** What tells a choice from others. @param {Choice} choice */
+const keyOf = ({ name, hint }) => name + hint;
 
 /** @returns {Choice[]} */
 function fixed() {
@@ -53,15 +58,16 @@ function here(endpoints) {
 const SEARCH_MIN = 2;
 const TYPING_MS = 150;
 
-/** What the server finds by a text. @param {string} text @param {AbortSignal} signal @returns {Promise<Choice[]>} */
+/** What the server finds by a text. @param {string} text @param {AbortSignal} signal @returns {Promise<{choices: Choice[], unanswered: number}>} `unanswered`: endpoints whose jobs are missing */
 async function searched(text, signal) {
-  const { endpoints, jobs, workers, keys } = await api.json("GET", `/v1/search?q=${encodeURIComponent(text)}`, { signal });
-  return [
+  const { endpoints, jobs, workers, keys, unanswered } = await api.json("GET", `/v1/search?q=${encodeURIComponent(text)}`, { signal });
+  const choices = [
     ...jobs.map((/** @type {any} */ job) => ({ name: `Job ${job.id}`, hint: `${job.name}, ${JOB_STATES[job.status].word.toLowerCase()}`, icon: "requests", act: () => go(`${endpointPath({ id: job.endpoint })}/requests/${job.id}`) })),
     ...workers.map((/** @type {any} */ worker) => ({ name: `Worker ${worker.id}`, hint: worker.name, icon: "workers", act: () => go(`${endpointPath({ id: worker.endpoint, slug: worker.slug })}/workers/${encodeURIComponent(worker.id)}`) })),
     ...endpoints.map((/** @type {Endpoint} */ endpoint) => ({ name: endpoint.name, hint: `Endpoint ${endpoint.slug ?? endpoint.id}`, icon: "endpoints", act: () => go(endpointPath(endpoint)) })),
     ...keys.map((/** @type {any} */ key) => ({ name: key.name, hint: `API key ${key.id}`, icon: "key", act: () => go("/api-keys") })),
   ];
+  return { choices, unanswered };
 }
 
 /** The choices that have all words of the text, those that begin with it first. @param {Choice[]} choices @param {string} text */
@@ -73,20 +79,32 @@ function found(choices, text) {
   return choices.filter(has).sort((a, b) => rank(a) - rank(b)).slice(0, CHOICES_MAX);
 }
 
+/** The choice that Enter runs, or -1. For the same text it is the same one: it is not exchanged for another that comes in its place. @param {Choice[]} choices @param {string} text */
+function useChosen(choices, text) {
+  const [chosen, choose] = useState({ text, key: "" });
+  const key = chosen.text === text ? chosen.key : "";
+  const setAt = (/** @type {number} */ index) => choose({ text, key: keyOf(choices[index]) });
+  useLayoutEffect(() => {
+    if (!key && choices.length > 0) setAt(0);
+  }, [key, choices]);
+  return { at: key ? choices.findIndex((choice) => keyOf(choice) === key) : 0, setAt };
+}
+
 /** The palette while it is open. */
 export default function Palette() {
   const [text, setText] = useState(takeTypedAhead);
-  const [at, setAt] = useState(0);
-  const [hits, setHits] = useState(/** @type {Choice[]} */ ([]));
+  const [hits, setHits] = useState({ text: "", choices: /** @type {Choice[]} */ ([]), unanswered: 0 });
   const [failed, setFailed] = useState("");
   const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const endpoints = useEndpointList(Infinity).data ?? [];
   const choices = useMemo(() => {
     const all = endpoints.map((/** @type {Endpoint} */ endpoint) => ({ name: endpoint.name, hint: `Endpoint ${endpoint.slug ?? endpoint.id}`, icon: "endpoints", act: () => go(endpointPath(endpoint)) }));
     const known = found([...here(endpoints), ...all, ...fixed()], text);
-    const isNew = (/** @type {Choice} */ hit) => known.every(({ name, hint }) => name !== hit.name || hint !== hit.hint);
-    return [...hits.filter(isNew), ...known].slice(0, CHOICES_MAX);
+    const isNew = (/** @type {Choice} */ hit) => known.every((choice) => keyOf(choice) !== keyOf(hit));
+    // They come later: what is read, and about to be pressed, stays where it is.
+    return hits.text === text ? [...known, ...hits.choices.filter(isNew).slice(0, CHOICES_MAX)] : known;
   }, [text, hits, endpoints]);
+  const { at, setAt } = useChosen(choices, text);
   // With the layout: what is typed next belongs to the palette.
   useLayoutEffect(() => {
     const before = document.activeElement;
@@ -99,13 +117,11 @@ export default function Palette() {
     };
   }, []);
   useEffect(() => {
-    setAt(0);
-    setHits([]);
     setFailed("");
     const wanted = text.trim();
     if (wanted.length < SEARCH_MIN) return;
     const stop = new AbortController();
-    const timer = setTimeout(() => searched(wanted, stop.signal).then(setHits, ({ message }) => !stop.signal.aborted && setFailed(message)), TYPING_MS);
+    const timer = setTimeout(() => searched(wanted, stop.signal).then((late) => setHits({ text, ...late }), ({ message }) => !stop.signal.aborted && setFailed(message)), TYPING_MS);
     return () => {
       clearTimeout(timer);
       stop.abort();
@@ -121,7 +137,10 @@ export default function Palette() {
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (step) {
       event.preventDefault();
-      setAt((at + step + choices.length) % Math.max(1, choices.length));
+      if (choices.length === 0) return;
+      const next = (at + step + choices.length) % choices.length;
+      setAt(next);
+      ref.current?.querySelectorAll("li")[next].scrollIntoView({ block: "nearest" });
     } else if (event.key === "Enter") {
       event.preventDefault();
       choose(choices[at]);
@@ -133,8 +152,9 @@ export default function Palette() {
         <input autofocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant=${choices[at] ? `choice-${at}` : undefined} aria-label="Find anything"
           placeholder="A page, an endpoint, a key, or a part of a job's or worker's id" autocomplete="off" spellcheck=${false} value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} onKeyDown=${press} /></div>
       <ul id="palette-list" role="listbox" aria-label="Found">
-        ${choices.map((choice, index) => html`<li key=${choice.name + choice.hint} id=${`choice-${index}`} role="option" aria-selected=${index === at} onMouseMove=${() => setAt(index)} onClick=${() => choose(choice)}><${Icon} name=${choice.icon} /><span class="choice-name">${choice.name}</span><span class="choice-hint">${choice.hint}</span></li>`)}
+        ${choices.map((choice, index) => html`<li key=${keyOf(choice)} id=${`choice-${index}`} role="option" aria-selected=${index === at} onMouseMove=${() => setAt(index)} onClick=${() => choose(choice)}><${Icon} name=${choice.icon} /><span class="choice-name">${choice.name}</span><span class="choice-hint">${choice.hint}</span></li>`)}
       </ul>
+      ${hits.text === text && hits.unanswered > 0 && html`<p class="palette-none" role="status">${count(hits.unanswered)} ${hits.unanswered === 1 ? "endpoint did" : "endpoints did"} not answer: jobs can be missing.</p>`}
       ${failed && html`<p class="palette-none" role="alert">Jobs, workers and keys could not be searched. ${failed}</p>`}
       ${choices.length === 0 && !failed && html`<p class="palette-none">Nothing has this name. A job is found by the beginning or the end of its id, a worker by a part of it.</p>`}
     </div>

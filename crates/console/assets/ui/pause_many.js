@@ -1,10 +1,9 @@
 // Pausing or resuming the endpoints of a list, with the effect in numbers.
-import { html } from "../dom.js";
+import { html, useState } from "../dom.js";
 import { pause, resume } from "../endpoint_actions.js";
 import { count } from "../format.js";
-import { Button } from "./button.js";
-import { Dialog } from "./dialog.js";
-import { attempt, toast } from "./toast.js";
+import { SureDialog } from "./sure_dialog.js";
+import { toast } from "./toast.js";
 
 /** @typedef {import("../fleet.js").Row} Row */
 
@@ -17,16 +16,22 @@ const endpoints = (number) => (number === 1 ? "1 endpoint" : `${count(number)} e
 /** @param {{rows: Row[], isResume: boolean, onClose: () => void}} props */
 export function PauseMany({ rows, isResume, onClose }) {
   const verb = isResume ? "Resume" : "Pause";
-  const act = () => attempt(async () => {
-    for (const { endpoint } of rows) await (isResume ? resume : pause)(endpoint);
-    toast(`${endpoints(rows.length)} ${rows.length === 1 ? "is" : "are"} ${isResume ? "resumed" : "paused"}.`);
+  // As they were when this was opened: the list changes meanwhile. After a failure, those that are left.
+  const [all] = useState(rows);
+  const [left, setLeft] = useState(rows);
+  const act = async () => {
+    for (const [at, { endpoint }] of left.entries()) {
+      setLeft(left.slice(at));
+      await (isResume ? resume : pause)(endpoint);
+    }
+    toast(`${endpoints(all.length)} ${all.length === 1 ? "is" : "are"} ${isResume ? "resumed" : "paused"}.`);
     onClose();
-  }, "");
-  const [waiting, running] = [sum(rows, "inQueue"), sum(rows, "inProgress")];
+  };
+  const [waiting, running] = [sum(left, "inQueue"), sum(left, "inProgress")];
   const text = isResume
     ? `Their numbers of workers are those of before. ${count(waiting)} waiting ${waiting === 1 ? "job starts" : "jobs start"} then.`
     : `Their jobs wait, and no worker starts. ${count(running)} running ${running === 1 ? "job goes" : "jobs go"} on. Resume undoes it.`;
-  return html`<${Dialog} title=${`${verb} ${endpoints(rows.length)}?`} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Leave them<//><${Button} kind="primary" onClick=${act}>${verb} them<//>`}>
-    <p>${text}</p><p class="dim">${rows.map(({ endpoint }) => endpoint.name).join(", ")}</p>
+  return html`<${SureDialog} title=${`${verb} ${endpoints(left.length)}?`} keep="Leave them" action=${`${verb} them`} kind="primary" onAct=${act} onClose=${onClose}>
+    <p>${text}</p><p class="dim">${left.map(({ endpoint }) => endpoint.name).join(", ")}</p>
   <//>`;
 }

@@ -2,20 +2,19 @@
 import { html } from "../dom.js";
 import * as api from "../api.js";
 import { count } from "../format.js";
-import { Button } from "./button.js";
-import { Dialog } from "./dialog.js";
-import { attempt, toast } from "./toast.js";
+import { SureDialog } from "./sure_dialog.js";
+import { toast } from "./toast.js";
 
 /** @param {{endpoint: Endpoint, waiting: number, running: number, onClose: () => void}} props */
 export default function Purge({ endpoint, waiting, running, onClose }) {
-  const purge = () => attempt(async () => {
+  const purge = async () => {
     const { removed } = await api.json("POST", `/v2/${encodeURIComponent(endpoint.id)}/purge-queue`);
     toast(`${count(removed)} ${removed === 1 ? "job is" : "jobs are"} cancelled.`);
     onClose();
-  }, "");
+  };
   const jobs = waiting === 1 ? "1 waiting job" : `${count(waiting)} waiting jobs`;
   const rest = running ? ` ${count(running)} that ${running === 1 ? "runs goes" : "run go"} on.` : " None runs.";
-  return html`<${Dialog} title=${`Cancel ${jobs} of ${endpoint.name}?`} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep them<//><${Button} kind="danger" disabled=${!waiting} why="All jobs have started or ended." onClick=${purge}>Cancel the waiting jobs<//>`}>
+  return html`<${SureDialog} title=${`Cancel ${jobs} of ${endpoint.name}?`} keep="Keep them" action="Cancel the waiting jobs" disabled=${!waiting} why="All jobs have started or ended." onAct=${purge} onClose=${onClose}>
     <p>${`It cannot be undone.${rest} Jobs that come later are not cancelled.`}</p>
   <//>`;
 }

@@ -4,12 +4,11 @@ import * as api from "../api.js";
 import { count } from "../format.js";
 import { may, me } from "../session.js";
 import { refresh, useRead } from "../store.js";
-import { Button } from "./button.js";
 import { Failed, Loading } from "./card.js";
-import { Dialog } from "./dialog.js";
 import { Menu } from "./menu.js";
+import { SureDialog } from "./sure_dialog.js";
 import { Moment } from "./time.js";
-import { attempt, toast } from "./toast.js";
+import { toast } from "./toast.js";
 
 /** The server lists no more; of more calls, their number alone is known. */
 const LISTED_MAX = 1000;
@@ -35,18 +34,18 @@ function Sure({ path, name, since, onClose }) {
   const query = since ? `&since=${since}` : "";
   const { data, error } = useRead(`${path}?state=FAILED&limit=${LISTED_MAX}${query}`, Infinity);
   const calls = /** @type {any[]} */ (data?.webhooks ?? []).filter(({ endpoint }) => !endpoint || may.jobs(endpoint));
-  const send = () => attempt(async () => {
+  const send = async () => {
     const { redelivered, gone, unread } = await api.json("POST", `${path}/redeliver${since ? `?since=${since}` : ""}`);
     refresh(path);
     const notGone = gone > 0 ? `; ${count(gone)} cannot be, because their jobs are gone` : "";
     const notRead = unread > 0 ? ` Those of ${of(unread, "endpoint")} could not be read in time: try again.` : "";
     toast(`${of(redelivered, "call")} ${redelivered === 1 ? "is" : "are"} delivered again${notGone}.${notRead}`, unread > 0 ? "bad" : "good");
     onClose();
-  }, "");
+  };
   const isPart = Boolean(data?.cursor) || (data?.of ?? 0) > (data?.webhooks.length ?? 0);
   const number = `${isPart ? "at least " : ""}${of(calls.length, "failed call")}`;
   const title = data ? `Deliver ${number} of ${name} again?` : "Deliver failed calls again?";
-  return html`<${Dialog} title=${title} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Leave them<//><${Button} kind="primary" disabled=${calls.length === 0} why="No call has failed in this time." onClick=${send}>Deliver again<//>`}>
+  return html`<${SureDialog} title=${title} keep="Leave them" action="Deliver again" kind="primary" disabled=${calls.length === 0} why="No call has failed in this time." onAct=${send} onClose=${onClose}>
     ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(path)} />` : !data ? html`<${Loading} rows=${2} />` : html`<p>${effect(calls, isPart)}</p>`}
     ${since && html`<p class="dim">Tried since <${Moment} at=${since} />.</p>`}
   <//>`;

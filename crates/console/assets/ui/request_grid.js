@@ -31,10 +31,10 @@ export function RequestGrid({ list, isOfAll, columns: further, download, openId,
   const isPhone = useMedia(PHONE);
   const isTouch = useMedia(TOUCH);
   const rowHeight = isPhone ? 58 : isTouch ? 44 : 36;
-  const [at, setAt] = useState(-1);
   const { selection } = list;
   const total = list.rows.length;
   const added = useAdded(list);
+  const { at, setAt } = useRowAt(list);
   const open = (/** @type {number} */ index) => {
     const row = list.rows[index];
     if (!row) return;
@@ -76,10 +76,13 @@ export function RequestGrid({ list, isOfAll, columns: further, download, openId,
   const head = html`<div role="rowgroup" class="grid-top"><div class="grid-head" role="row" aria-rowindex="1">${names.map(([name, cls]) => html`<span key=${name} role="columnheader" class=${cls}>${name}</span>`)}</div></div>`;
   return html`<div class="grid-further" style=${{ "--further": further.map((name) => FURTHER[name].width).join(" ") }}>${list.news.length > 0 && !list.isAtTop && html`<button type="button" class="pill" onClick=${() => {
       list.showNews();
-      const box = document.querySelector(".grid-scroll");
-      if (box) box.scrollTop = 0;
+      const box = /** @type {HTMLElement | null} */ (document.querySelector(".grid-scroll"));
+      if (!box) return;
+      box.scrollTop = 0;
+      // The button goes away.
+      box.focus();
     }}><${Icon} name="up" />${count(list.news.length)} new</button>`}
-    <${VirtualRows} count=${total} rowHeight=${rowHeight} label="Requests" columns=${columns} at=${at} head=${head} row=${row} onSeen=${seen} keep=${added} /></div>
+    <${VirtualRows} count=${total} rowHeight=${rowHeight} label="Requests" columns=${columns} at=${at} atId=${nodeOf(list.rows[at])} head=${head} row=${row} onSeen=${seen} keep=${added} /></div>
     <div class="grid-foot">
       <span>${count(total)} loaded${list.isComplete ? ", all there are" : list.isFull() ? ", the most that a list shows: narrow the filter for older ones" : ""}</span>
       <${Searched} list=${list} version=${version} />
@@ -103,6 +106,21 @@ function useAdded(list) {
   return state.current.added;
 }
 
+/** The id of the node of a row. No other list of a page has the same. @param {import("../request_list.js").Row | undefined} row */
+const nodeOf = (row) => (row ? `job-${row.job.id}` : "");
+
+/** The row of the keyboard, or -1: that of the same job, also when others come above it. @param {import("../request_list.js").RequestList} list */
+function useRowAt(list) {
+  const [id, setId] = useState("");
+  const at = useRef(-1);
+  if (id && list.rows[at.current]?.job.id !== id) at.current = list.rows.findIndex(({ job }) => job.id === id);
+  const setAt = (/** @type {number} */ index) => {
+    at.current = list.rows[index] ? index : -1;
+    setId(list.rows[index]?.job.id ?? "");
+  };
+  return { at: at.current, setAt };
+}
+
 /** How far a search went. @param {{list: import("../request_list.js").RequestList, version: number}} props */
 export function Searched({ list }) {
   if (list.tokens.length === 0) return null;
@@ -122,7 +140,7 @@ function Row({ job, endpoint, isFresh, hasLeft, index, transform, isOfAll, furth
   const { waited, ran } = timesOf(job);
   const created = moment(job.createdAt);
   const press = (/** @type {MouseEvent} */ event) => (isChoosing || event.shiftKey || event.ctrlKey || event.metaKey ? acts.current.choose(index, event.shiftKey) : acts.current.open(index));
-  return html`<div role="row" id=${`row-${index}`} aria-rowindex=${index + 2} aria-selected=${isChosen} aria-current=${isOpen ? "true" : undefined} class=${`vrow ${isAt ? "at" : ""} ${isOpen ? "opened" : ""} ${isChosen ? "chosen" : ""} ${job.isGone || hasLeft ? "gone" : ""} ${isFresh ? "fresh" : ""}`} style=${{ transform }} onClick=${press}>
+  return html`<div role="row" id=${`job-${job.id}`} aria-rowindex=${index + 2} aria-selected=${isChosen} aria-current=${isOpen ? "true" : undefined} class=${`vrow ${isAt ? "at" : ""} ${isOpen ? "opened" : ""} ${isChosen ? "chosen" : ""} ${job.isGone || hasLeft ? "gone" : ""} ${isFresh ? "fresh" : ""}`} style=${{ transform }} onClick=${press}>
     <span role="gridcell" class="c-state"><${JobState} status=${job.status} /></span>
     <span role="gridcell" class="c-job mono" title=${job.id}>${shortId(job.id)}</span>
     ${isOfAll && html`<span role="gridcell" class="opt2">${endpoint.name}</span>`}

@@ -4,7 +4,7 @@
 const LEADS = "a, button:not(.danger)";
 
 /** What leads on from a row: the first that is shown, in the marked cell if there is one. @param {Element} row @returns {HTMLElement | undefined} */
-function leadOf(row) {
+export function leadOf(row) {
   const all = /** @type {HTMLElement[]} */ ([...(row.querySelector("[data-leads]") ?? row).querySelectorAll(LEADS)]);
   return all.find((one) => one.getClientRects().length > 0);
 }

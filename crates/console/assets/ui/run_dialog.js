@@ -10,7 +10,7 @@ import { toast } from "./toast.js";
 import { useUnsaved } from "./unsaved.js";
 
 /** @param {{endpoint: Endpoint, onClose: () => void}} props */
-export function RunDialog({ endpoint, onClose }) {
+export default function RunDialog({ endpoint, onClose }) {
   const [first] = useState(() => exampleOf(endpoint));
   const [text, setText] = useState(first);
   const { question, ask, done } = useUnsaved(text !== first);

@@ -40,7 +40,7 @@ function figures(follow, job, isLive) {
 }
 
 /** @param {{follow: import("../job_follow.js").JobFollow, job: Job, isLive: boolean}} props */
-export function Stream({ follow, job, isLive }) {
+export default function Stream({ follow, job, isLive }) {
   void follow.version.value;
   const { chunks } = follow;
   const isText = chunks.length > 0 && textOf(chunks[0]) !== null;

@@ -3,6 +3,7 @@ import { html, useState } from "../dom.js";
 import * as api from "../api.js";
 import { parseEnv } from "../new_endpoint.js";
 import { parseWords } from "../shell_words.js";
+import { may } from "../session.js";
 import { useRead } from "../store.js";
 import { quotedForShell } from "./copy_as.js";
 import { Field, FormDialog } from "./form_dialog.js";
@@ -25,6 +26,9 @@ const secretsOf = (env) => Object.fromEntries(Object.entries(env).filter(([, val
 /** The variables as they are compared: those from secrets by their names. @param {Record<string, any>} env */
 const shownEnv = (env) => [linesOf(env), ...Object.keys(secretsOf(env)).map((name) => `${name} from a secret`)].filter(Boolean).join(" · ");
 
+/** What workers are started with, for comparison: the endpoints get a new version if it changes. @param {string} image @param {string} command @param {string} workdir @param {string} env */
+const startOf = (image, command, workdir, env) => JSON.stringify([image.trim(), parseWords(command), workdir.trim(), Object.entries(parseEnv(env).env).sort()]);
+
 /** What is shown of a change that another one overtook. */
 const SHOWN = [
   { name: "name", title: "Name" },
@@ -34,7 +38,7 @@ const SHOWN = [
   { name: "env", title: "Variables", text: shownEnv },
 ];
 
-/** @param {{template?: any, users: Endpoint[], onClose: () => void}} props without `template` one is made; `users` are the endpoints that get a new version */
+/** @param {{template?: any, users: Endpoint[], onClose: () => void}} props without `template` one is made; `users` are its endpoints */
 export function TemplateForm({ template, users, onClose }) {
   const [name, setName] = useState(template?.name ?? "");
   const [image, setImage] = useState(template?.imageName ?? "");
@@ -42,24 +46,28 @@ export function TemplateForm({ template, users, onClose }) {
   const [workdir, setWorkdir] = useState(template?.workdir ?? "");
   const [env, setEnv] = useState(linesOf(template?.env ?? {}));
   const [registry, setRegistry] = useState(template?.containerRegistryAuthId ?? "");
-  const registries = useRead(REGISTRIES, READ_MS).data ?? [];
+  const registries = useRead(may.everything.value ? REGISTRIES : null, READ_MS).data ?? [];
   const path = `${PATH}/${encodeURIComponent(template?.id ?? "")}`;
   const tagged = useTagged(template ? path : null, template);
   const secrets = secretsOf(template?.env ?? {});
+  const names = Object.keys(secrets);
   const send = async () => {
     const words = parseWords(command);
     if (words === null) throw new Error("A quotation mark of the command has no partner.");
     const parsed = parseEnv(env);
     if (parsed.fault) throw new Error(parsed.fault);
+    const both = names.find((one) => Object.hasOwn(parsed.env, one));
+    if (both) throw new Error(`${both} has the value of a secret.`);
     const body = { name: name.trim(), imageName: image.trim(), dockerStartCmd: words, workdir: workdir.trim() || null, env: { ...parsed.env, ...secrets }, containerRegistryAuthId: registry || null };
     if (template) await tagged.change(body);
     else await api.json("POST", PATH, { body: { ...body, isServerless: true } });
     toast(template ? `${body.name} is changed.` : `${body.name} is made. Choose it in an endpoint.`);
     onClose();
   };
-  const names = Object.keys(secrets);
   const typed = JSON.stringify([name, image, command, workdir, env, registry]);
   const [first] = useState(typed);
+  const starts = startOf(image, command, workdir, env);
+  const [startsFirst] = useState(starts);
   const registryName = (/** @type {string} */ id) => registries.find((/** @type {any} */ one) => one.id === id)?.name ?? id;
   return html`<${FormDialog} title=${template ? `Change ${template.name}` : "Make a template"} action=${template ? "Save" : "Make the template"} onSend=${send} onClose=${onClose} isUnsaved=${typed !== first}>
     <${Field} id="template-name" label="Name" value=${name} onInput=${setName} autofocus />
@@ -69,7 +77,7 @@ export function TemplateForm({ template, users, onClose }) {
     <${Field} id="template-workdir" label="Folder" value=${workdir} onInput=${setWorkdir} help="Where the command runs: a path, or code:… of a deploy." />
     <div class="field"><label for="template-env">Variables</label><textarea id="template-env" class="mono" rows="4" spellcheck=${false} placeholder="NAME=value" value=${env} onInput=${(/** @type {any} */ event) => setEnv(event.target.value)} aria-describedby="template-env-help"></textarea>
       <p class="dim" id="template-env-help">One a line. *** keeps the value that is stored.${names.length > 0 && ` From secrets, and kept: ${names.join(", ")}.`}</p></div>
-    ${users.length > 0 && html`<p>${users.length === 1 ? `${users[0].name} gets a new version` : `${users.length} endpoints get a new version`}: workers end after their jobs, and others start.</p>`}
+    ${starts !== startsFirst && users.length > 0 && html`<p>${users.length === 1 ? `${users[0].name} gets a new version` : `${users.length} endpoints get a new version`}: workers end after their jobs, and others start.</p>`}
     <${OvertakenChange} what="template" tagged=${tagged} fields=${[...SHOWN, { name: "containerRegistryAuthId", title: "Login of the registry", text: registryName }]} />
   <//>`;
 }

@@ -1,7 +1,7 @@
 // One short message about what was done, for 5 s, below the page.
 import { html, signal } from "../dom.js";
-import { announce } from "../store.js";
 import { Icon } from "../icons.js";
+import { load } from "../load.js";
 import { IconButton } from "./button.js";
 
 const SHOWN_MS = 5000;
@@ -12,7 +12,7 @@ let timer = 0;
 /** @param {string} text one sentence @param {"good" | "bad"} [tone] */
 export function toast(text, tone = "good") {
   message.value = { text, tone };
-  announce(text);
+  void load("./ui/announcer.js").then(({ announce }) => announce(text));
   clearTimeout(timer);
   timer = window.setTimeout(() => (message.value = null), tone === "bad" ? 2 * SHOWN_MS : SHOWN_MS);
 }

@@ -5,9 +5,10 @@ import { count, duration, percent } from "../format.js";
 import { may } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { differences, useRan } from "../versions.js";
-import { Button, SureButton } from "./button.js";
+import { Button } from "./button.js";
 import { Card, Empty, Failed, Loading } from "./card.js";
 import { Dialog } from "./dialog.js";
+import { SureButton } from "./sure_button.js";
 import { Age } from "./time.js";
 import { attempt } from "./toast.js";
 

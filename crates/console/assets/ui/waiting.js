@@ -2,7 +2,8 @@
 import { html, useEffect } from "../dom.js";
 import { duration } from "../format.js";
 import { JOB_STATES } from "../icons.js";
-import { announce, now } from "../store.js";
+import { now } from "../store.js";
+import { announce } from "./announcer.js";
 import { Button } from "./button.js";
 import { JobState } from "./state.js";
 

@@ -1,7 +1,10 @@
 // A call of a webhook in words: its state, and what the receiver said to an attempt.
-import { html } from "../dom.js";
+import { html, signal } from "../dom.js";
+import * as api from "../api.js";
 import { visible } from "../format.js";
 import { Icon } from "../icons.js";
+import { refresh } from "../store.js";
+import { attempt } from "./toast.js";
 
 const STATES = /** @type {Record<string, {icon: string, word: string, tone: string}>} */ ({
   DELIVERED: { icon: "completed", word: "Delivered", tone: "completed" },
@@ -11,6 +14,24 @@ const STATES = /** @type {Record<string, {icon: string, word: string, tone: stri
 
 /** A call that is due waits for its receiver: for a place among its calls, or for the end of a pause. */
 export const LATE = "when its receiver is free";
+
+/** The state of calls that were asked for again, by their ids, with the begin of the last attempt before. @type {import("../vendor/signals.js").Signal<Record<string, {state: WebhookCall["state"], at: string | undefined}>>} */
+const again = signal({});
+
+/** Delivers a call again. @param {{id: string}} endpoint @param {WebhookCall} call */
+export const deliver = (endpoint, call) => attempt(async () => {
+  const path = `/v2/${encodeURIComponent(endpoint.id)}/webhooks`;
+  const { state } = await api.json("POST", `${path}/${encodeURIComponent(call.id)}/redeliver`);
+  again.value = { ...again.value, [call.id]: { state, at: call.attempts.at(-1)?.at } };
+  refresh("/v1/webhooks");
+  refresh(path);
+}, "The webhook is called again.");
+
+/** A listed call as it is: the server's list has the answer to another delivery only with its first attempt. @param {WebhookCall} call @returns {WebhookCall} */
+export function asDelivered(call) {
+  const asked = again.value[call.id];
+  return asked && asked.at === call.attempts.at(-1)?.at ? { ...call, state: asked.state } : call;
+}
 
 /** @param {{call: WebhookCall}} props */
 export function CallState({ call: { state } }) {

@@ -3,9 +3,10 @@ import { html, useState } from "../dom.js";
 import * as api from "../api.js";
 import { refresh, useRead } from "../store.js";
 import { Alert, Card, Failed, Loading } from "./card.js";
-import { Button, SureButton } from "./button.js";
+import { Button } from "./button.js";
 import { CodeLine } from "./copy.js";
 import { Dialog } from "./dialog.js";
+import { SureButton } from "./sure_button.js";
 import { Moment } from "./time.js";
 import { attempt } from "./toast.js";
 

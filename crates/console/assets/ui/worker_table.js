@@ -5,9 +5,10 @@ import { coarse, count, duration, moment, percent, rate, shortId, size } from ".
 import { Icon } from "../icons.js";
 import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
-import { drain, exitOf, stop } from "../worker_actions.js";
-import { Button, SureButton } from "./button.js";
+import { drain, exitOf, stop, workersPath } from "../worker_actions.js";
+import { Button } from "./button.js";
 import { Failed, Loading } from "./card.js";
+import { SureButton } from "./sure_button.js";
 import { Age } from "./time.js";
 import { attempt } from "./toast.js";
 import { NoWorkerBriefly } from "./why_none.js";
@@ -26,9 +27,6 @@ const STATES = /** @type {Record<string, {word: string, tone: string, icon: stri
 });
 
 /** @typedef {{endpoint: Endpoint, worker: WorkerRecord}} Row */
-
-/** @param {{id: string}} endpoint @param {boolean} [withEnded] */
-export const workersPath = (endpoint, withEnded = false) => `/v1/endpoints/${encodeURIComponent(endpoint.id)}/workers${withEnded ? "?ended=true" : ""}`;
 
 /** The running workers of one endpoint, for its first page. @param {{endpoint: Endpoint, health: Health | undefined}} props */
 export function WorkerTable({ endpoint, health }) {

@@ -7,7 +7,7 @@ import { CodeLine } from "./copy.js";
 import { quotedForShell, serverUrl } from "./copy_as.js";
 
 /** @param {{endpoint: Endpoint}} props */
-export function WorkerToken({ endpoint }) {
+export default function WorkerToken({ endpoint }) {
   const [env, setEnv] = useState(/** @type {Record<string, string> | null} */ (null));
   const [error, setError] = useState("");
   const path = `/v1/endpoints/${encodeURIComponent(endpoint.id)}/worker-token`;

@@ -1,16 +1,18 @@
 //! The headers that keep browsers from loading or running anything else in the console.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use http::header::{
     CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::{HeaderValue, header};
+use ring::digest::{SHA256, digest};
 
 /// The page loads its own files only, sends requests to its own server only, and cannot turn text into markup. The policy
-/// for Trusted Types returns the one address of the page's worker.
-const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
-     media-src blob: data:; font-src 'self'; connect-src 'self'; worker-src 'self'; base-uri 'none'; \
-     form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
-     trusted-types longshore-worker";
+/// for Trusted Types returns the one address of the page's worker. Before it stand the sources of scripts and styles.
+const PAGE_POLICY: &str = "img-src 'self' blob: data:; media-src blob: data:; font-src 'self'; \
+     connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+     require-trusted-types-for 'script'; trusted-types longshore-worker";
 
 /// A worker has the policies of its script's response, and a style sends its own referrer. All other files have the page's.
 const WORKER: &str = "events_worker.js";
@@ -28,8 +30,7 @@ const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-p
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-policy");
 
-const PAGE: [(HeaderName, &str); 7] = [
-    (CONTENT_SECURITY_POLICY, PAGE_POLICY),
+const PAGE: [(HeaderName, &str); 6] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (X_FRAME_OPTIONS, "DENY"),
     (REFERRER_POLICY, NO_REFERRER),
@@ -41,9 +42,25 @@ const PAGE: [(HeaderName, &str); 7] = [
 const ASSET: [(HeaderName, &str); 2] =
     [(X_CONTENT_TYPE_OPTIONS, "nosniff"), (RESOURCE_POLICY, "same-origin")];
 
-/// Adds the headers that guard the page against other origins.
-pub(super) fn guard_page(headers: &mut HeaderMap) {
+/// Adds the headers that guard this page against other origins.
+pub(super) fn guard_page(page: &str, headers: &mut HeaderMap) {
     insert(headers, PAGE);
+    let (script, style) = (source(page, "script"), source(page, "style"));
+    let policy =
+        format!("default-src 'none'; script-src 'self'{script}; style-src 'self'{style}; {PAGE_POLICY}");
+    // All of its characters are ASCII, so that this is the policy.
+    let policy = HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"));
+    headers.insert(CONTENT_SECURITY_POLICY, policy);
+}
+
+/// The source that permits the one element with this name whose text stands in the page: the hash of the text. Empty
+/// without such an element.
+fn source(page: &str, name: &str) -> String {
+    let inside =
+        page.split_once(&format!("<{name}>")).and_then(|(_, rest)| rest.split_once(&format!("</{name}>")));
+    inside.map_or_else(String::new, |(text, _)| {
+        format!(" 'sha256-{}'", BASE64_STANDARD.encode(digest(&SHA256, text.as_bytes())))
+    })
 }
 
 /// Guards a file of the page.

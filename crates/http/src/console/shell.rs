@@ -34,9 +34,13 @@ pub(super) async fn shell(
     let base = &*client::base(&state, &headers);
     let tag = tag(settings, base);
     let is_known = tag.is_some() && headers.get(IF_NONE_MATCH) == tag.as_ref();
+    let (page, brotli) = match &settings.folder {
+        None => (longshore_console::shell(base), longshore_console::shell_in_brotli(base)),
+        Some(folder) => (folder.shell(base).ok_or_else(ApiError::no_such_route)?, None),
+    };
     let mut response =
-        if is_known { StatusCode::NOT_MODIFIED.into_response() } else { page(settings, base, &headers)? };
-    guard_page(response.headers_mut());
+        if is_known { StatusCode::NOT_MODIFIED.into_response() } else { whole(&page, brotli, &headers) };
+    guard_page(&page, response.headers_mut());
     cached(response.headers_mut(), CONTROL);
     if let Some(tag) = tag {
         response.headers_mut().insert(ETAG, tag);
@@ -44,19 +48,18 @@ pub(super) async fn shell(
     Ok(response)
 }
 
-/// The page with status 200.
-fn page(settings: &ConsoleSettings, base: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
-    let page = match &settings.folder {
-        None => longshore_console::shell(base),
-        Some(folder) => folder.shell(base).ok_or_else(ApiError::no_such_route)?,
-    };
-    let mut response = if accepts(headers, Encoding::Gzip) {
-        ([(CONTENT_ENCODING, "gzip")], gzip(page.as_bytes())).into_response()
-    } else {
-        page.into_response()
+/// The page with status 200, in the shortest encoding that the client takes. `brotli` is the page in this encoding, if it is
+/// there.
+fn whole(page: &str, brotli: Option<&'static [u8]>, headers: &HeaderMap) -> Response {
+    let mut response = match brotli.filter(|_| accepts(headers, Encoding::Brotli)) {
+        Some(bytes) => ([(CONTENT_ENCODING, "br")], bytes).into_response(),
+        None if accepts(headers, Encoding::Gzip) => {
+            ([(CONTENT_ENCODING, "gzip")], gzip(page.as_bytes())).into_response()
+        }
+        None => page.to_owned().into_response(),
     };
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    Ok(response)
+    response
 }
 
 /// The page's `ETag`; `None` for a folder's page, which may change at any time.

@@ -2,8 +2,11 @@
 
 use std::io::Read as _;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use flate2::read::GzDecoder;
 use longshore_console::TREE_HASH;
+use ring::digest::{SHA256, digest};
 
 use super::direct::{Direct, Reply, request};
 use super::fixture::Fixture;
@@ -40,6 +43,14 @@ async fn the_page_is_the_same_at_every_address_and_is_guarded() {
     for part in ["default-src 'none'", "require-trusted-types-for 'script'", "frame-ancestors 'none'"] {
         assert!(policy.contains(part), "{policy}");
     }
+    let text = String::from_utf8(page.body.to_vec()).unwrap();
+    for name in ["script", "style"] {
+        let (_, inside) = text.split_once(&format!("<{name}>")).unwrap();
+        let (inside, _) = inside.split_once(&format!("</{name}>")).unwrap();
+        let hash = BASE64_STANDARD.encode(digest(&SHA256, inside.as_bytes()));
+        assert!(policy.contains(&format!("{name}-src 'self' 'sha256-{hash}';")), "{policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{policy}");
     for (name, value) in [
         ("content-type", "text/html; charset=utf-8"),
         ("cache-control", "no-cache"),
@@ -82,7 +93,11 @@ async fn files_are_kept_for_ever_and_come_packed_or_not() {
         let guarded = get(&server, &asset(path), &[]).await;
         assert_eq!(guarded.header("referrer-policy"), Some("no-referrer"), "{path}");
     }
-    let page = get(&server, "/console", &[("accept-encoding", "gzip, br")]).await;
+    let shortest = get(&server, "/console", &[("accept-encoding", "gzip, br")]).await;
+    assert_eq!(shortest.header("content-encoding"), Some("br"));
+    assert_eq!(Some(&*shortest.body), longshore_console::shell_in_brotli(""));
+    assert_eq!(longshore_console::shell_in_brotli("/longshore"), None);
+    let page = get(&server, "/console", &[("accept-encoding", "gzip")]).await;
     assert_eq!(page.header("content-encoding"), Some("gzip"));
     assert_eq!(unpacked(&page.body), longshore_console::shell("").as_bytes());
     let packed = get(&server, &asset("main.js"), &[("accept-encoding", "gzip")]).await;
