@@ -33,6 +33,19 @@ def pytest_collection_modifyitems(items):
         items[:] = [item for item in items if stores.is_run(getattr(item, "originalname", item.name))]
 
 
+# How much of the log of a server is shown with a failed test, in characters.
+LOG_SHOWN = 10_000
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Notes for the fixtures of a test that it failed."""
+    report = yield
+    if report.when == "call":
+        item.has_failed = report.failed
+    return report
+
+
 @pytest.fixture(scope="session")
 def server():
     """The server that most tests share. It may call webhooks on this machine."""
@@ -60,8 +73,8 @@ def worker(endpoint) -> FakeWorker:
 
 
 @pytest.fixture
-def fresh_server():
-    """Makes servers of a test's own: `fresh_server(flags=...)`, started."""
+def fresh_server(request):
+    """Makes servers of a test's own: `fresh_server(flags=...)`, started. The end of their logs is shown with a failed test."""
     made = []
 
     def make(flags: tuple[str, ...] = ("--allow-private-webhooks",), **more) -> Server:
@@ -70,6 +83,9 @@ def fresh_server():
         return server.start()
 
     yield make
+    if getattr(request.node, "has_failed", False):
+        for server in made:
+            print(f"{server.log_path} ends with:\n{server.log()[-LOG_SHOWN:]}")
     for server in made:
         server.close()
 

@@ -33,6 +33,15 @@ SIDE = (
     "Endpoints", "Overview", "Requests", "Workers", "Webhooks", "Templates", "Volumes", "Registries", "API keys", "Audit log",
     "Machines and GPUs", "Usage and cost", "Health",
 )  # fmt: skip
+# The other pages, by the names of their figures. An address has the endpoint and one of its jobs in the places of the words.
+PAGES = {
+    "endpoints": "/endpoints", "requests": "/requests", "workers": "/workers", "webhooks": "/webhooks", "templates": "/templates",
+    "volumes": "/volumes", "registries": "/registries", "api_keys": "/api-keys", "audit": "/audit", "machines": "/machines",
+    "usage": "/usage", "health": "/health", "new_endpoint": "/new-endpoint",
+    "endpoint": "/endpoints/{endpoint}",
+    **{f"endpoint_{name}": f"/endpoints/{{endpoint}}/{name}" for name in ("requests", "workers", "logs", "metrics", "playground", "settings", "webhooks")},
+    "request": "/endpoints/{endpoint}/requests/{job}",
+}  # fmt: skip
 SILENT_S = 0.5
 # The jobs of a second of which the budget of a tab speaks: more than submits, workers and a browser on one computer reach.
 TOLD_PER_S = 15_000
@@ -55,6 +64,38 @@ CHANGE = """(name) => new Promise((resolve) => {
   [...document.querySelectorAll("#side a.nav")].find((link) => link.textContent.trim().startsWith(name)).click();
   look();
 })"""
+
+# Follows a link from the overview to a page, 200 ms after it was pointed at, as people do at the least; answers after how many ms
+# from the press the page has its final layout: the heading and all that it has read are there,
+# and nothing has moved for 200 ms.
+FIRST_CHANGE = """(path) => new Promise((resolve) => {
+  const [before, still_ms, pointed_ms] = [document.querySelector("main h1"), 200, 200];
+  let [began, moved] = [0, 0];
+  new PerformanceObserver((list) => list.getEntries().forEach(({startTime}) => (moved = Math.max(moved, startTime)))).observe({type: "layout-shift"});
+  let there = 0;
+  const is_there = () => {
+    const heading = document.querySelector("main h1");
+    return heading && heading !== before && !document.querySelector(".loading, .loading-page");
+  };
+  const look = () => {
+    if (!is_there()) there = 0;
+    else there ||= performance.now();
+    const last = Math.max(there, moved);
+    if (there && performance.now() - last > still_ms) resolve(last - began);
+    else requestAnimationFrame(look);
+  };
+  const link = document.body.appendChild(Object.assign(document.createElement("a"), {href: path}));
+  link.dispatchEvent(new PointerEvent("pointerover", {bubbles: true}));
+  setTimeout(() => {
+    began = moved = performance.now();
+    link.click();
+    look();
+  }, pointed_ms);
+})"""
+
+# Whether the page has drawn its charts and reads nothing more.
+IS_READ = """document.querySelector(".plot canvas") &&
+  performance.now() - Math.max(...performance.getEntriesByType("resource").map(({responseEnd}) => responseEnd)) > 200"""
 
 TWO_FRAMES = "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
 
@@ -181,8 +222,23 @@ def visits(browser: Browser, server: Server, sizes: Sizes) -> dict[str, float]:
     }
 
 
+def first_changes(browser: Browser, server: Server, endpoint: Endpoint, sizes: Sizes) -> dict[str, float]:
+    """The first change to each page, from the overview of a profile without a cache: its module and its data come from the server.
+    The median of its repetitions for each page, and the slowest one."""
+    job = endpoint.ok("GET", "/requests?limit=1")["requests"][0]["id"]
+    times: dict[str, list[float]] = {name: [] for name in PAGES}
+    for _ in range(sizes.rounds):
+        for name, path in PAGES.items():
+            with profile(browser, server.url) as context:
+                page = visit(context, server.url)
+                wait_for(page, IS_READ)
+                times[name].append(page.evaluate(FIRST_CHANGE, "/console" + path.format(endpoint=endpoint.id, job=job)))
+    medians = {f"page_change.first.{name}_ms": statistics.median(values) for name, values in times.items()}
+    return medians | {"page_change.first_ms": max(medians.values())}
+
+
 def changes(browser: Browser, server: Server, sizes: Sizes) -> dict[str, float]:
-    """The slowest page, by the median of its visits."""
+    """Changes to pages that were visited: the slowest page, by the median of its visits."""
     times: dict[str, list[float]] = {name: [] for name in SIDE}
     with profile(browser, server.url) as context:
         page = visit(context, server.url)
@@ -348,6 +404,7 @@ def main() -> None:
             api = Api(server)
             first = usual(api)
             figures = visits(browser, server, sizes)
+            figures |= first_changes(browser, server, first, sizes)
             figures |= changes(browser, server, sizes)
             figures |= open_tabs(server, sizes)
             figures |= long_list(browser, server, api.external(name="Deep"), sizes)

@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import PHONE
+from harness.browser import PHONE, WIDE, key_for
+from harness.wait import until
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -93,3 +94,70 @@ def test_the_palette_makes_a_key_on_the_page_of_keys(console):
         expect(dialog).to_be_visible()
         dialog.get_by_role("button", name="Close").last.click()
         expect(dialog).to_have_count(0)
+
+
+# More than the drawer has links.
+REACHED_MAX = 20
+
+
+def test_the_drawer_of_a_narrow_window_has_the_focus_while_it_is_open(console):
+    page = console(width=PHONE).sign_in().page
+    menu, overview = page.get_by_role("button", name="Menu"), page.get_by_role("link", name="Overview", exact=True)
+    for _ in range(2):
+        menu.press("Enter")
+        expect(overview).to_be_focused()
+        # Nothing beside it is reached.
+        for _ in range(REACHED_MAX):
+            page.keyboard.press("Tab")
+            assert page.evaluate("document.activeElement.closest('.main-column') === null")
+        page.keyboard.press("Escape")
+        expect(overview).to_be_hidden()
+        expect(menu).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(overview).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Endpoints", level=1)).to_be_visible()
+    expect(page.get_by_role("main")).to_be_focused()
+    # In a wide window it is no drawer.
+    menu.press("Enter")
+    expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name="Endpoints")).to_be_focused()
+    page.set_viewport_size({"width": WIDE, "height": 900})
+    find = page.get_by_role("button", name="Find anything")
+    # What cannot have the focus is not pressed.
+    until(lambda: find.focus() or page.evaluate("document.activeElement.matches('.find')"), "the top bar is reached")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("combobox", name="Find anything")).to_be_focused()
+
+
+# Keeps what a screen reader is told in `told`: each text, and whether it can be told, beside an open dialog or not.
+LISTEN = """() => {
+  window.told = [];
+  new MutationObserver((changes) => changes.forEach(({ target, addedNodes }) => addedNodes.forEach(({ data }) => {
+    if (data && target.matches("[aria-live]")) told.push([data, target.closest("dialog") === document.querySelector("dialog[open]")]);
+  }))).observe(document, { childList: true, characterData: true, subtree: true });
+}"""
+
+
+def test_each_message_is_told_to_screen_readers(console, api):
+    key_for(api, {"scope": "read"}, name="heard")
+    page = console().sign_in(path="/api-keys").page
+    page.evaluate(LISTEN)
+    page.get_by_role("button", name="Make a key").click()
+    dialog = page.get_by_role("dialog", name="Make a key")
+    dialog.get_by_label("Name").fill("told")
+    dialog.get_by_role("button", name="Make the key").click()
+    told = []
+    dialog = page.get_by_role("dialog", name="The key “told”")
+    for _ in range(2):
+        dialog.get_by_role("button", name="Copy", exact=True).first.click()
+        expect(dialog.get_by_role("button", name="Copied", exact=True)).to_be_visible()
+        told.append(["Copied.", True])
+        # The second text is equal to the first.
+        until(lambda: page.evaluate("told") == told, "it is told")
+    dialog.get_by_role("button", name="I have kept it").click()
+    row = page.get_by_role("row").filter(has_text="heard")
+    row.get_by_role("button", name="Disable").click()
+    row.get_by_role("button", name="Enable").click()
+    # One comes before the other could be told.
+    until(lambda: page.evaluate("told.slice(2)") == [["heard is disabled. heard works again.", True]], "both are told")

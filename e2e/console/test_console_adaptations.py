@@ -13,9 +13,20 @@ CUT_OFF = """() => [...document.querySelectorAll("main h1, main h2, main .button
   .filter((node) => node.getBoundingClientRect().right > innerWidth + 1 && !node.closest(".offscreen"))
   .map((node) => `${node.tagName} ${node.textContent.slice(0, 40)}`)"""
 
-ICONS_WITHOUT_COLOUR = """() => [...document.querySelectorAll(".icon, .job-bar i")]
-  .filter((node) => node.checkVisibility() && /rgba\\(.*, 0\\)|transparent/.test(getComputedStyle(node).backgroundColor))
-  .map((node) => node.className)"""
+# What is drawn by a background alone, with the class of what it is in, and those that have the colour of what is behind them. In forced
+# colours, a browser gives every background that is not transparent the same colour.
+DRAWN = """() => {
+  const colour = (node) => getComputedStyle(node).backgroundColor;
+  const isOpaque = (text) => text.startsWith("rgb(");
+  const behind = (node) => (isOpaque(colour(node)) ? colour(node) : node.parentElement ? behind(node.parentElement) : "the page's");
+  const drawn = [...document.querySelectorAll("i, .caret")].filter((node) => node.checkVisibility() && node.getClientRects().length > 0)
+    .filter((node) => getComputedStyle(node).backgroundImage === "none");
+  const named = (node) => `${node.className} in ${node.parentElement.className}`;
+  return { where: drawn.map((node) => node.parentElement.className),
+           unseen: drawn.filter((node) => !isOpaque(colour(node)) || colour(node) === behind(node.parentElement)).map(named) };
+}"""
+# Icons, the dot of the connection, and bars of jobs: in lists, in the life of one, and of a worker.
+PLACES = {"nav", "button primary", "live live", "job-bar", "life-track", "worker-jobs"}
 
 MOVING = """() => document.getAnimations().filter(({ playState }) => playState === "running")
   .map(({ effect }) => effect.target.className)"""
@@ -51,7 +62,7 @@ def test_at_200_percent_nothing_is_cut_off(console, pages):
     tab = console(viewport={"width": WIDE // 2, "height": 450}, device_scale_factor=2).sign_in()
     tab.forget("404")
     found = []
-    for page in pages[::3]:
+    for page in pages:
         shown(tab, page)
         found += [f"{page.path}: {fault}" for fault in tab.page.evaluate(CUT_OFF)]
         if tab.sideways() > 0:
@@ -62,9 +73,17 @@ def test_at_200_percent_nothing_is_cut_off(console, pages):
 def test_in_forced_colours_states_and_buttons_are_seen(console, pages):
     tab = console(forced_colors="active").sign_in()
     tab.forget("404")
-    for page in pages[:12:3]:
+    places = set()
+    for page in pages:
         shown(tab, page)
-        assert tab.page.evaluate(ICONS_WITHOUT_COLOUR) == [], page.path
+        drawn = tab.page.evaluate(DRAWN)
+        assert drawn["unseen"] == [], page.path
+        places.update(drawn["where"])
+    assert places >= PLACES, places
+    # The keys of a chart's colours.
+    tab.go(next(page.path for page in pages if page.route.endswith("/metrics")))
+    expect(tab.page.locator(".legend .mark").first).to_be_visible()
+    assert tab.page.evaluate(DRAWN)["unseen"] == []
     assert faults(tab) == []
     # A button and the focus have a border in a colour of the system.
     button = tab.page.get_by_role("button", name="Find anything")

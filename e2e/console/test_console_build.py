@@ -153,6 +153,69 @@ def test_an_earlier_version_of_the_code_is_deployed_with_the_keyboard_alone(cons
     assert phone.sideways() <= 0 and phone.page.evaluate(boxes) == [0]
 
 
+def test_a_version_that_is_deployed_keeps_the_variables_that_are_secrets(console, api):
+    """A deploy takes out what the one before has set. Those of secrets were set by no deploy."""
+    first, second = sent(api, "greet = 'Salut'"), sent(api, "greet = 'Ciao'")
+    api.ok("POST", "/v1/secrets", json={"name": "HF_TOKEN", "value": "hush"})
+    env = {"LONGSHORE_CODE_VERSION": second["hash"], "TOKEN": "hush", "HF_TOKEN": {"secret": "HF_TOKEN"}}
+    template = api.ok("POST", "/v1/templates", json={"name": "Code with secrets", "workdir": second["workdir"], "env": env})
+    endpoint = api.endpoint(name="Greets in secret", templateId=template["id"], workersMax=0)
+    page = console().sign_in(path="/templates").page
+    page.get_by_role("button", name="Code of Code with secrets").click()
+    older = page.get_by_role("dialog").get_by_role("row").filter(has_text=first["hash"][:12])
+    older.get_by_role("button", name="Deploy this").click()
+    older.get_by_role("button", name="Sure?").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    program = {"workdir": second["workdir"], "env": {"LONGSHORE_CODE_VERSION": second["hash"]}}
+    api.ok("POST", f"/v1/endpoints/{endpoint.id}/deploy", json={"template": program})
+    kept = {"LONGSHORE_CODE_VERSION": "***", "TOKEN": "***", "HF_TOKEN": {"secret": "HF_TOKEN"}}
+    assert api.ok("GET", f"/v1/templates/{template['id']}")["env"] == kept
+
+
+def test_a_form_of_a_template_says_what_it_cannot_do_and_what_starts_anew(console, api):
+    api.ok("POST", "/v1/secrets", json={"name": "CRANE", "value": "hush"})
+    env = {"TOKEN": {"secret": "CRANE"}, "SIZE": "small"}
+    template = api.ok("POST", "/v1/templates", json={"name": "Old crane", "imageName": "crane:1", "env": env})
+    api.external(name="Lifts", templateId=template["id"])
+    page = console().sign_in(path="/templates").page
+    page.get_by_role("button", name="Change Old crane").click()
+    form = page.get_by_role("dialog")
+    anew = form.get_by_text("Lifts gets a new version")
+    form.get_by_label("Name", exact=True).fill("New crane")
+    expect(anew).to_have_count(0)
+    for label, before, after in (("Image", "crane:1", "crane:2"), ("Command", "", "sh"), ("Folder", "", "/srv"), ("Variables", "SIZE=***", "SIZE=large")):
+        form.get_by_label(label).fill(after)
+        expect(anew).to_be_visible()
+        form.get_by_label(label).fill(before)
+        expect(anew).to_have_count(0)
+    form.get_by_label("Variables").fill("SIZE=***\nTOKEN=mine")
+    form.get_by_role("button", name="Save").click()
+    expect(form.get_by_role("alert")).to_have_text("TOKEN has the value of a secret.")
+    assert api.ok("GET", f"/v1/templates/{template['id']}")["name"] == "Old crane"
+    form.get_by_label("Variables").fill("SIZE=***")
+    form.get_by_role("button", name="Save").click()
+    expect(form).to_have_count(0)
+    changed = api.ok("GET", f"/v1/templates/{template['id']}")
+    assert (changed["name"], changed["env"]) == ("New crane", {"TOKEN": {"secret": "CRANE"}, "SIZE": "***"})
+
+
+def test_a_key_changes_the_templates_that_only_its_endpoints_use(console, api):
+    """The server refuses it all others, and the registries."""
+    own, shared = api.template(name="Mine alone"), api.template(name="Ours")
+    mine, _, _ = [api.external(name=name, templateId=used["id"]) for name, used in (("Mine", own), ("Mine, too", shared), ("Another's", shared))]
+    manage = {"scope": "manage", "endpointIds": [mine.id]}
+    for scopes in ([manage], [manage, {"scope": "read"}]):
+        page = console().sign_in(key_for(api, *scopes)["key"], path="/templates").page
+        expect(row(page, "Ours")).to_have_count(len(scopes) - 1)
+        expect(page.get_by_role("button", name="Change Ours")).to_have_count(0)
+        page.get_by_role("button", name="Change Mine alone").click()
+        form = page.get_by_role("dialog")
+        form.get_by_label("Image").fill(f"mine:{len(scopes)}")
+        form.get_by_role("button", name="Save").click()
+        expect(form).to_have_count(0)
+        assert api.ok("GET", f"/v1/templates/{own['id']}")["imageName"] == f"mine:{len(scopes)}"
+
+
 def test_templates_say_what_they_start_and_hide_values(console, api):
     endpoint = api.external(name="With a template")
     free = {"name": "unused one", "imageName": "vllm/vllm-openai", "env": {"HF_TOKEN": "hush-hush", "MODEL": "phi"}}

@@ -12,6 +12,8 @@ from harness.server import Server
 from harness.wait import until
 
 FAILED, COMPLETED = 500, 7
+# The endpoints of all whose tasks are shown in every tab.
+TASKS_OF = 20
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +128,23 @@ def test_a_task_that_cannot_begin_yet_begins_later(console, api):
     expect(dialog).to_have_count(0)
     expect(page.get_by_role("list", name="Tasks").get_by_text("1 job cancelled")).to_have_count(2)
     assert len(begun) == 2 and not refusals
+
+
+def test_a_task_of_any_endpoint_is_shown_where_it_was_begun(console, api):
+    template = api.template()["id"]
+    for number in range(TASKS_OF):
+        api.external(name=f"Before {number}", templateId=template)
+    endpoint = api.external(name="Behind many", templateId=template)
+    assert [one["id"] for one in api.ok("GET", "/v1/endpoints")].index(endpoint.id) >= TASKS_OF
+    endpoint.run()
+    page = console().sign_in(path="/requests").page
+    page.get_by_role("grid").get_by_role("row").filter(has_text="Behind many").click(modifiers=["Control"])
+    page.get_by_role("button", name="Cancel 1").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel the jobs").click()
+    task = page.get_by_role("list", name="Tasks").get_by_role("listitem").filter(has_text="Behind many: 1 job cancelled")
+    expect(task).to_be_visible()
+    # Also after another page was shown.
+    page.get_by_role("link", name="API keys").click()
+    expect(page.get_by_role("heading", name="API keys", level=1)).to_be_visible()
+    page.get_by_role("link", name="Requests", exact=True).click()
+    expect(task).to_be_visible()

@@ -159,6 +159,8 @@ def test_a_chat_that_waits_says_why(console, api):
     page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground?tab=chat").page
     say(page, "Hello")
     expect(page.get_by_role("heading", name="No worker is there")).to_be_visible()
+    # Other jobs can wait while a worker has this one.
+    expect(page.get_by_role("region", name="Conversation")).to_contain_text("This is of the endpoint's queue.")
     # Leaving the page ends the request, and its job.
     page.get_by_role("link", name="Overview").nth(1).click()
     endpoint.wait_for(jobs(endpoint)[0]["id"], "CANCELLED")
@@ -213,5 +215,12 @@ def test_only_a_key_that_runs_jobs_chats(console, api, parrot):
     # It may not read `models`; a job before shows that the worker answers these routes.
     page.get_by_role("button", name="Chat").click()
     page.get_by_role("textbox", name="Model", exact=True).fill("parrot-1")
+    expect(page.get_by_text("The endpoint has no models")).to_have_count(0)
     say(page, "with few rights")
     expect(page.get_by_text("You said: with few rights")).to_be_visible(timeout=60_000)
+
+
+def test_an_endpoint_without_models_says_so(console, api):
+    endpoint = api.external(name="Names no model")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground?tab=chat").page
+    expect(page.get_by_role("textbox", name="Model", exact=True)).to_have_accessible_description("The endpoint has no models: the worker gets this name.")

@@ -200,3 +200,19 @@ def test_small_values_fill_their_chart(console, api):
     # No half job is drawn, and no half millisecond.
     whole, parts = [1, 1, 1, 112], [1, 1, 0.56, 112]
     assert [[round(top, 9) for top in tops] for tops in page.evaluate(TOPS)] == [whole, whole, parts, parts]
+
+
+# What the marks of an axis say.
+MARKS = """async (marks) => {
+  const address = (end) => performance.getEntriesByType("resource").map(({ name }) => name).find((name) => name.endsWith(end));
+  const [{ optionsOf }, { rate }] = [await import(address("/ui/plot.js")), await import(address("/format.js"))];
+  return optionsOf(null, { lines: [], width: 100, unit: rate, span: () => [0, 1], marks: () => [], onHover: () => {} }).axes[1].values(null, marks);
+}"""
+
+
+def test_marks_of_small_rates_differ(console, api):
+    endpoint = api.external(name="Slower")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/metrics").page
+    expect(page.get_by_role("region", name="Ended a second")).to_be_visible()
+    assert page.evaluate(MARKS, [0, 0.005, 0.01, 0.015, 0.1]) == ["0", "0.005", "0.01", "0.015", "0.10"]
+    assert page.evaluate(MARKS, [0.0005, 8.5, 120]) == ["0.0005", "8.5", "120"]

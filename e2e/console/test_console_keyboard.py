@@ -53,6 +53,57 @@ def test_a_key_is_made_and_revoked(console, api):
     until(lambda: key["id"] not in [one["id"] for one in api.ok("GET", "/v1/apikeys")], "the key is revoked", 10)
 
 
+def test_a_key_is_used_until_it_is_revoked_in_another_tab(console, api):
+    page = console().sign_in(path="/api-keys").page
+    expect(page.get_by_role("button", name="Make a key")).to_be_visible()
+    press(page, "Make a key")
+    write(page, "Name", "second tab")
+    press(page, "Make the key")
+    expect(page.get_by_text("This is the only time that it is shown")).to_be_visible()
+    text = page.get_by_role("dialog").locator(".code-line pre").first.inner_text()
+    press(page, "I have kept it")
+    other = console()
+    other.forget("401")
+    second = other.go("/")
+    expect(second.get_by_label("API key")).to_be_focused()
+    second.keyboard.type(text)
+    second.keyboard.press("Enter")
+    expect(second.get_by_role("heading", name="Overview", level=1)).to_have_count(1)
+    second.keyboard.press("g")
+    second.keyboard.press("e")
+    expect(second.get_by_role("heading", name="Endpoints", level=1)).to_have_count(1)
+    press(page, "Revoke", row="second tab")
+    expect(page.get_by_text("This session ends with it")).to_be_visible()
+    press(page, "Revoke it")
+    expect(second.get_by_text("Your session has ended")).to_be_visible()
+    # Another key can be typed there.
+    expect(second.get_by_label("API key")).to_be_focused()
+    second.keyboard.type(ADMIN_KEY)
+    second.keyboard.press("Enter")
+    expect(second.get_by_role("heading", name="Endpoints", level=1)).to_have_count(1)
+
+
+def test_the_focus_goes_on_when_its_row_goes_away(console, api):
+    for name in ("revoked", "kept"):
+        key_for(api, {"scope": "read"}, name=name)
+    other = console().sign_in(key_for(api, {"scope": "manage"}, name="other")["key"])
+    page = console().sign_in(path="/api-keys").page
+    rows = page.get_by_role("row")
+    expect(rows.filter(has_text="revoked")).to_have_count(1)
+    press(page, "Revoke", row="revoked")
+    expect(page.get_by_role("dialog", name="Revoke revoked?")).to_be_visible()
+    press(page, "Revoke it")
+    expect(rows.filter(has_text="revoked")).to_have_count(0)
+    expect(page.get_by_role("button", name="Change").and_(page.locator(":focus"))).to_have_count(1)
+    # Enter ends no other session: none of their rows leads anywhere.
+    press(page, "End", row="other")
+    press(page, "Sure?", row="other")
+    sessions = page.get_by_role("region", name="Sessions")
+    expect(sessions.get_by_role("row").filter(has_text="other")).to_have_count(0)
+    expect(sessions.get_by_role("heading", name="Sessions")).to_be_focused()
+    other.forget("401")
+
+
 def test_an_endpoint_is_paused_resumed_changed_and_deleted(console, api):
     endpoint = api.external(name="By keys", workersMax=3)
     record = lambda: api.ok("GET", f"/v1/endpoints/{endpoint.id}")

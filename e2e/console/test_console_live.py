@@ -10,12 +10,19 @@ from playwright.sync_api import expect
 from harness.browser import key_for, message
 from harness.events import follow
 from harness.fake_worker import FakeWorker
+from harness.gate import Gate
 from harness.server import ADMIN_KEY
 from harness.wait import until
 
 TABS = 8
 ASKED_MAX = 3
+# The requests of a tab that are in flight at a time.
+IN_FLIGHT_MAX = 4
 QUIET_S = 2.5
+# The jobs of an endpoint's newest that its page has read, some older ones, and those that are deleted together.
+NEWEST, OLDER, DELETED = 50, 5, 10
+# How long a page is without its server, the jobs that end meanwhile, and the time of which a rate is the mean.
+AWAY_S, DONE, RATE_S = 600, 30, 10
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +95,25 @@ def test_a_page_asks_for_nothing_while_nothing_happens(console, live):
     assert others == [] and len(asked.paths) <= ASKED_MAX, asked.paths
 
 
+def test_older_jobs_move_up_when_the_newest_ones_are_deleted(console, api):
+    endpoint = api.external(name="Tidied")
+    jobs = [endpoint.run() for _ in range(NEWEST + OLDER)]
+    for job in jobs:
+        endpoint.cancel(job)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    rows = page.get_by_role("region", name="Newest requests").get_by_role("row")
+    expect(rows.filter(has_text=jobs[-1][-12:])).to_be_visible()
+    # Of more in one event, the event names no jobs, and the page would read them for that.
+    for at in range(OLDER, len(jobs), DELETED):
+        deleted = jobs[at : at + DELETED]
+        assert endpoint.call("POST", "/bulk", json={"do": "delete", "ids": deleted}).status_code == 202
+        until(lambda deleted=deleted: all(map(endpoint.is_gone, deleted)), "they are deleted")
+    for job in jobs[:OLDER]:
+        expect(rows.filter(has_text=job[-12:])).to_be_visible()
+    expect(rows).to_have_count(1 + OLDER)
+
+
 def test_a_page_follows_what_others_do_to_its_endpoint(console, api):
     endpoint = api.external(slug="renamed")
     tab = console().sign_in(path="/endpoints")
@@ -130,17 +156,181 @@ def test_a_page_stays_when_the_slug_in_its_address_is_changed(console, api):
     expect(page.get_by_text("No endpoint has this name")).to_be_visible()
 
 
-def test_the_dot_says_when_the_server_is_gone_and_the_page_recovers(console, live):
+def test_the_dot_says_when_the_server_is_gone_and_the_page_recovers(console, server, live):
+    with Gate(server.port) as gate:
+        tab = console(gate)
+        tab.forget("ERR_")
+        tab.context.clock.install()
+        page = tab.sign_in(path=f"/endpoints/{live.id}/requests").page
+        dot, root = page.locator(".live"), page.locator("html")
+        expect(dot).to_have_text("Live")
+        expect(page.get_by_label("Search requests")).to_be_visible()
+        gate.cut()
+        expect(dot).to_have_text(re.compile(r"^Reconnecting, last news \d+ s ago$"))
+        expect(dot).to_have_class("live lost")
+        # It is grey after 30 s, no earlier.
+        page.clock.fast_forward(25_000)
+        expect(dot).to_have_text(re.compile(r"last news 2\d s ago$"))
+        expect(root).not_to_have_class("stale")
+        page.clock.fast_forward(10_000)
+        expect(root).to_have_class("stale")
+        job = live.run()
+        gate.join()
+        expect(dot).to_have_text("Live")
+        expect(dot).to_have_class("live live")
+        expect(root).not_to_have_class("stale")
+        expect(page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+
+
+def test_a_rate_is_unknown_while_the_server_is_gone_and_then_a_mean(console, server, api):
+    endpoint = api.external(name="Cut off")
+    worker = FakeWorker(endpoint)
+    with Gate(server.port) as gate:
+        tab = console(gate)
+        tab.forget("ERR_")
+        tab.context.clock.install()
+        page = tab.sign_in(path=f"/endpoints/{endpoint.id}").page
+        completed = page.locator(".gauges > div").filter(has_text="in all")
+        expect(completed).to_contain_text("Completed0")
+        gate.cut()
+        expect(page.locator(".live")).to_have_class("live lost")
+        # A long time for the page, in which the server does much.
+        for _ in range(AWAY_S // 10):
+            page.clock.fast_forward(10_000)
+        expect(completed).to_contain_text("Completed–")
+        for _ in range(DONE):
+            job = endpoint.run()
+            assert worker.take()["id"] == job
+            worker.done(job, {"output": 1})
+        gate.join()
+        expect(completed).to_contain_text(f"{DONE} in all")
+        seen = []
+        for _ in range(RATE_S // 2):
+            page.clock.fast_forward(2_000)
+            seen.append(re.match(r"Completed(–|[\d.]+)", completed.text_content())[1])
+        known = [float(text) for text in seen if text != "–"]
+        assert known and max(known) < 2 * DONE / AWAY_S, seen
+
+
+# Whether the page is hidden, as a browser says it of a tab behind others.
+HIDE = """(isHidden) => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => isHidden });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_a_hidden_tab_with_a_stream_of_its_own_closes_it_after_20_s(console, api, live):
     tab = console()
-    tab.sign_in(path=f"/endpoints/{live.id}/requests")
+    tab.context.add_init_script("delete window.SharedWorker")
+    tab.context.clock.install()
+    page = tab.sign_in(path=f"/endpoints/{live.id}/requests").page
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    asked = Asked(tab)
+    until(lambda: event_readers(api) == 1, "one stream of events is left, that of this tab")
+    page.evaluate(HIDE, True)
+    page.clock.fast_forward(19_000)
+    # What the tab is told until then costs no request.
+    job = live.run()
+    expect(page.get_by_role("row").filter(has_text=job[-12:])).to_have_count(1)
+    assert event_readers(api) == 1
+    page.clock.fast_forward(2_000)
+    until(lambda: event_readers(api) == 0, "the stream is closed")
+    job = live.run()
+    page.clock.fast_forward(3_600_000)
+    assert page.evaluate("1") and asked.paths == [], asked.paths
+    expect(page.get_by_role("row").filter(has_text=job[-12:])).to_have_count(0)
+    page.evaluate(HIDE, False)
+    expect(page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+    assert event_readers(api) == 1
+
+
+def test_a_hidden_tab_reads_nothing_and_then_what_it_shows(console, server):
+    tab = console()
+    tab.context.clock.install()
+    page = tab.sign_in(path="/machines").page
+    expect(page.get_by_role("main")).to_contain_text("Processors")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    asked = Asked(tab)
+    # What no event tells is read again while it is seen.
+    page.clock.fast_forward(60_000)
+    until(lambda: page.evaluate("1") and "GET /v1/machines" in asked.paths, "the machines are read")
+    page.evaluate(HIDE, True)
+    del asked.paths[:]
+    for _ in range(3):
+        page.clock.fast_forward(60_000)
+    assert page.evaluate("1") and asked.paths == [], asked.paths
+    page.evaluate(HIDE, False)
+    until(lambda: page.evaluate("1") and "GET /v1/machines" in asked.paths, "the machines are read")
+
+
+def test_the_dot_says_when_what_is_shown_could_not_be_read_again(console, api):
+    api.external(name="Shown")
+    tab = console().sign_in(path="/machines")
     page = tab.page
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(page.get_by_role("main")).to_contain_text("Processors")
+    tab.forget("503")
+    failure = {"error": "the machines do not answer", "code": "unavailable"}
+    page.route("**/v1/machines", lambda route: route.fulfill(status=503, json=failure))
+    dot = page.get_by_text(re.compile(r"^Some of this is \d+ s old$"))
+    expect(dot).to_be_visible(timeout=10_000)
+    expect(page.locator(".live")).to_have_attribute("title", re.compile("old. The machines do not answer"))
+    # What is not shown does not count.
+    page.get_by_role("link", name="API keys").click()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Machines").click()
+    expect(dot).to_be_visible(timeout=10_000)
+    page.unroute("**/v1/machines")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=10_000)
+    expect(page.get_by_role("main")).to_contain_text("Processors")
+
+
+def test_the_reads_of_a_page_end_when_it_is_left(console, api):
+    endpoint = api.external(name="Slow")
+    tab = console()
+    page = tab.page
+    asked, ended = [], []
+    # What the server answers late, of all that the page reads.
+    page.route(re.compile(rf"/(v1/endpoints|v2)/{endpoint.id}/"), lambda route: asked.append(route))
+    page.on("requestfailed", lambda request: ended.append(request.url))
+    tab.sign_in(path=f"/endpoints/{endpoint.id}")
+    until(lambda: page.evaluate("1") and len(asked) >= IN_FLIGHT_MAX, "the page waits for answers")
+    page.get_by_role("link", name="API keys").click()
+    # They had all the places of requests, for which those of the next page would wait.
+    expect(page.get_by_role("rowheader", name="the operator's key").first).to_be_visible()
+    until(lambda: page.evaluate("1") and sorted(ended) == sorted(route.request.url for route in asked), "the requests have ended")
+    for route in asked:
+        route.abort()
+    page.unroute_all()
+    # What was ended is read again, and is no failure.
+    page.go_back()
+    expect(page.get_by_role("main")).to_contain_text("nothing waits")
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+
+
+def test_a_read_goes_on_for_the_next_page_that_shows_the_same(console, api):
+    endpoint = api.external(name="Shared read")
+    tab = console()
+    page = tab.page
+    held = []
+    page.route(f"**/v2/{endpoint.id}/health", lambda route: held.append(route))
+    tab.sign_in(path=f"/endpoints/{endpoint.id}/requests")
+    expect(page.get_by_text("No job is here").or_(page.get_by_text("No job in the last"))).to_be_visible()
+    head = page.get_by_role("navigation", name="Pages of this endpoint")
+    head.get_by_role("link", name="Overview").click()
+    expect(page.get_by_role("region", name="Newest requests")).to_be_visible()
+    # No page was there until the module was loaded, which the first read did not wait for.
+    until(lambda: page.evaluate("1") and len(held) == 2, "it is read again")
+    # Now one page is shown in place of the other.
+    head.get_by_role("link", name="Requests").click()
     expect(page.get_by_label("Search requests")).to_be_visible()
-    tab.forget("ERR_INTERNET_DISCONNECTED")
-    tab.context.set_offline(True)
-    tab.context.set_offline(False)
-    job = live.run()
-    expect(page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+    head.get_by_role("link", name="Overview").click()
+    gauges = page.get_by_role("main")
+    expect(gauges).to_contain_text("Waiting–")
+    assert len(held) == 2, [route.request.url for route in held]
+    for route in held:
+        route.continue_()
+    expect(gauges).to_contain_text("nothing waits")
 
 
 def test_a_page_whose_module_did_not_load_is_loaded_again(console, live):
@@ -355,6 +545,19 @@ def test_a_search_that_fails_says_so(console):
     page.get_by_role("combobox", name="Find anything").fill("crane-081")
     expect(page.get_by_text("Nothing has this name")).to_be_visible()
     expect(alert).to_have_count(0)
+
+
+def test_a_search_says_when_endpoints_did_not_answer(console, live):
+    page = console().sign_in().page
+    found = {"endpoints": [], "jobs": [], "workers": [], "keys": [], "searched": 0, "of": 0}
+    page.route("**/v1/search?q=crane*", lambda route: route.fulfill(json=found | {"unanswered": 2}))
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Find anything").fill("crane-0815")
+    note = page.get_by_text("2 endpoints did not answer: jobs can be missing.")
+    expect(note).to_be_visible()
+    page.get_by_role("combobox", name="Find anything").fill(live.record["name"])
+    expect(page.get_by_role("option", name=live.record["name"]).first).to_be_visible()
+    expect(note).to_have_count(0)
 
 
 def test_signing_out_by_finding_that_says_when_the_server_is_away(console):

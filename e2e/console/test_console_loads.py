@@ -30,7 +30,7 @@ def server():
 def assets(server: Server) -> str:
     """The address of the assets."""
     page = requests.get(f"{server.url}/console/", timeout=10).text
-    return server.url + re.search('[^"]*/console/a/[^/]+/', page)[0]
+    return server.url + re.search(r'[^"]*/console/a/\w+/', page)[0]
 
 
 def table(server: Server) -> dict[str, list[str]]:
@@ -108,3 +108,66 @@ def test_the_modules_of_a_page_are_asked_for_before_the_page_is_there(server, ap
         found_by_imports = later - told - needs.keys()
         assert not found_by_imports, (name, found_by_imports)
         tab.close()
+
+
+@pytest.mark.parametrize("points", [lambda link: link.hover(), lambda link: link.focus()], ids=["pointer", "focus"])
+def test_the_page_of_a_link_is_loaded_while_it_is_pointed_at(console, server, api, points):
+    api.external(name="Just made")
+    tab = console(server).sign_in()
+    expect(tab.page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+    # The last part of the overview, which needs some of the same modules, is there.
+    expect(tab.page.get_by_role("region", name="Just now").get_by_role("listitem").first).to_be_visible()
+    loads, there = Loads(tab), loaded(tab)
+    link = tab.page.get_by_role("navigation", name="Pages").get_by_role("link", name="Audit log")
+    points(link)
+    assert "pages/audit.js" not in there
+    loads.wait_for({"pages/audit.js", *table(server)["pages/audit.js"]} - there)
+    # Nothing is shown before the link is followed.
+    expect(tab.page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+    before = len(loads.asked)
+    link.click()
+    expect(tab.page.get_by_role("heading", name="Audit log", level=1)).to_be_visible()
+    assert "pages/audit.js" not in loads.asked[before:]
+
+
+def loaded(tab: Console, which: str = "() => true") -> set[str]:
+    """The modules that the page has, as paths below the assets; `which` is a condition of their entries."""
+    names = tab.page.evaluate(f"performance.getEntriesByType('resource').filter({which}).map(({{name}}) => name)")
+    return {found[1] for name in names if (found := re.search(r"/console/a/[^/]+/(.+\.js)$", name))}
+
+
+def test_what_is_likely_opened_next_is_loaded_after_the_page(console, server, api):
+    endpoint = api.external(name="Opened next")
+    job = endpoint.run()
+    endpoint.ok("POST", f"/cancel/{job}")
+    tab = console(server).sign_in(path=f"/endpoints/{endpoint.id}/requests")
+    row = tab.page.get_by_role("row").filter(has_text=job[-12:])
+    expect(row).to_be_visible()
+    next_ones = {"ui/job.js", "ui/run_dialog.js"}
+    until(lambda: next_ones <= loaded(tab), "the parts are loaded")
+    # With all that they need.
+    needed = {path for one in next_ones for path in table(server)[one]}
+    # Into the browser's cache, and then into the page.
+    until(lambda: needed <= loaded(tab, "({initiatorType}) => initiatorType !== 'fetch'"), "what they need is loaded")
+    loads = Loads(tab)
+    row.click()
+    expect(tab.page.get_by_role("region", name=re.compile("^Request "))).to_contain_text(job)
+    tab.page.get_by_role("button", name="Run a job").click()
+    expect(tab.page.get_by_role("dialog", name="Run a job on Opened next")).to_be_visible()
+    assert loads.asked == []
+
+
+def test_an_endpoint_is_shown_as_the_list_has_it_until_it_is_read(console, server, api):
+    api.external(name="Listed")
+    tab = console(server).sign_in()
+    held: list = []
+    tab.page.route(re.compile(r"/v1/endpoints/[^/?]+$"), lambda route: held.append(route))
+    tab.page.get_by_role("link", name="Listed").first.click()
+    expect(tab.page.get_by_role("heading", name="Listed", level=1)).to_be_visible()
+    expect(tab.page.get_by_role("navigation", name="Pages of this endpoint").get_by_role("link", name="Settings")).to_be_visible()
+    until(lambda: tab.page.evaluate("1") and held, "the endpoint is asked for")
+    # What is read takes its place.
+    for route in held:
+        answer = route.fetch()
+        route.fulfill(response=answer, json=answer.json() | {"name": "As it was read"})
+    expect(tab.page.get_by_role("heading", name="As it was read", level=1)).to_be_visible()

@@ -219,6 +219,17 @@ def test_an_endpoint_that_is_deployed_meanwhile_is_shown(console, api):
     assert made(page) == endpoint.id
 
 
+def test_the_first_start_of_an_endpoint_that_forwards_requests_leads_to_its_address(console, api):
+    """It takes no jobs."""
+    endpoint = api.endpoint("web_app.py", name="Forwards at first", slug=unique("forwards"), type="LB", workersMin=1, workersMax=1, lb={"public": True})
+    tab = console().sign_in(path=f"/new-endpoint?made={endpoint.id}")
+    page = tab.page
+    expect(page.get_by_text("A worker is healthy.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("region", name="Address")).to_contain_text(f"/lb/{endpoint.record['slug']}/")
+    expect(page.get_by_role("button", name="Run it")).to_have_count(0)
+    assert tab.axe() == []
+
+
 def test_what_the_server_refuses_is_said_and_nothing_is_lost(console, api):
     taken = api.external(slug=unique("taken"))
     tab = console().sign_in(path="/new-endpoint")

@@ -20,7 +20,7 @@ from playwright.sync_api import expect
 from harness import states, thousands
 from harness.browser import MIDDLE, PHONE, WIDE, Console
 from harness.client import Api
-from harness.console_pages import GPUS, Shown, usual
+from harness.console_pages import GPUS, Shown, faults, usual
 from harness.pictures import differing, small
 from harness.recorded import Record
 from harness.reverse_proxy import ReverseProxy
@@ -180,7 +180,44 @@ def test_pages_look_as_they_did_with_thousands(console, browser, server, record,
             tab.go(path)
             expect(tab.page.locator("main").locator(".card, .grid-scroll, details").first, path).to_be_visible()
             found += compared(tool, lambda: settled(tab, path, proxy), f"thousands-{named_by(pattern.replace('{}', 'endpoint'))}-{width}-{scheme}", tmp_path)
+            # After the picture, which the search for faults must not change.
+            found += [f"{path}: {fault}" for fault in faults(tab)]
         tab.close()
+    tool.close()
+    assert not found, "\n".join(found)
+
+
+# Lists that are no pictures of their own: they look as those of the usual server, with more rows.
+MORE_LISTS = ("/audit", "/templates", "/volumes", "/registries")
+
+
+def test_further_lists_of_thousands_have_no_fault(console, server, record):
+    found = []
+    with ReverseProxy(server.port, intercept=lambda method, path: thousands.answer(record, method, path)) as proxy:
+        tab = tab_at(record, console(proxy, **options(PHONE, "dark"))).sign_in()
+        for path in MORE_LISTS:
+            tab.go(path)
+            expect(tab.page.locator("main tbody tr").nth(40), path).to_be_attached()
+            found += [f"{path}: {fault}" for fault in faults(tab)]
+        tab.close()
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("width, scheme", ALL_SIZES if IS_LONG else SIZES)
+def test_signing_in_looks_as_it_did(console, browser, server, tmp_path, width, scheme):
+    tool = browser.chromium.new_page()
+    tab = console(**options(width, scheme))
+    tab.forget("401")
+    page = tab.go("/sign-in")
+    field = page.get_by_label("API key")
+    expect(field).to_be_focused()
+    found = compared(tool, lambda: page.screenshot(caret="hide", animations="disabled"), f"sign-in-{width}-{scheme}", tmp_path)
+    field.fill("ls_wrong")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(field).to_have_value("")
+    found += compared(tool, lambda: page.screenshot(caret="hide", animations="disabled"), f"sign-in-refused-{width}-{scheme}", tmp_path)
+    found += faults(tab)
     tool.close()
     assert not found, "\n".join(found)
 

@@ -122,6 +122,33 @@ def test_a_run_is_waited_for_and_its_stream_is_seen_meanwhile(console, api):
     endpoint.cancel(long)
 
 
+def test_a_run_of_the_history_is_copied_over_the_route_that_it_took(console, api):
+    endpoint = api.external(name="Two routes")
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    queued = run(page, '{"run": 1}')
+    page.get_by_label(INPUT).fill('{"run": 2}')
+    page.keyboard.press("Control+Shift+Enter")
+    page.wait_for_url("**job=sync-*")
+    history = page.get_by_role("region", name="History")
+    for number, route in ((1, "run"), (2, "runsync"), (1, "run")):
+        history.get_by_role("button", name=f'{{"run": {number}}}').click()
+        expect(page.get_by_label(INPUT)).to_have_value(f'{{"run": {number}}}')
+        assert f"/v2/{endpoint.id}/{route}'" in copied_as_curl(page)
+    waited = page.url.replace(queued, endpoint.ok("GET", "/requests?input.run=2")["requests"][0]["id"])
+    page.goto(waited)
+    assert f"/v2/{endpoint.id}/runsync'" in copied_as_curl(page)
+
+
+def copied_as_curl(page) -> str:
+    """The run that is shown, as a command. A page may not read the clipboard; a person may paste."""
+    page.get_by_role("button", name="Copy this run as").click()
+    page.get_by_role("menuitem", name="curl").click()
+    expect(message(page)).to_contain_text("Copied as curl.")
+    page.get_by_label(INPUT).fill("")
+    page.keyboard.press("Control+v")
+    return page.get_by_label(INPUT).input_value()
+
+
 def test_a_waiting_job_says_why(console, api):
     endpoint = api.external(name="No workers")
     page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
@@ -252,6 +279,51 @@ def test_a_switch_that_is_needed_is_sent_as_it_is_shown(console, api):
     assert sent == {"n": 1.5, "tiled": False, "safe": True, "camera": {"flash": False}}
     form.get_by_role("button", name="JSON").click()
     expect(page.get_by_label(INPUT)).to_have_value(re.compile('"safe": true'))
+
+
+def test_a_form_sends_null_where_its_schema_permits_it_and_refuses_it_elsewhere(console, api):
+    nothing = {"type": "null"}
+    properties = {
+        "seed": {"anyOf": [{"type": "integer"}, nothing]},
+        "scale": {"type": ["number", "null"], "minimum": 1},
+        "steps": {"type": "integer", "nullable": True},
+        "voice": {"anyOf": [{"type": "string", "minLength": 5}, nothing]},
+        "camera": {"anyOf": [{"$ref": "#/$defs/Camera"}, nothing]},
+        "count": {"type": "integer"},
+    }
+    camera = {"type": "object", "required": ["lens"], "properties": {"lens": {"type": "string"}}}
+    given = {name: None for name in properties}
+    schema = {"type": "object", "required": ["seed", "voice", "camera"], "properties": properties, "$defs": {"Camera": camera}}
+    endpoint = api.external(name="With nulls", inputSchema=schema, example={"input": given})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    form = page.get_by_role("region", name="Input")
+    expect(form.get_by_label("seed")).to_have_value("null")
+    expect(form.get_by_label("voice")).to_have_value("")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(form.get_by_role("alert")).to_have_text("count takes a whole number.")
+    form.get_by_label("count").fill("2")
+    form.get_by_label("scale").fill("3")
+    form.get_by_label("scale").fill("null")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url(lambda url: "job=" in url)
+    assert endpoint.ok("GET", f"/jobs/{page.url.rsplit('job=', 1)[1]}/input") == given | {"count": 2}
+
+
+def test_limits_of_a_form_are_exclusive_where_an_older_schema_says_so(console, api):
+    number = {"type": "number", "minimum": 0, "maximum": 5}
+    properties = {"inner": number | {"exclusiveMinimum": True, "exclusiveMaximum": True}, "whole": number | {"exclusiveMinimum": False, "exclusiveMaximum": False}}
+    endpoint = api.external(name="Older limits", inputSchema={"type": "object", "properties": properties})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    form = page.get_by_role("region", name="Input")
+    faults = {
+        "inner": {"-1": "inner is more than 0.", "0": "inner is more than 0.", "3": "", "5": "inner is less than 5.", "6": "inner is less than 5."},
+        "whole": {"-1": "whole is at least 0.", "0": "", "3": "", "5": "", "6": "whole is at most 5."},
+    }
+    for name, texts in faults.items():
+        for text, sentence in texts.items():
+            form.get_by_label(name).fill(text)
+            expect(form.get_by_role("alert")).to_have_text([sentence] if sentence else [])
+        form.get_by_label(name).fill("")
 
 
 # Files are read when the test says so, in the order in which they were chosen.

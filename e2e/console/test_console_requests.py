@@ -496,8 +496,7 @@ def test_the_queue_is_purged_from_the_menu_with_the_keyboard_alone(console, mixe
     tab = console().sign_in(path=mixed.path)
     page = tab.page
     expect(row(page, mixed.queued[0])).to_be_visible()
-    page.get_by_role("button", name="More").focus()
-    page.keyboard.press("Enter")
+    press(page, "More")
     expect(page.get_by_role("menuitem", name="Choose jobs")).to_be_focused()
     assert tab.axe() == []
     page.keyboard.press("Escape")
@@ -511,7 +510,7 @@ def test_the_queue_is_purged_from_the_menu_with_the_keyboard_alone(console, mixe
     press(page, "Cancel the waiting jobs")
     expect(message(page)).to_contain_text(f"{QUEUED} jobs are cancelled.")
     expect(chip(page, f"Cancelled {QUEUED}")).to_be_visible()
-    page.get_by_role("button", name="More").click()
+    press(page, "More")
     expect(page.get_by_role("menuitem", name="Purge the queue")).to_have_attribute("title", "No job waits.")
 
 

@@ -310,7 +310,7 @@ def test_figures_of_the_overview_are_of_the_chosen_range(console, worked):
     expect(failed).to_contain_text("in 1 h")
 
 
-def test_usage_names_what_has_no_price_in_each_grouping(console, api):
+def test_usage_names_what_costs_nothing_in_each_grouping(console, api):
     """By endpoint, one record holds workers with and without a price."""
 
     def by_type(route) -> None:
@@ -323,7 +323,7 @@ def test_usage_names_what_has_no_price_in_each_grouping(console, api):
     page.route("**/v1/billing/endpoints?*grouping=gpuTypeId*", by_type)
     page.get_by_role("link", name="Usage and cost").click()
     expect(page.get_by_role("heading", name="By endpoint")).to_be_visible()
-    expect(page.get_by_text("No price is set for Tesla T4, workers without a GPU (cpu).")).to_be_visible()
+    expect(page.get_by_text("The price is 0 or not set for Tesla T4, workers without a GPU (cpu).")).to_be_visible()
     page.get_by_role("button", name="Worker", exact=True).click()
     expect(page.get_by_role("heading", name="By worker")).to_be_visible()
-    expect(page.get_by_text("No price is set for Tesla T4, workers without a GPU (cpu).")).to_be_visible()
+    expect(page.get_by_text("The price is 0 or not set for Tesla T4, workers without a GPU (cpu).")).to_be_visible()

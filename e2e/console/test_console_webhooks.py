@@ -8,6 +8,7 @@ from harness.client import Api
 from harness.browser import PHONE, key_for, message
 from harness.console_pages import GPUS, failed_calls
 from harness.fake_worker import FakeWorker
+from harness.gate import Gate
 from harness.keyboard import press
 from harness.receiver import Receiver
 from harness.server import QUICK
@@ -162,3 +163,37 @@ def test_failed_calls_are_delivered_again_from_a_list_without_one(console, api):
         page.get_by_role("menuitem", name="All").click()
         dialog = page.get_by_role("dialog", name="Deliver 0 failed calls of Delivered again?")
         expect(dialog).to_contain_text("No call has failed in this time.")
+
+
+def test_that_no_call_was_made_yet_is_said_of_a_job_that_names_a_webhook(console, api):
+    endpoint = api.external(name="Calls later")
+    job = endpoint.run(webhook="http://127.0.0.1:9/done")
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/webhooks")
+    expect(tab.page.get_by_role("region", name="Calls")).to_contain_text("No call was made so far.")
+    tab.go(f"/endpoints/{endpoint.id}/requests/{job}")
+    expect(tab.page.get_by_role("region", name="Webhook")).to_contain_text("No call was made so far.")
+
+
+def test_a_call_that_is_delivered_again_is_pending_until_its_next_attempt(fresh_server, console):
+    """The server lists another delivery only after its first attempt, which can take long."""
+    server = fresh_server(config=GPUS)
+    api = Api(server)
+    endpoint = api.external(name="Called slowly")
+    with Receiver(500, 500, 200) as receiver, Gate(receiver.port) as gate:
+        job = endpoint.run(webhook=f"http://127.0.0.1:{gate.port}/hook")
+        endpoint.cancel(job)
+        until(lambda: len(failed_calls(api)) == 1, "the call is given up", 30)
+        page = console(server).sign_in(path=f"/endpoints/{endpoint.id}/webhooks").page
+        row = page.get_by_role("row").filter(has_text=job[-12:])
+        expect(row).to_contain_text("Failed")
+        gate.is_open.clear()
+        row.get_by_role("button", name="Deliver again").click()
+        expect(row).to_contain_text("Pending")
+        expect(row.get_by_role("button", name="Deliver again")).to_have_count(0)
+        row.get_by_role("link", name=job[-12:]).click()
+        expect(page.get_by_role("region", name="Webhook")).to_contain_text("StatePendingAttempt 1")
+        assert len(failed_calls(api)) == 1
+        gate.is_open.set()
+        expect(page.get_by_role("region", name="Webhook")).to_contain_text("StateDelivered")
+        page.go_back()
+        expect(row).to_contain_text("Delivered")

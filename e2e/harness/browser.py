@@ -1,14 +1,18 @@
 """Debian's Chromium, driven by Playwright. What must not happen on any page is collected and fails the test."""
 
 import shutil
+import socket
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 
 from .client import Api
+from .gate import Gate
 from .reverse_proxy import ReverseProxy
 from .server import ADMIN_KEY, Server
+from .shared_workers import SharedWorkers
 
 # Chromium without a window. With one, half of the processor time goes to pages of the window, which no test sees.
 PROGRAM = "chromium-headless-shell"
@@ -32,6 +36,12 @@ ANIMATED = """() => Promise.all(document.getAnimations()
 expect.set_options(timeout=20_000)
 
 
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return found.getsockname()[1]
+
+
 class Browser:
     """One process of Chromium."""
 
@@ -40,10 +50,19 @@ class Browser:
         assert program, f"install Debian's package {PROGRAM}"
         self._playwright = sync_playwright().start()
         names = ", ".join(f"MAP {name} 127.0.0.1" for name in (LAN_NAME, EVIL_NAME))
-        arguments = ["--no-sandbox", f"--host-resolver-rules={names}"]
+        self._port = free_port()
+        # Playwright itself uses a pipe.
+        arguments = ["--no-sandbox", f"--host-resolver-rules={names}", f"--remote-debugging-port={self._port}"]
         self.chromium = self._playwright.chromium.launch(executable_path=program, args=arguments)
 
+    @cached_property
+    def shared_workers(self) -> SharedWorkers:
+        """What is listened to from the first console on: measurements have no listener beside them."""
+        return SharedWorkers(self._port)
+
     def close(self) -> None:
+        if "shared_workers" in self.__dict__:
+            self.shared_workers.close()
         self.chromium.close()
         self._playwright.stop()
 
@@ -51,7 +70,7 @@ class Browser:
 class Console:
     """One browser profile at the console of one server."""
 
-    def __init__(self, browser: Browser, server: Server | ReverseProxy, host: str = "127.0.0.1", **options):
+    def __init__(self, browser: Browser, server: Server | ReverseProxy | Gate, host: str = "127.0.0.1", **options):
         self.server = server
         self.root = f"{server.url.replace('127.0.0.1', host)}/console"
         # Only the browser knows the other names of this computer.
@@ -65,6 +84,8 @@ class Console:
         self.faults: list[str] = []
         self.expected: list[str] = []
         self.page = self.open_page()
+        self._shared_workers = browser.shared_workers
+        self._profile = self._shared_workers.listen(self.page, self.faults.append)
 
     def open_page(self) -> Page:
         """A new tab, watched."""
@@ -154,6 +175,7 @@ class Console:
         for page in self.context.pages:
             violations = [] if page.is_closed() else page.evaluate("window.violations ?? []")
             self.faults += [f"policy: {violation}" for violation in violations]
+        self._shared_workers.leave(self._profile)
         self.context.close()
         faults = [fault for fault in self.faults if not any(text in fault for text in self.expected)]
         assert not faults, "\n".join(faults)

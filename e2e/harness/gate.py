@@ -16,6 +16,7 @@ class Gate:
         self._ended = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
 
