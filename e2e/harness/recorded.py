@@ -58,8 +58,8 @@ class Record:
             return None
         if path.startswith("/v1/events"):
             return EVENTS
-        # A list whose events begin late reads its newest jobs again, by a shorter page.
-        kept = self.answers.get(path) or self.answers.get(path.replace("/requests?limit=100", "/requests?limit=200"))
+        # A list whose events begin late reads its newest jobs again, by a shorter page: they are as they were.
+        kept = self.answers.get(path.replace("/requests?limit=100", "/requests?limit=200")) or self.answers.get(path)
         if kept is None:
             with self._lock:
                 self.missing.append(path)
