@@ -340,7 +340,7 @@ def test_templates_and_endpoints_are_made_changed_and_deleted(cli):
     assert changed["env"] == {"B": "***", "C": "***"} and changed["dockerStartCmd"] == template["dockerStartCmd"]
     made = cli.ok(
         "endpoint", "create", "--slug", name, "--template", template["id"], "--provider", "process",
-        "--workers-max", "2", "--json", '{"maxRetries": 5, "workersMax": 9}', "-o", "json",
+        "--workers-max", "2", "--json", '{"maxRetries": 5, "workersMax": 9, "idleTimeout": 60}', "-o", "json",
     ).json
     assert (made["workersMax"], made["maxRetries"], made["slug"]) == (2, 5, name)
     assert cli.ok("runsync", name, '{"x": 1}').json["echo"] == {"x": 1}

@@ -13,13 +13,15 @@ def test_a_drained_server_has_no_worker_left_and_loses_no_job(fresh_server, tmp_
     cli = Cli(tmp_path / "config", server.url)
     api = Api(server)
     endpoint = api.endpoint("sleep_async.py", workersMin=1, workersMax=2)
-    running, note = running_job(endpoint, tmp_path, seconds=4)
+    go = tmp_path / "go"
+    running, note = running_job(endpoint, tmp_path, go=go)
 
     early = cli.run("drain", "--wait", "--timeout", "1s")
     assert early.code == TIMED_OUT and "the drain goes on" in early.err, early
     ready = requests.get(f"{server.url}/readyz", timeout=10)
     assert ready.status_code == 503 and "draining since" in ready.json()["error"], ready.text
     queued = endpoint.run({"seconds": 0, "started": str(note)})
+    go.touch()
     drained = cli.ok("drain", "--wait")
     assert drained.out == "drained: no job runs, and no managed worker is left\n", drained
     assert endpoint.status(running)["status"] == "COMPLETED" and endpoint.status(running).get("retries", 0) == 0

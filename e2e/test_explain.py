@@ -2,8 +2,9 @@
 
 import re
 import signal
-import time
+from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -108,13 +109,13 @@ def test_a_paused_endpoint(api):
 def test_workers_that_crash_while_they_start(api, tmp_path):
     endpoint = api.endpoint("crash.py", workersMax=1)
     job = endpoint.run()
-    text = rf"^2 workers in a row ended with code 3 after {SPAN}, the last {SPAN} ago\. The next try (is in|has begun)"
+    text = rf"^\d+ workers in a row ended with code 3 after {SPAN}, the last {SPAN} ago\. The next try (is in|has begun)"
     answer = wait_cause(endpoint, job, "workers_crash", text)
     cause = answer["cause"]
     assert cause["title"] == "Every worker crashes while it starts" and cause["since"]
     assert cause["logTail"] == ["no model file: giving up"]
     details = cause["details"]
-    assert (details["code"], details["signal"], details["crashes"]) == (3, None, 2) and details["livedMs"] < 20_000
+    assert (details["code"], details["signal"]) == (3, None) and details["crashes"] >= 2 and details["livedMs"] < 20_000
     assert actions(answer) == ["tryNow", "openLog"]
     log = api.call("GET", f"/v1/endpoints/{endpoint.id}/workers/{details['worker']}/logs")
     assert "no model file" in log.text
@@ -133,19 +134,33 @@ def test_workers_that_crash_while_they_start(api, tmp_path):
     cli = Cli(tmp_path / "cli", api.server.url)
     assert "Every worker crashes while it starts" in cli.ok("health", endpoint.id).out
     for words in (("status", endpoint.id, job), ("run", endpoint.id, "{}")):
-        waited = cli.run(*words, "--wait", "--timeout", "5s")
-        assert waited.code == TIMED_OUT, waited
-        assert "Every worker crashes while it starts" in waited.err and "no model file" in waited.err, waited
+
+        def is_said(words=words) -> bool:
+            waited = cli.run(*words, "--wait", "--timeout", "5s")
+            assert waited.code == TIMED_OUT, waited
+            assert "Every worker crashes while it starts" in waited.err and "no model file" in waited.err, waited
+            return True
+
+        until(is_said, f"{words[0]} says it")
 
 
 def test_a_change_without_effect_tries_now(api):
     endpoint = api.endpoint("crash.py", workersMax=1)
     job = endpoint.run()
     until(lambda: explain(endpoint, job)["cause"].get("details", {}).get("crashes", 0) >= 4, "four crashes", 40)
-    next_try = explain(endpoint, job)["cause"]["details"]["nextTryAt"]
+    # While a worker starts, there is no next try.
+    next_try = until(lambda: explain(endpoint, job)["cause"]["details"].get("nextTryAt"), "the next try is known")
+    began = datetime.now(UTC)
     endpoint.patch()
     until(lambda: explain(endpoint, job)["cause"]["details"].get("crashes", 9) < 4, "the crashes are counted anew", 5)
-    assert time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) < next_try, "the wait was not over"
+
+    def tried() -> list[datetime]:
+        listed = api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers?ended=true")
+        starts = [datetime.fromisoformat(worker["startedAt"]) for worker in listed]
+        return sorted(start for start in starts if start >= began)
+
+    if began < datetime.fromisoformat(next_try):
+        assert until(tried, "the next try")[0] < datetime.fromisoformat(next_try), "the wait was not over"
 
 
 def test_a_command_that_does_not_exist(api):
@@ -234,7 +249,8 @@ def test_a_worker_that_installs_packages_says_so(api, tmp_path):
     assert answer["cause"]["details"]["stage"] == "packages", answer
     cli = Cli(tmp_path / "config", api.server.url)
     assert "installs packages" in cli.ok("explain", endpoint.id, job).out
-    assert "it installs packages" in cli.run("status", endpoint.id, job, "--wait", "--timeout", "1s").err
+    waited = ("status", endpoint.id, job, "--wait", "--timeout", "1s")
+    until(lambda: "it installs packages" in cli.run(*waited).err, "the command that waits says it")
     go_on.touch()
     wait_cause(endpoint, job, "workers_crash", "", 60)
 
@@ -353,7 +369,7 @@ def test_a_job_whose_worker_was_lost(api):
     endpoint.wait_for(job, "IN_PROGRESS", timeout_s=40)
     (worker,) = endpoint.workers()
     processes.send(worker.pid, signal.SIGKILL)
-    endpoint.wait_for(job, "IN_QUEUE")
+    until(lambda: endpoint.status(job).get("retries") == 1, "the loss is noticed")
     # The supervisor says a moment later that it starts another one.
     until(lambda: explain(endpoint, job)["cause"]["code"] in ("worker_starting", "workers_crash"), "another worker starts", 10)
     answer = explain(endpoint, job)
@@ -389,18 +405,20 @@ def test_remarks_about_the_ttl_and_a_full_queue(api):
 def test_a_version_whose_jobs_run_longer(api):
     endpoint = api.endpoint("sleep_blocking.py", workersMax=1)
 
-    def end(jobs: int, seconds: float) -> None:
-        for job in [endpoint.run({"seconds": seconds}) for _ in range(jobs)]:
-            endpoint.wait_for(job, "COMPLETED", timeout_s=60)
+    def end(count: int, seconds: float) -> float:
+        """The median of their execution times, in ms."""
+        jobs = [endpoint.run({"seconds": seconds}) for _ in range(count)]
+        return median(endpoint.wait_for(job, "COMPLETED", timeout_s=60)["executionTime"] for job in jobs)
 
-    end(20, 0)
+    before = end(20, 0)
+    longer = max(250, 4 * before)
     api.ok("PATCH", f"/v1/templates/{endpoint.record['templateId']}", json={"env": {"MODEL": "larger"}})
     # The first one shows that the version has changed. It may have begun before.
-    end(21, 0.25)
+    end(21, longer / 1000)
     endpoint.patch(workersMax=0)
     slow = also(explain(endpoint, endpoint.run()), "slow_since_version")
     assert slow["details"]["to"] == slow["details"]["from"] + 1, slow
-    assert slow["details"]["p50MsBefore"] < 250 <= slow["details"]["p50Ms"], slow
+    assert slow["details"]["p50MsBefore"] < longer <= slow["details"]["p50Ms"], slow
     assert re.match(r"Half of the last 20 jobs of version \d+ ran [\d.]+ s or longer; of version", slow["text"]), slow
 
 

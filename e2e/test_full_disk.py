@@ -1,5 +1,6 @@
 """A disk that is really full: a small file system of its own. The server shows and deletes, and starts on it too."""
 
+import errno
 import os
 import subprocess
 
@@ -37,9 +38,19 @@ def small_disk(tmp_path):
 
 def fill(server: Server) -> None:
     """Takes all free space of the disk in one step: the server then uses its reserve."""
-    disk = os.statvfs(server.data)
-    with (server.data / "filler").open("wb") as filler:
-        os.posix_fallocate(filler.fileno(), 0, disk.f_bavail * disk.f_frsize)
+
+    def filled() -> bool:
+        disk = os.statvfs(server.data)
+        try:
+            with (server.data / "filler").open("wb") as filler:
+                os.posix_fallocate(filler.fileno(), 0, disk.f_bavail * disk.f_frsize)
+        except OSError as error:
+            # The server has written meanwhile.
+            assert error.errno == errno.ENOSPC, error
+            return False
+        return True
+
+    until(filled, "the disk is full")
 
 
 def ready(server: Server) -> requests.Response:

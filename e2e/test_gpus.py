@@ -119,9 +119,10 @@ def test_adopted_workers_keep_their_gpus(api):
     assert waiting.wait_for(job)["output"]["CUDA_VISIBLE_DEVICES"] in ("GPU-aaaa", "GPU-bbbb")
 
 
-def test_many_workers_never_share_a_gpu(api):
+def test_many_workers_never_share_a_gpu(api, tmp_path):
     endpoints = [api.endpoint("environment.py", workersMax=3, scalerType="REQUEST_COUNT", scalerValue=1) for _ in range(2)]
-    jobs = [(endpoint, endpoint.run({"seconds": 2})) for endpoint in endpoints for _ in range(4)]
+    go = tmp_path / "go"
+    jobs = [(endpoint, endpoint.run({"go": str(go)})) for endpoint in endpoints for _ in range(4)]
 
     def all_taken():
         shown = [pod for endpoint in endpoints for pod in pods(api, endpointId=endpoint.id)]
@@ -130,6 +131,9 @@ def test_many_workers_never_share_a_gpu(api):
         return placed
 
     until(all_taken, "four workers and two that wait", 20)
+    running = lambda: sum(endpoint.health()["jobs"]["inProgress"] for endpoint in endpoints)
+    until(lambda: running() == 4, "each worker has a job", 60)
+    go.touch()
     outputs = [endpoint.wait_for(job, timeout_s=60)["output"] for endpoint, job in jobs]
     devices = {output["worker"]: output["CUDA_VISIBLE_DEVICES"] for output in outputs}
     assert len(set(devices.values())) == len(devices) == 4, devices

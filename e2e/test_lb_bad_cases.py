@@ -51,7 +51,6 @@ def test_a_body_that_stops_and_a_head_that_drips_end_in_time(raw):
     with connect(raw) as slow, connect(raw) as dripping:
         slow.sendall(head(raw, "POST", "/raw", "Content-Length: 100") + b"a")
         dripping.sendall(head(raw, "GET", "/drip"))
-        raw.wait_health("jobs", "inProgress", 2)
         for connection, expected in ((slow, (b"408", b"body_timeout")), (dripping, (b"504", b"upstream_timeout"))):
             answer = connection.recv(10_000)
             assert answer.startswith(b"HTTP/1.1 " + expected[0]) and expected[1] in answer, answer
@@ -207,7 +206,7 @@ def test_hints_arrive_during_an_upload(raw):
 
 
 def test_pings_of_a_websocket_are_no_activity(lb_api):
-    app = make(lb_api, workersMin=1, scalerValue=1000, lb={"idleTimeoutMs": 1200})
+    app = make(lb_api, workersMin=1, scalerValue=1000, lb={"idleTimeoutMs": 4000})
     url = f"{lb_api.server.url}/lb/{app.id}/ws".replace("http", "ws", 1)
 
     async def talk():
@@ -216,7 +215,7 @@ def test_pings_of_a_websocket_are_no_activity(lb_api):
         async with websockets.connect(url, **options) as connection:
             await connection.recv()
             began = time.monotonic()
-            while time.monotonic() - began < 2.5:
+            while time.monotonic() - began < 6:
                 await connection.send("still here")
                 assert await connection.recv() == "ereh llits"
                 await asyncio.sleep(0.05)

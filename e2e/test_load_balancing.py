@@ -270,7 +270,7 @@ def test_an_upload_and_a_download_pass_without_being_stored(app):
 
 
 def test_events_arrive_one_by_one(app):
-    with call(app, "GET", "/events?count=4&pause_ms=300", stream=True) as answer:
+    with call(app, "GET", "/events?count=4&pause_ms=1000", stream=True) as answer:
         assert answer.headers["Content-Type"].startswith("text/event-stream")
         arrivals = [(line, time.monotonic()) for line in answer.iter_lines() if line]
     assert [line for line, _ in arrivals] == [b"data: %d" % number for number in range(4)]
@@ -439,7 +439,7 @@ def test_a_worker_that_never_gets_healthy_gets_no_request_and_is_replaced(lb_api
 
 
 def test_a_request_starts_a_worker_and_a_full_queue_refuses(lb_api):
-    endpoint = make(lb_api, "raw_web.py", {"PING": "initializing"}, lb={"queueMax": 1, "queueTimeoutMs": 3000})
+    endpoint = make(lb_api, "raw_web.py", {"PING": "initializing"}, lb={"queueMax": 1, "queueTimeoutMs": 8000})
     answers = []
     waiting = threading.Thread(target=lambda: answers.append(call(endpoint, "GET", "/fine")))
     waiting.start()

@@ -157,7 +157,7 @@ def test_every_panel_of_the_dashboard_has_data(tmp_path, server):
         until(lambda: answer(url, starts), "the first scrape", 60)
         # On a loaded machine the server may have replaced the worker for its silence, and none is needed until the next job.
         for worker in endpoint.workers():
-            endpoint.api.ok("POST", f"/v1/endpoints/{endpoint.id}/workers/{worker.worker}/stop")
+            endpoint.api.call("POST", f"/v1/endpoints/{endpoint.id}/workers/{worker.worker}/stop")
 
         def all_known() -> bool:
             endpoint.runsync({"n": 1})

@@ -271,8 +271,10 @@ def test_doctor_checks_the_database(own_database, make_server):
         assert PASSWORD not in str(found)
 
     good = findings(server)
-    assert not good["warn"] and not good["fail"], good
-    for words in ("PostgreSQL 1", "no tables yet", "in their order", "a commit takes", "connections are free", "no standby"):
+    # On a busy disk, a commit takes long enough for a warning.
+    commit = [text for text in good["ok"] + good["warn"] if "a commit takes" in text]
+    assert commit and not good["fail"] and set(good["warn"]) <= set(commit), good
+    for words in ("PostgreSQL 1", "no tables yet", "in their order", "connections are free", "no standby"):
         assert any(words in text for text in good["ok"]), (words, good)
     server.start()
     assert any("a server from 127.0.0.1" in text for text in findings(server)["ok"])

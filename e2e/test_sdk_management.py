@@ -73,7 +73,7 @@ def test_endpoints_are_made_listed_and_given_another_template(api):
 
 def test_an_endpoint_of_the_sdk_runs_jobs_of_the_sdk(api):
     template = api.template("environment.py")
-    made = runpod.create_endpoint(unique("endpoint"), template["id"], gpu_count=2, workers_max=1)
+    made = runpod.create_endpoint(unique("endpoint"), template["id"], gpu_count=2, workers_max=1, idle_timeout=60)
     output = runpod.Endpoint(made["id"]).run_sync({"input": {"x": 1}}, timeout=40)
     assert output["CUDA_VISIBLE_DEVICES"] == "0,1", "AMPERE_16 is what the SDK asks for by itself"
     (pod,) = [pod for pod in runpod.get_pods() if pod["name"] == made["name"]]

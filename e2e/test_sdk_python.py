@@ -113,7 +113,7 @@ def test_a_yielded_output_with_metrics_is_a_chunk_with_metrics(large):
 def test_cancel(sleeper):
     job = runpod.Endpoint(sleeper.id).run({"seconds": 60})
     until(lambda: job.status() == "IN_PROGRESS", "the job runs", 40)
-    assert job.cancel()["status"] == "CANCELLED"
+    assert job.cancel(timeout=60)["status"] == "CANCELLED"
     assert job.status() == "CANCELLED"
     assert runpod.Endpoint(sleeper.id).run_sync({"seconds": 0}, timeout=300) == {"slept": 0}, "the worker is free again"
 
@@ -122,8 +122,8 @@ def test_health_and_purge(api):
     endpoint = api.external()
     client = runpod.Endpoint(endpoint.id)
     jobs = [client.run({"n": n}) for n in range(3)]
-    assert client.health()["jobs"]["inQueue"] == 3
-    assert client.purge_queue()["removed"] == 3
+    assert client.health(timeout=60)["jobs"]["inQueue"] == 3
+    assert client.purge_queue(timeout=60)["removed"] == 3
     assert {until(lambda job=job: job.status(), "status") for job in jobs} == {"CANCELLED"}
 
 

@@ -124,6 +124,7 @@ def test_a_killed_server_continues_the_trace_under_the_same_ids(traced, collecto
     second.ping(job)
     # Spans that ended in the last moments before a kill are lost, as the manual says.
     collector.wait_for(TRACE, "attempt 1")
+    until(lambda: [span["name"] for span in collector.spans(TRACE)].count("queue") == 2, "both waits are told")
     server.kill()
     server.start()
     second.done(job, {"output": 1})

@@ -25,7 +25,8 @@ def ended(endpoint) -> list[dict]:
 
 def test_a_drained_worker_finishes_its_job_and_a_stopped_one_does_not(api, cli, tmp_path):
     endpoint = api.endpoint("sleep_blocking.py", workersMax=1, stopGraceMs=500)
-    job, note = running_job(endpoint, tmp_path, seconds=3)
+    go = tmp_path / "go"
+    job, note = running_job(endpoint, tmp_path, go=go)
     (shown,) = endpoint.api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers")
     assert shown["jobs"] == [job] and shown["jobsDone"] == 0, shown
     assert shown["rssBytes"] > 1_000_000 and shown["cpuRatio"] >= 0, "a Python process"
@@ -33,6 +34,7 @@ def test_a_drained_worker_finishes_its_job_and_a_stopped_one_does_not(api, cli, 
     assert shown["startMs"] >= 0 and shown["startedBecause"] == "QUEUED_JOBS", shown
     first = shown["id"]
     assert cli.ok("workers", "drain", endpoint.id, first).out == f"{first}  ends after its running jobs\n"
+    go.touch()
     assert endpoint.wait_for(job)["status"] == "COMPLETED"
     until(lambda: [worker["id"] for worker in ended(endpoint)] == [first], "the drained worker ended", 20)
 

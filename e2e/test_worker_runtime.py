@@ -1,7 +1,8 @@
 """The worker runtime beside the official SDK: the same behaviour in every version that it edits, at another pace."""
 
+import itertools
 import signal
-import time
+from datetime import datetime
 
 import pytest
 
@@ -82,22 +83,24 @@ def test_a_generator_streams_and_aggregates_and_errors_are_told(variant):
 
 
 def test_jobs_follow_each_other_without_the_pause(variant):
-    took_s = seconds_of_jobs(variant, 12)
+    gaps = gaps_of_jobs(variant, 12)
+    # With the pause, none is shorter than it. A busy computer makes some longer.
     if variant.is_edited:
-        assert took_s < 12 * PAUSE_S / 2, f"12 jobs in {took_s} s"
+        assert gaps[3] < 0.5 * PAUSE_S, f"the times between jobs are {gaps} s"
 
 
 def test_the_sdk_pauses_where_the_runtime_is_off(server):
-    took_s = seconds_of_jobs(Variant(server, *UNCHANGED[-1]), 4)
-    assert took_s > 3 * PAUSE_S * 0.9, f"the SDK no longer pauses: 4 jobs in {took_s} s"
+    gaps = gaps_of_jobs(Variant(server, *UNCHANGED[-1]), 4)
+    assert gaps[0] > 0.9 * PAUSE_S, f"the SDK no longer pauses: the times between jobs are {gaps} s"
 
 
-def seconds_of_jobs(variant: Variant, jobs: int) -> float:
-    """How long one worker takes for that many jobs that wait for it."""
+def gaps_of_jobs(variant: Variant, count: int) -> list[float]:
+    """The times from take to take of one worker, for that many jobs that wait for it; the shortest first."""
     endpoint = variant.endpoint("echo.py")
     endpoint.runsync(wait_ms=90000)
-    began = time.monotonic()
-    records = [endpoint.wait_for(job) for job in [endpoint.run({"n": n}) for n in range(jobs)]]
-    took_s = time.monotonic() - began
-    assert [record["output"]["echo"]["n"] for record in records] == list(range(jobs))
-    return took_s
+    jobs = [endpoint.run({"n": n}) for n in range(count)]
+    assert [endpoint.wait_for(job)["output"]["echo"]["n"] for job in jobs] == list(range(count))
+    attempts = [endpoint.ok("GET", f"/jobs/{job}")["attempts"][0] for job in jobs]
+    assert len({attempt["worker"] for attempt in attempts}) == 1, attempts
+    taken = [datetime.fromisoformat(attempt["takenAt"]) for attempt in attempts]
+    return sorted((later - earlier).total_seconds() for earlier, later in itertools.pairwise(taken))

@@ -128,8 +128,9 @@ async def check():
     assert await seconds(pace.until_end(60), pace.job_ended) < 30, "it stops already"
     assert await seconds(pace.until_room(60), pace.job_ended) < 30
     assert await seconds(pace.until_room(60), pace.stopping) < 30
-    assert await seconds(pace.until_work(), pace.job_taken) < 0.9
-    assert await seconds(pace.until_work(), lambda: threading.Thread(target=pace.stopping).start()) < 0.9
+    # It waits for 1 s at most: a busy computer makes one of several as long.
+    assert min([await seconds(pace.until_work(), pace.job_taken) for _ in range(5)]) < 0.9
+    assert min([await seconds(pace.until_work(), lambda: threading.Thread(target=pace.stopping).start()) for _ in range(5)]) < 0.9
     assert await seconds(pace.until_room(0.2), pace.job_taken) >= 0.2, "a job that was taken makes no room"
 
     never, soon = asyncio.ensure_future(asyncio.sleep(60)), asyncio.ensure_future(asyncio.sleep(0, 7))

@@ -20,10 +20,11 @@ def started(path: Path) -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-def running_job(endpoint, tmp_path, seconds: float = 60, **fields) -> tuple[str, Path]:
-    """A job whose handler is at work, and the file in which handlers note their starts."""
+def running_job(endpoint, tmp_path, seconds: float = 60, go: Path | None = None, **fields) -> tuple[str, Path]:
+    """A job whose handler is at work, and the file in which handlers note their starts. The file `go` ends the job earlier."""
     note = tmp_path / "started"
-    job = endpoint.run({"seconds": seconds, "started": str(note), "finished": str(tmp_path / "finished")}, **fields)
+    ends = {"go": str(go)} if go else {}
+    job = endpoint.run({"seconds": seconds, "started": str(note), "finished": str(tmp_path / "finished"), **ends}, **fields)
     until(lambda: job in started(note), "the handler is at work", 40)
     return job, note
 
@@ -60,10 +61,12 @@ def test_handler_that_ends_its_process_fails_with_code_and_log(api):
 
 def test_hung_worker_loses_its_job_and_is_replaced(api, tmp_path):
     endpoint = api.endpoint("sleep_async.py", workersMax=1)
-    job, note = running_job(endpoint, tmp_path, seconds=3)
+    go = tmp_path / "go"
+    job, note = running_job(endpoint, tmp_path, go=go)
     (hung,) = endpoint.workers()
     processes.signal_worker(hung, signal.SIGSTOP)
     until(lambda: started(note) == [job, job], "another worker runs the job", 40)
+    go.touch()
     record = endpoint.wait_for(job)
     assert record["status"] == "COMPLETED" and record["retries"] == 1 and record["workerId"] != hung.worker
     until(lambda: hung.pid not in [worker.pid for worker in endpoint.workers()], "the hung one is gone", 20)
@@ -216,7 +219,8 @@ def test_idle_timeout_and_minimum(api):
 
 def test_scaled_down_worker_ends_by_itself(fresh_server):
     """It is drained, told to end, and its polls are let go: nothing needs to be killed."""
-    server = fresh_server()
+    # Python has a minute for its own end.
+    server = fresh_server(config=QUICK.replace("stop_grace_ms = 4000", "stop_grace_ms = 60000"))
     endpoint = Api(server).endpoint("echo.py", workersMax=1, idleTimeout=1)
     assert endpoint.runsync({}, wait_ms=40000)["status"] == "COMPLETED"
     until(lambda: endpoint.workers() == [], "the idle worker ends", 20)
@@ -260,7 +264,9 @@ def test_deleting_an_endpoint_stops_its_workers(api, tmp_path):
 def test_restart_during_a_job_does_not_disturb_it(fresh_server, tmp_path, how, handler):
     server = fresh_server()
     endpoint = Api(server).endpoint(handler, workersMax=1)
-    job, note = running_job(endpoint, tmp_path, seconds=6)
+    # The SDK tells an end three times within about 2 s: the job ends when a server is there.
+    go = tmp_path / "go"
+    job, note = running_job(endpoint, tmp_path, go=go)
     before = endpoint.workers()
     if how == "SIGTERM":
         assert server.terminate() == 0
@@ -268,6 +274,7 @@ def test_restart_during_a_job_does_not_disturb_it(fresh_server, tmp_path, how, h
         server.kill()
     assert endpoint.workers() == before, "the worker lives on without a server"
     server.start()
+    go.touch()
     record = endpoint.wait_for(job, timeout_s=30)
     assert record["status"] == "COMPLETED" and "retries" not in record
     assert started(note) == [job] and record["workerId"] == before[0].worker
@@ -278,10 +285,12 @@ def test_restart_during_a_job_does_not_disturb_it(fresh_server, tmp_path, how, h
 def test_worker_that_ended_while_the_server_was_away_is_noticed(fresh_server, tmp_path):
     server = fresh_server()
     endpoint = Api(server).endpoint("sleep_async.py", workersMax=1)
-    job, note = running_job(endpoint, tmp_path, seconds=2)
+    go = tmp_path / "go"
+    job, note = running_job(endpoint, tmp_path, go=go)
     (worker,) = endpoint.workers()
     server.kill()
     processes.send(worker.pid, signal.SIGKILL)
+    go.touch()
     server.start()
     record = endpoint.wait_for(job, timeout_s=40)
     assert record["status"] == "COMPLETED" and record["retries"] == 1 and started(note) == [job, job]

@@ -10,7 +10,7 @@ from harness.browser import LAN_NAME, key_for, message
 from harness.client import Api, unique
 from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY
-from harness.wait import until
+from harness.wait import PATIENCE, until
 
 REFUSED = "This server does not know that key, or it has ended."
 
@@ -125,8 +125,11 @@ def test_a_job_is_run_and_its_output_is_shown(console, api):
 
 def test_a_stream_is_seen_before_its_end_and_stays_for_others(console, api):
     endpoint = api.endpoint("generator.py")
-    job = endpoint.run({"count": 40, "pause": 0.1})
-    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}")
+    # The page has its modules before the job begins, which lasts 8 s.
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests")
+    expect(tab.page.locator(".loading, .loading-page")).to_have_count(0)
+    job = endpoint.run({"count": 40, "pause": 0.2})
+    tab.go(f"/endpoints/{endpoint.id}/requests/{job}")
     stream = tab.page.get_by_role("region", name="Stream")
     expect(stream).to_contain_text('"n": 3', timeout=60_000)
     assert endpoint.status(job)["status"] == "IN_PROGRESS"
@@ -345,7 +348,7 @@ def test_a_key_is_made_used_and_revoked_and_its_browser_signed_out(console, api,
         revoke.get_by_role("button", name="Revoke it").click()
     expect(other.page.get_by_role("heading", name="Sign in")).to_be_visible()
     took_ms = other.page.evaluate("window.signed_out_ms") - answered_ms(revoked.value)
-    assert took_ms <= SIGNED_OUT_MS_MAX, took_ms
+    assert took_ms <= SIGNED_OUT_MS_MAX * PATIENCE, took_ms
     expect(row).to_have_count(0)
     assert Api(server, text).call("GET", f"{endpoint.mount}/health").status_code == 401
     expect(other.page.get_by_text("Your session has ended")).to_be_visible()

@@ -59,6 +59,8 @@ def test_pages_are_reached_by_keys_alone(console, api):
     job = endpoint.run()
     tab = console().sign_in()
     page = tab.page
+    # The two keys belong together only within a second.
+    expect(page.locator(".loading, .loading-page")).to_have_count(0)
     page.keyboard.press("g")
     page.keyboard.press("e")
     expect(page.get_by_role("heading", name="Endpoints", level=1)).to_be_visible()

@@ -28,6 +28,7 @@ def test_the_smoke_flow(firefox, server, api):
     firefox.go(f"{root}/endpoints")
     firefox.wait_for("Sign in")
     assert firefox.evaluate("isSecureContext") is False
+    until(lambda: firefox.evaluate("document.activeElement.localName") == "input", "the field has the focus")
     firefox.type(ADMIN_KEY + ENTER)
     firefox.click("link", "Seen by Firefox")
     firefox.wait_for("Live")

@@ -69,6 +69,8 @@ def test_a_key_is_used_until_it_is_revoked_in_another_tab(console, api):
     second.keyboard.type(text)
     second.keyboard.press("Enter")
     expect(second.get_by_role("heading", name="Overview", level=1)).to_have_count(1)
+    # The two keys belong together only within a second.
+    expect(second.locator(".loading, .loading-page")).to_have_count(0)
     second.keyboard.press("g")
     second.keyboard.press("e")
     expect(second.get_by_role("heading", name="Endpoints", level=1)).to_have_count(1)
@@ -191,6 +193,7 @@ def test_a_crash_loop_is_explained_and_repaired_by_another_template(console, api
     expect(page.get_by_role("link", name="Settings")).to_be_visible()
     press(page, "Settings")
     expect(page.get_by_text("Nothing is changed.")).to_be_visible()
+    expect(page.locator("option").filter(has_text=works["name"])).to_have_count(1)
     walk(page, "Template")
     page.keyboard.type(works["name"])
     press(page, "Review and save")

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import PHONE, WIDE, key_for
+from harness.browser import PHONE, WIDE, is_quiet, key_for
 from harness.client import Api
 from harness.wait import until
 
@@ -81,14 +81,7 @@ def test_volumes_are_read_again_when_a_measurement_no_longer_holds(console, api)
     expect(row).to_contain_text("0 B of 7 GB")
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     # While it holds, nothing is asked. The page may still read what the first events are about.
-    def is_quiet() -> bool:
-        known = len(asked)
-        # Events that come together are answered by one reading, a little later.
-        page.clock.fast_forward(2_000)
-        page.wait_for_timeout(1_000)
-        return len(asked) == known
-
-    until(is_quiet, "nothing more is read", 20)
+    until(lambda: is_quiet(page, asked), "nothing more is read", 20)
     before = len(asked)
     page.clock.fast_forward(120_000)
     expect(row).to_contain_text("0 B of 7 GB")

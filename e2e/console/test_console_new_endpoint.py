@@ -125,6 +125,7 @@ def test_a_template_is_chosen_with_the_keyboard_alone(console, api):
     # This server has no Docker: the arrow skips the image.
     page.keyboard.press("ArrowDown")
     expect(page.get_by_label("A template")).to_be_checked()
+    expect(page.get_by_label("Template", exact=True).get_by_role("option", name=template["name"])).to_have_count(1)
     page.keyboard.press("Tab")
     page.keyboard.type(template["name"])
     page.keyboard.press("Tab")
@@ -213,6 +214,7 @@ def test_an_endpoint_that_is_deployed_meanwhile_is_shown(console, api):
     page.get_by_label("A folder").check()
     expect(page.get_by_text("longshore deploy my-worker")).to_be_visible()
     # The page knows what was there before.
+    expect(page.locator("#side .count").first).to_be_visible()
     expect(page.get_by_role("link", name="Watch its first start")).to_have_count(0)
     endpoint = api.endpoint("echo.py", name="Deployed")
     page.get_by_role("link", name="Watch its first start").click()

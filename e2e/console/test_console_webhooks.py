@@ -176,7 +176,7 @@ def test_that_no_call_was_made_yet_is_said_of_a_job_that_names_a_webhook(console
 
 def test_a_call_that_is_delivered_again_is_pending_until_its_next_attempt(fresh_server, console):
     """The server lists another delivery only after its first attempt, which can take long."""
-    server = fresh_server(config=GPUS)
+    server = fresh_server(config="webhook_timeout_ms = 60000\n" + GPUS)
     api = Api(server)
     endpoint = api.external(name="Called slowly")
     with Receiver(500, 500, 200) as receiver, Gate(receiver.port) as gate:

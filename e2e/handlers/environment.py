@@ -1,4 +1,4 @@
-"""Answers what its worker was given, after `seconds`."""
+"""Answers what its worker was given, after `seconds` or when the file `go` is there."""
 
 import os
 import time
@@ -9,7 +9,10 @@ SHOWN = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "FLAVOUR")
 
 
 def handler(job):
-    time.sleep((job["input"] or {}).get("seconds", 0))
+    input = job["input"] or {}
+    time.sleep(input.get("seconds", 0))
+    while "go" in input and not os.path.exists(input["go"]):
+        time.sleep(0.05)
     return {"worker": os.environ["RUNPOD_POD_ID"], **{name: os.environ.get(name) for name in SHOWN}}
 
 

@@ -1,6 +1,7 @@
-"""Sleeps without blocking; leaves files that say how far it came."""
+"""Sleeps without blocking, at most until its file `go` is there; leaves files that say how far it came."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import runpod
@@ -12,10 +13,19 @@ def mark(job, name):
             file.write(job["id"] + "\n")
 
 
+async def sleep(seconds, go):
+    if go is None:
+        await asyncio.sleep(seconds)
+        return
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not Path(go).exists():
+        await asyncio.sleep(0.05)
+
+
 async def handler(job):
     mark(job, "started")
     try:
-        await asyncio.sleep(job["input"].get("seconds", 1))
+        await sleep(job["input"].get("seconds", 1), job["input"].get("go"))
     except asyncio.CancelledError:
         mark(job, "cancelled")
         raise

@@ -1,4 +1,4 @@
-"""Sleeps and blocks everything else in the worker; leaves files that say how far it came."""
+"""Sleeps and blocks everything else in the worker, at most until its file `go` is there; leaves files that say how far it came."""
 
 import time
 from pathlib import Path
@@ -12,9 +12,18 @@ def mark(job, name):
             file.write(job["id"] + "\n")
 
 
+def sleep(seconds, go):
+    if go is None:
+        time.sleep(seconds)
+        return
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not Path(go).exists():
+        time.sleep(0.05)
+
+
 def handler(job):
     mark(job, "started")
-    time.sleep(job["input"].get("seconds", 1))
+    sleep(job["input"].get("seconds", 1), job["input"].get("go"))
     mark(job, "finished")
     return {"slept": job["input"].get("seconds", 1)}
 

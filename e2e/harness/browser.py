@@ -36,10 +36,21 @@ ANIMATED = """() => Promise.all(document.getAnimations()
 expect.set_options(timeout=20_000)
 
 
-def free_port() -> int:
-    """A port that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
+def reserved_port() -> socket.socket:
+    """A port that no other process is given until this is closed: what is told its number can listen on it meanwhile."""
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
+
+
+def is_quiet(page: Page, asked: list) -> bool:
+    """Whether a page with a clock of its own asks for nothing now; `asked` is what it has asked for, as a list that grows."""
+    known = len(asked)
+    # Events that come together are answered by one reading, up to 2 s later.
+    page.clock.fast_forward(2_000)
+    page.wait_for_timeout(1_000)
+    return len(asked) == known
 
 
 class Browser:
@@ -50,10 +61,11 @@ class Browser:
         assert program, f"install Debian's package {PROGRAM}"
         self._playwright = sync_playwright().start()
         names = ", ".join(f"MAP {name} 127.0.0.1" for name in (LAN_NAME, EVIL_NAME))
-        self._port = free_port()
-        # Playwright itself uses a pipe.
-        arguments = ["--no-sandbox", f"--host-resolver-rules={names}", f"--remote-debugging-port={self._port}"]
-        self.chromium = self._playwright.chromium.launch(executable_path=program, args=arguments)
+        with reserved_port() as reserved:
+            self._port = reserved.getsockname()[1]
+            # Playwright itself uses a pipe.
+            arguments = ["--no-sandbox", f"--host-resolver-rules={names}", f"--remote-debugging-port={self._port}"]
+            self.chromium = self._playwright.chromium.launch(executable_path=program, args=arguments)
 
     @cached_property
     def shared_workers(self) -> SharedWorkers:

@@ -52,7 +52,7 @@ def routes() -> list[str]:
 def usual(api: Api) -> list[Shown]:
     """Makes what a small server has, and answers every page of it."""
     waiting = api.external(name="Whisper large v3")
-    ended = api.endpoint("outcomes.py", name="Outcomes of every kind", gpuCount=1, gpuTypeIds=["NVIDIA L4"], idleTimeout=900)
+    ended = api.endpoint("outcomes.py", name="Outcomes of every kind", gpuCount=1, gpuTypeIds=["NVIDIA L4"], idleTimeout=3600)
     streaming = api.external(name="Llama 3 8B")
     api.ok("POST", "/v1/networkvolumes", json={"name": "weights of the models", "size": 200})
     api.ok("POST", "/v1/containerregistryauth", json={"name": "company registry", "username": "ada", "password": "hush"})

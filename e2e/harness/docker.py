@@ -63,21 +63,21 @@ class DockerDaemon:
         self.process: subprocess.Popen | None = None
 
     def start(self) -> "DockerDaemon":
-        self._launch()
-        until(self._answers, "the daemon answers", 20)
+        self.restart()
         return self
 
     def restart(self) -> None:
-        """Starts the daemon after a kill, again if it ends, as an init system does: on a busy machine it gives up waiting for its
-        own containerd."""
+        """Starts the daemon, again if it ends, as an init system does: on a busy machine it gives up waiting for its own
+        containerd."""
         self._launch()
 
         def answers() -> bool:
             if self.process.poll() is not None:
                 self._launch()
-            return self._is_up()
+            assert self._is_up(), (self.folder / "log").read_text()[-3000:]
+            return True
 
-        until(answers, "the daemon answers again", 60)
+        until(answers, "the daemon answers", 60)
 
     def kill(self) -> None:
         """Kills the daemon itself, with SIGKILL. Its containers go on until the next one starts."""
@@ -90,11 +90,6 @@ class DockerDaemon:
         command += ["--bridge=none", "--iptables=false", "--ip-forward=false"]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-    def _answers(self) -> bool:
-        if self.process.poll() is not None:
-            raise RuntimeError(f"dockerd ended: {(self.folder / 'log').read_text()[-3000:]}")
-        return self._is_up()
 
     def _is_up(self) -> bool:
         return self.docker("version", check=False).returncode == 0

@@ -85,7 +85,9 @@ class SharedWorkers:
             # Its last page was left. Another page of the profile may begin it again, in the same session.
             self._stopped[session] = self._running.pop(session)
         elif method == "Inspector.targetReloadedAfterCrash":
-            self._begin(session, self._stopped.pop(session))
+            profile = self._stopped.pop(session, None)
+            if profile is not None:
+                self._begin(session, profile)
         elif fault := fault_of(method, params):
             listener = self._listeners.get(self._running.get(session) or self._stopped.get(session, ""))
             if listener:

@@ -99,7 +99,7 @@ impl ClosedLoop {
 
     /// Successful responses per second of the counted time.
     pub fn per_s(&self) -> f64 {
-        self.times.count() as f64 / self.span.counted.as_secs_f64()
+        self.times.count() as f64 / (self.ends - self.counts_from).as_secs_f64()
     }
 
     /// Time from each request to its response.
@@ -151,6 +151,10 @@ impl Role for ClosedLoop {
         self.open -= 1;
         must_be_200(answer)?;
         self.tally.submit();
+        if now >= self.ends && self.times.count() == 0 && !self.gate {
+            // The server stalled for the whole span: it lasts until the first response.
+            self.ends = now + Duration::from_nanos(1);
+        }
         if (self.counts_from..self.ends).contains(&now) {
             self.times.add(now - self.sent[line - self.first_line]);
         }

@@ -33,8 +33,13 @@ pub struct OpenLoop<'a> {
     /// Due requests that wait for a free connection.
     late: VecDeque<Instant>,
     after: Duration,
+    /// What the schedule waits for; `None` once it has begun.
+    ready: Option<Box<dyn Fn() -> bool + 'a>>,
     times: Times,
 }
+
+/// How often a condition is checked that a schedule waits for.
+const CHECK_EVERY: Duration = Duration::from_millis(1);
 
 impl<'a> OpenLoop<'a> {
     /// Creates clients that share `connections` connections.
@@ -61,6 +66,7 @@ impl<'a> OpenLoop<'a> {
             first_line: 0,
             late: VecDeque::new(),
             after: Duration::ZERO,
+            ready: None,
             times: Times::new(),
         }
     }
@@ -79,6 +85,13 @@ impl<'a> OpenLoop<'a> {
         self
     }
 
+    /// Starts the schedule when `ready` returns true.
+    #[must_use]
+    pub fn starting_when(mut self, ready: impl Fn() -> bool + 'a) -> Self {
+        self.ready = Some(Box::new(ready));
+        self
+    }
+
     /// Time from when each request was due to its response.
     pub fn times(&self) -> &Times {
         &self.times
@@ -87,6 +100,13 @@ impl<'a> OpenLoop<'a> {
     fn send(&mut self, event_loop: &mut EventLoop, line: ConnectionId, due: Instant) -> Result<(), String> {
         self.due[line - self.first_line] = due;
         event_loop.send(line, &(self.make)(due))
+    }
+
+    /// Lets the schedule begin at this instant.
+    fn begin_at(&mut self, begins: Instant) {
+        self.next = begins;
+        self.counts_from = begins + self.span.warm_up;
+        self.ends = self.counts_from + self.span.counted;
     }
 
     fn is_over(&self) -> bool {
@@ -104,9 +124,7 @@ impl Role for OpenLoop<'_> {
     }
 
     fn begin(&mut self, _: &mut EventLoop, now: Instant) -> Result<(), String> {
-        self.next = now + self.after;
-        self.counts_from = self.next + self.span.warm_up;
-        self.ends = self.counts_from + self.span.counted;
+        self.begin_at(now + self.after);
         Ok(())
     }
 
@@ -130,6 +148,14 @@ impl Role for OpenLoop<'_> {
     }
 
     fn turn(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<Option<Instant>, String> {
+        if let Some(ready) = &self.ready {
+            let is_ready = ready();
+            self.begin_at(if is_ready { now } else { now + CHECK_EVERY });
+            if !is_ready {
+                return Ok(Some(self.next));
+            }
+            self.ready = None;
+        }
         while self.next <= now && self.next < self.ends {
             match self.idle.pop() {
                 Some(line) => self.send(event_loop, line, self.next)?,

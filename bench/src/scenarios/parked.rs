@@ -58,6 +58,10 @@ fn waits(context: &ScenarioContext, readings: &mut Readings) -> Result<(), Strin
     let mut parked = Parked::new(endpoint.address(), vec![request; many], wake_ups(span));
     let taken = Taken::default();
     let mut worker = Taker::new(&endpoint, settling, wake_ups(span) as usize, taken.clone());
+    let are_taken = {
+        let taken = taken.clone();
+        move || taken.borrow().len() as u64 >= wake_ups(span)
+    };
     let finish = {
         let endpoint = endpoint.clone();
         move |due| {
@@ -67,7 +71,7 @@ fn waits(context: &ScenarioContext, readings: &mut Readings) -> Result<(), Strin
         }
     };
     let reports = OpenLoop::new(endpoint.address(), finish, WAKE_UPS_PER_S, CONNECTIONS, span);
-    EventLoop::run(&mut [&mut parked, &mut worker, &mut reports.starting_after(settling * 2)])?;
+    EventLoop::run(&mut [&mut parked, &mut worker, &mut reports.starting_when(are_taken)])?;
     readings.put_times("parked.waits", parked.times());
     put_memory(readings, "parked.waits", &server)
 }

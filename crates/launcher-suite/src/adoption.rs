@@ -1,7 +1,7 @@
 //! What the next server finds after the death of an earlier one.
 
 use longshore_launch::{LaunchEvent, RunningWorker, WorkerSpec};
-use longshore_model::StopReason;
+use longshore_model::{StopReason, VolumeId};
 use tokio::time::timeout;
 
 use crate::server::{BRIEF, GRACE, IDLE, Server, new_id};
@@ -67,11 +67,17 @@ pub(crate) async fn the_workers_of_another_installation_are_left_alone(rig: &dyn
 
 pub(crate) async fn an_exit_without_a_server_is_reported_by_the_next(rig: &dyn Rig) {
     let first = Server::fresh(rig).await;
-    let worker = first.start(rig.spec(&new_id(), "echo ready; sleep 1; echo last words; exit 5")).await;
-    let killed = first.start(rig.spec(&new_id(), "echo ready; exec sleep 600")).await;
-    for worker in [&worker, &killed] {
-        first.prints(worker, "ready").await;
-    }
+    let volume = VolumeId::mint(5);
+    first.launcher.make_volume(&volume).await.unwrap();
+    let spec = |script| WorkerSpec { volumes: vec![volume], ..rig.spec(&new_id(), script) };
+    // The second worker ends when the first one has let go of the pipe between them.
+    let pipe = "\"$LONGSHORE_VOLUME_PATH/pipe\"";
+    let holds = format!("mkfifo {pipe}; exec 9<>{pipe}; echo ready; exec sleep 600");
+    let waits = format!("exec 8<{pipe}; rm {pipe}; echo ready; cat <&8; echo last words; exit 5");
+    let killed = first.start(spec(&holds)).await;
+    first.prints(&killed, "ready").await;
+    let worker = first.start(spec(&waits)).await;
+    first.prints(&worker, "ready").await;
     drop(first);
     rig.kill(&killed).await;
     let mut second = Server::next(rig).await;

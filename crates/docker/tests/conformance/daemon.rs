@@ -126,7 +126,7 @@ fn root_filesystem(scratch: &Path) -> Vec<u8> {
     fs::create_dir_all(root.join("tmp")).unwrap();
     let script = r#"
         set -e
-        for program in sh sleep cat; do
+        for program in sh sleep cat mkfifo rm; do
             path=$(readlink -f "$(command -v $program)")
             mkdir -p "$1/bin" && cp -L "$path" "$1/bin/$program"
             for library in $(ldd "$path" | grep -o '/[^ )]*'); do

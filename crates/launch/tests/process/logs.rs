@@ -47,9 +47,7 @@ async fn repeated_lines_are_folded_while_the_server_is_away_and_only_then() {
     let server = Server::on(&dir);
     server.adopt().await;
     let log = eventually(|| Some(log()).filter(|log| log.contains(" more times: polling\n"))).await;
-    assert!(
-        log.contains(" more times: failed\n") && log.contains("step 99\nstep 100\n") == log.contains("x\n")
-    );
+    assert!(log.contains(" more times: failed\n"));
     server.launcher.stop(&worker, GRACE, &StopReason::Operator).await.unwrap();
 }
 

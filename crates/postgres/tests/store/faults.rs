@@ -207,7 +207,13 @@ async fn a_store_learns_that_another_server_has_taken_its_lock() {
     let breaker = server.client().await;
     let end =
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'longshore lock'";
-    let (taken, ended) = tokio::join!(waiting, breaker.query(end, &[]));
+    let waits = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    let breaks = async {
+        eventually("the other one waits", async || breaker.query_opt(waits, &[]).await.unwrap().is_some())
+            .await;
+        breaker.query(end, &[]).await
+    };
+    let (taken, ended) = tokio::join!(waiting, breaks);
     assert!(taken.is_ok() && ended.is_ok());
     let lost = tokio::time::timeout(Duration::from_secs(30), store.lost())
         .await

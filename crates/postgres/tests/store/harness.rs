@@ -21,6 +21,7 @@ fi
 cd "$folder"
 $as "$1/initdb" -D data -A trust -U postgres --no-sync --no-instructions >initdb.log 2>&1 || { cat initdb.log >&2; exit 1; }
 $as "$1/postgres" -D "$folder/data" -k "$folder" -c listen_addresses= -c max_connections=400 -c shared_buffers=64MB \
+    -c recovery_init_sync_method=syncfs \
     >server.log 2>&1 </dev/null &
 server=$!
 until $as "$1/pg_isready" -q -h "$folder"; do kill -0 $server || { cat server.log >&2; exit 1; }; sleep 0.05; done
