@@ -1,35 +1,54 @@
 """What a browser shows before the modules of the console are there: the frame, if it has a session, and else the name."""
 
+from typing import Callable
+
 from playwright.sync_api import expect
 
 from harness.browser import Console
 from harness.server import ADMIN_KEY
 
-# Where the parts of the frame are that stand before and after.
+# Where the parts of the frame are that stand before and after, and where their words begin.
 PLACES = """() => [...document.querySelectorAll(".brand, .nav, .top")]
   .filter((node) => node.checkVisibility({visibilityProperty: true}) && /^$|^(Longshore|Overview|Endpoints|Requests)/.test(node.matches(".top") ? "" : node.textContent.trim()))
-  .map((node) => [node.className, ...["x", "y", "width", "height"].map((name) => node.getBoundingClientRect()[name])])"""
+  .map((node) => {
+    const words = document.createRange();
+    words.selectNode([...node.childNodes].find((child) => child.nodeType === Node.TEXT_NODE && child.textContent.trim()) ?? node);
+    const {x, y, width, height} = node.getBoundingClientRect();
+    return [node.className, x, y, width, height, words.getBoundingClientRect().x];
+  })"""
+HELD = ("**/main.js", "**/console.css")
 
 
-def held(tab: Console, path: str) -> list:
-    """Goes to a page whose modules do not come yet; answers the request that waits for it."""
-    requests: list = []
-    tab.page.route("**/main.js", lambda route: requests.append(route))
+def held(tab: Console, path: str) -> Callable[[], None]:
+    """Goes to a page whose modules and styles do not come before the returned function is called."""
+    waiting: list | None = []
+
+    def answer(route) -> None:
+        route.continue_() if waiting is None else waiting.append(route)
+
+    def let_go() -> None:
+        nonlocal waiting
+        routes, waiting = waiting, None
+        for route in routes:
+            route.continue_()
+
+    for name in HELD:
+        tab.page.route(name, answer)
     with tab.page.expect_response("**/console/session"):
         tab.page.goto(tab.root + path, wait_until="commit")
-    return requests
+    return let_go
 
 
 def test_the_frame_is_there_before_the_modules_and_does_not_move(console, api):
     api.external(name="Early")
     tab = console().sign_in()
-    requests = held(tab, "/")
+    let_go = held(tab, "/")
     frame = tab.page.locator(".still")
     expect(frame).to_be_visible()
     expect(frame).to_contain_text("Longshore")
     before = tab.page.evaluate(PLACES)
     assert len(before) == 5, before
-    requests[0].continue_()
+    let_go()
     expect(tab.page.get_by_role("link", name="Early")).to_be_visible()
     expect(frame).to_have_count(0)
     assert tab.page.evaluate(PLACES) == before
@@ -38,11 +57,11 @@ def test_the_frame_is_there_before_the_modules_and_does_not_move(console, api):
 def test_a_browser_without_a_session_shows_the_name_and_no_frame(console):
     tab = console()
     page = tab.page
-    requests = held(tab, "/endpoints")
+    let_go = held(tab, "/endpoints")
     expect(page.locator(".still .brand")).to_be_visible()
     assert page.evaluate("document.body.innerText.trim()") == "Longshore"
     before = [place[1:3] for place in page.evaluate(PLACES) if place[0] == "brand"]
-    requests[0].continue_()
+    let_go()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     assert [place[1:3] for place in page.evaluate(PLACES)] == before
     page.get_by_label("API key").fill(ADMIN_KEY)

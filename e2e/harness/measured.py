@@ -3,7 +3,7 @@
 import os
 import socket
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .browser import WIDE, Browser
@@ -89,8 +89,23 @@ class Metrics:
         return self._devtools.send("Runtime.getHeapUsage")["usedSize"]
 
 
-def usage(pid: int) -> tuple[float, float]:
-    """Processor time in s and resident memory in KiB of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+def usage(pid: int, thread: int | None = None) -> tuple[float, float]:
+    """Processor time in s and resident memory in KiB of a process; or of one of its threads."""
+    place = Path(f"/proc/{pid}" if thread is None else f"/proc/{pid}/task/{thread}")
+    fields = (place / "stat").read_text().rsplit(")", 1)[1].split()
     ticks, pages = int(fields[11]) + int(fields[12]), int(fields[21])
     return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE") / 1024
+
+
+def shared_workers_s() -> float:
+    """Processor time of the shared workers of the browsers that this process has started, in s."""
+    seconds, processes = 0.0, [os.getpid()]
+    while processes:
+        pid = processes.pop()
+        for task in Path(f"/proc/{pid}/task").glob("*"):
+            # A thread may end meanwhile.
+            with suppress(FileNotFoundError, ProcessLookupError):
+                processes += [int(child) for child in (task / "children").read_text().split()]
+                if (task / "comm").read_text().startswith("SharedWorker"):
+                    seconds += usage(pid, int(task.name))[0]
+    return seconds
