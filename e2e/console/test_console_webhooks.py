@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from harness.client import Api
@@ -174,7 +175,8 @@ def test_that_no_call_was_made_yet_is_said_of_a_job_that_names_a_webhook(console
     expect(tab.page.get_by_role("region", name="Webhook")).to_contain_text("No call was made so far.")
 
 
-def test_a_call_that_is_delivered_again_is_pending_until_its_next_attempt(fresh_server, console):
+@pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "with all others"])
+def test_a_call_that_is_delivered_again_is_pending_until_its_next_attempt(fresh_server, console, is_alone):
     """The server lists another delivery only after its first attempt, which can take long."""
     server = fresh_server(config="webhook_timeout_ms = 60000\n" + GPUS)
     api = Api(server)
@@ -187,7 +189,12 @@ def test_a_call_that_is_delivered_again_is_pending_until_its_next_attempt(fresh_
         row = page.get_by_role("row").filter(has_text=job[-12:])
         expect(row).to_contain_text("Failed")
         gate.is_open.clear()
-        row.get_by_role("button", name="Deliver again").click()
+        if is_alone:
+            row.get_by_role("button", name="Deliver again").click()
+        else:
+            page.get_by_role("button", name="Deliver failed ones again").click()
+            page.get_by_role("menuitem", name="All …").click()
+            page.get_by_role("dialog", name="Deliver 1 failed call of").get_by_role("button", name="Deliver again").click()
         expect(row).to_contain_text("Pending")
         expect(row.get_by_role("button", name="Deliver again")).to_have_count(0)
         row.get_by_role("link", name=job[-12:]).click()

@@ -9,6 +9,7 @@ import { Menu } from "./menu.js";
 import { SureDialog } from "./sure_dialog.js";
 import { Moment } from "./time.js";
 import { toast } from "./toast.js";
+import { noteAgain } from "./webhook_call.js";
 
 /** The server lists no more; of more calls, their number alone is known. */
 const LISTED_MAX = 1000;
@@ -36,6 +37,8 @@ function Sure({ path, name, since, onClose }) {
   const calls = /** @type {any[]} */ (data?.webhooks ?? []).filter(({ endpoint }) => !endpoint || may.jobs(endpoint));
   const send = async () => {
     const { redelivered, gone, unread } = await api.json("POST", `${path}/redeliver${since ? `?since=${since}` : ""}`);
+    // Which ones are not called again is not said.
+    if (!gone && !unread) noteAgain(calls, "PENDING");
     refresh(path);
     const notGone = gone > 0 ? `; ${count(gone)} cannot be, because their jobs are gone` : "";
     const notRead = unread > 0 ? ` Those of ${of(unread, "endpoint")} could not be read in time: try again.` : "";

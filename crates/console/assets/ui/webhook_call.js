@@ -18,11 +18,16 @@ export const LATE = "when its receiver is free";
 /** The state of calls that were asked for again, by their ids, with the begin of the last attempt before. @type {import("../vendor/signals.js").Signal<Record<string, {state: WebhookCall["state"], at: string | undefined}>>} */
 const again = signal({});
 
+/** Notes that calls were asked for again, and the state that they have now. @param {WebhookCall[]} calls @param {WebhookCall["state"]} state */
+export function noteAgain(calls, state) {
+  again.value = { ...again.value, ...Object.fromEntries(calls.map(({ id, attempts }) => [id, { state, at: attempts.at(-1)?.at }])) };
+}
+
 /** Delivers a call again. @param {{id: string}} endpoint @param {WebhookCall} call */
 export const deliver = (endpoint, call) => attempt(async () => {
   const path = `/v2/${encodeURIComponent(endpoint.id)}/webhooks`;
   const { state } = await api.json("POST", `${path}/${encodeURIComponent(call.id)}/redeliver`);
-  again.value = { ...again.value, [call.id]: { state, at: call.attempts.at(-1)?.at } };
+  noteAgain([call], state);
   refresh("/v1/webhooks");
   refresh(path);
 }, "The webhook is called again.");
