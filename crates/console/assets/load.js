@@ -87,11 +87,12 @@ export function Ahead({ address }) {
 /** A component whose module is loaded when it is shown first: what most visits do not open. @param {{address: string, props?: Record<string, any>}} props `address`: that of the module, relative to this file */
 export function Later({ address, props }) {
   const [, setLoads] = useState(0);
+  const View = loaded.get(address);
   useEffect(() => {
     let isShown = true;
-    if (!loaded.has(address)) void component(address).then(() => isShown && setLoads((loads) => loads + 1));
+    // Also if it has been loaded since this was rendered.
+    if (!View) void component(address).then(() => isShown && setLoads((loads) => loads + 1));
     return () => void (isShown = false);
   }, [address]);
-  const View = loaded.get(address);
   return View ? html`<${View} ...${props} />` : null;
 }

@@ -57,7 +57,11 @@ const RULES = [
     // A worker that ended within 2 s of its start was never told of: only the counts and the problem show that it was there.
     topics: ["worker", "stats", "attention"],
     path: /^\/v1\/endpoints\/([^/]+)\/workers\?ended=true$/,
-    apply: (data, told, event) => (event === "worker" || (event === "attention" ? isOfWorkers(told) : WORKERS.some((one) => told[one] !== undefined)) ? AGAIN : data),
+    apply: (data, told, event) => {
+      // One that is listed and goes on differs in what is told of it alone.
+      if (event === "worker" && !told.deleted && data.some((/** @type {any} */ { id }) => id === told.id)) return withItem(data, told);
+      return event === "worker" || (event === "attention" ? isOfWorkers(told) : WORKERS.some((one) => told[one] !== undefined)) ? AGAIN : data;
+    },
   },
   // The use of a key is in no event.
   { topics: ["audit"], path: /^\/v1\/(?:apikeys|sessions)$/, isPart: true, apply: again },

@@ -217,13 +217,12 @@ impl Jobs {
     /// Returns scheme, host and port of the address that the webhook calls of the job go to. `None` without a webhook, and for a job
     /// of more than 1 MiB, whose members are not read for that.
     pub async fn webhook_receiver(&self, row: &JobRow) -> Option<String> {
+        // A webhook that the endpoint got after the submit is not called for the job.
+        if !row.webhook || row.input_bytes > RECEIVER_BYTES_MAX {
+            return None;
+        }
         let of_endpoint = self.shared.record().webhook.clone();
-        let members = match row.webhook {
-            true if row.input_bytes > RECEIVER_BYTES_MAX => return None,
-            true => self.members(row.id).await.ok()?,
-            false => Bytes::new(),
-        };
-        receiver_of(&members, of_endpoint.as_deref())
+        receiver_of(&self.members(row.id).await.ok()?, of_endpoint.as_deref())
     }
 
     /// Returns the members that the job was submitted with, as in [`Submission::members`](crate::Submission::members).

@@ -14,6 +14,7 @@ pub(crate) mod hub;
 pub(crate) mod job_events;
 mod reader;
 pub(crate) mod reader_counts;
+pub(crate) mod reads;
 mod ring;
 pub(crate) mod topic;
 

@@ -337,7 +337,8 @@ impl Queue {
     /// The load of the endpoint.
     pub fn load(&self) -> QueueLoad {
         let queues = [&self.ready, &self.deferred.jobs];
-        let oldest = queues.into_iter().flat_map(ReadyQueue::oldest_normal);
+        let was_taken = |slot| !self.jobs[slot].never_taken();
+        let oldest = queues.into_iter().flat_map(|queue| queue.oldest_normal(was_taken));
         QueueLoad {
             queued: self.queued(),
             queued_normal: self.ready.len_normal() + self.deferred.jobs.len_normal(),

@@ -9,6 +9,9 @@ use alloc::collections::BTreeSet;
 use crate::index::Index;
 use crate::jobs::Slot;
 
+/// The largest number of jobs that were taken before, and that are looked at for the oldest one.
+const TAKEN_MAX: usize = 100;
+
 /// Queued jobs by position, the lowest first. A queue has three: ready, deferred and purged jobs.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyQueue {
@@ -56,12 +59,18 @@ impl ReadyQueue {
 
     /// Jobs that are not of low priority, of which one waits longest: the first that entered at the back, and the one that was put
     /// back to the front before the others there. Positions at the front are below 0.
-    pub(crate) fn oldest_normal(&self) -> impl Iterator<Item = Slot> {
-        let first = self.normal.first();
-        let has_front = first.is_some_and(|(order, _)| order < 0);
-        let front = has_front.then(|| self.normal.descending(Some(0)).next()).flatten();
-        let back = if has_front { self.normal.ascending(Some(0)).next() } else { first };
-        front.into_iter().chain(back).map(|(_, slot)| slot)
+    ///
+    /// A job that was taken before may have entered the queue anew at the position that it had, so the jobs behind it may wait
+    /// longer: they are looked at.
+    pub(crate) fn oldest_normal(
+        &self,
+        was_taken: impl Fn(Slot) -> bool + Copy,
+    ) -> impl Iterator<Item = Slot> {
+        let has_front = self.normal.first().is_some_and(|(order, _)| order < 0);
+        let front = has_front.then(|| self.normal.descending(Some(0)));
+        let front = through_first(front.into_iter().flatten().map(|(_, slot)| slot), was_taken);
+        let back = through_first(self.normal.ascending(Some(0)).map(|(_, slot)| slot), was_taken);
+        front.chain(back)
     }
 
     /// The number of jobs.
@@ -96,6 +105,15 @@ impl ReadyQueue {
         append(&mut self.normal, &mut other.normal);
         append(&mut self.low, &mut other.low);
     }
+}
+
+/// The jobs that were taken before, up to the first other one; at most `TAKEN_MAX`.
+fn through_first(
+    jobs: impl Iterator<Item = Slot>,
+    was_taken: impl Fn(Slot) -> bool,
+) -> impl Iterator<Item = Slot> {
+    let mut goes_on = true;
+    jobs.take(TAKEN_MAX).take_while(move |slot| core::mem::replace(&mut goes_on, was_taken(*slot)))
 }
 
 /// Moves the entries of the shorter index to the longer one, so that a purge costs the number of jobs that it purges.

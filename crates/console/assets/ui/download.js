@@ -23,7 +23,9 @@ export function useDownload(list) {
     ending.current = end;
     setFound(0);
     try {
-      const { downloadJobs, JOBS_MAX } = await load("./download_jobs.js");
+      // While the server does not answer, the module does not come.
+      const stopped = new Promise((_, reject) => end.signal.addEventListener("abort", reject));
+      const { downloadJobs, JOBS_MAX } = await Promise.race([load("./download_jobs.js"), stopped]);
       const outcome = await downloadJobs(list, form, chosen, end.signal, setFound);
       const cut = outcome.isCut ? `: the newest ${count(JOBS_MAX)}, which is the most` : "";
       toast(`${count(outcome.found)} ${outcome.found === 1 ? "job is" : "jobs are"} in the file${cut}.`);

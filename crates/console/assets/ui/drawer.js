@@ -1,5 +1,5 @@
-// The side bar as a drawer, while it is open: it has the focus, and what is beside it is only a place to press.
-import { html, useLayoutEffect } from "../dom.js";
+// The side bar as a drawer, while it is open: it has the focus, and what is beside it has not.
+import { useLayoutEffect } from "../dom.js";
 
 /** @param {{onClose: () => void}} props */
 export default function Drawer({ onClose }) {
@@ -13,7 +13,8 @@ export default function Drawer({ onClose }) {
     /** @type {HTMLElement | null} */ (side.querySelector("[aria-current]") ?? side.querySelector("a"))?.focus();
     let isBack = true;
     const leave = (/** @type {KeyboardEvent} */ event) => {
-      if (event.key !== "Escape") return;
+      // A dialog over it is closed first.
+      if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
       // Only this closes: the event reaches nothing else that Escape is for.
       event.preventDefault();
       event.stopPropagation();
@@ -35,5 +36,5 @@ export default function Drawer({ onClose }) {
       /** @type {HTMLElement | null} */ (document.querySelector(isBack ? ".menu-button button" : "#content"))?.focus();
     };
   }, []);
-  return html`<div class="scrim" onClick=${onClose}></div>`;
+  return null;
 }

@@ -16,6 +16,7 @@ import { customOpen, RangePicker } from "./range_picker.js";
 import { Toast } from "./toast.js";
 
 const drawerOpen = signal(false);
+const closeDrawer = () => void (drawerOpen.value = false);
 const whoOpen = signal(false);
 
 /** @typedef {{path: string, name: string, icon: string, pages: string[], isShown: () => boolean}} Item */
@@ -75,7 +76,7 @@ function SideBar() {
       const shown = items.filter((item) => item.isShown());
       return shown.length > 0 && html`<div class="nav-group" key=${title}>
         ${title && html`<p class="nav-title">${title}</p>`}
-        ${shown.map((item) => html`<a key=${item.path} class="nav" href=${href(item.path === "/" ? withRange("/") : item.path)} aria-current=${isCurrent(item) ? "page" : undefined} onClick=${() => (drawerOpen.value = false)}>
+        ${shown.map((item) => html`<a key=${item.path} class="nav" href=${href(item.path === "/" ? withRange("/") : item.path)} aria-current=${isCurrent(item) ? "page" : undefined} onClick=${closeDrawer}>
           <${Icon} name=${item.icon} />${item.name}${item.path === "/endpoints" && endpoints && html`<span class="count">${endpoints.length}</span>`}
         </a>`)}
       </div>`;
@@ -149,7 +150,7 @@ export function Frame({ children }) {
   return html`<div class="app">
     <a class="skip" href="#content">Skip to the content</a>
     <${SideBar} />
-    ${drawerOpen.value && html`<${Later} address="./ui/drawer.js" props=${{ onClose: () => (drawerOpen.value = false) }} />`}
+    ${drawerOpen.value && html`<div class="scrim" onClick=${closeDrawer}></div><${Later} address="./ui/drawer.js" props=${{ onClose: closeDrawer }} />`}
     <div class="main-column"><${TopBar} /><main id="content" tabindex="-1">${children}</main></div>
     ${paletteOpen.value && html`<${Later} address="./ui/palette.js" />`}${helpOpen.value && html`<${Later} address="./ui/key_help.js" />`}${customOpen.value && html`<${Later} address="./ui/custom_range.js" />`}<${Toast} />
   </div>`;

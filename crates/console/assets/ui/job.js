@@ -45,9 +45,9 @@ const Title = ({ id, isBeside }) => html`<${isBeside ? "h2" : "h1"} class="job-t
 function Followed({ name, id, isBeside }) {
   const { endpoint, isReadable } = useEndpoint(name);
   const { follow, again } = useFollow(name, id);
-  useLifeAhead(endpoint, id);
   const record = follow.record.value;
   const error = follow.error.value;
+  useLifeAhead(error && !record ? undefined : endpoint, id);
   const title = html`<${Title} id=${id} isBeside=${isBeside} />`;
   if (!record && error) return html`${title}${error.status === 404 ? html`<${Gone} name=${name} id=${id} endpoint=${endpoint} />` : html`<${Failed} error=${error} onRetry=${again} />`}`;
   if (!record || !endpoint) return html`${title}<div class="wide"><div class="stack"><${LoadingPage} cards=${["Life", "Output", "Input"]} /></div><div class="stack"><${LoadingPage} cards=${["Details"]} /></div></div>`;

@@ -34,7 +34,7 @@ export function RequestGrid({ list, isOfAll, columns: further, download, openId,
   const { selection } = list;
   const total = list.rows.length;
   const added = useAdded(list);
-  const { at, setAt } = useRowAt(list);
+  const { at, id: atId, setAt } = useRowAt(list);
   const open = (/** @type {number} */ index) => {
     const row = list.rows[index];
     if (!row) return;
@@ -82,7 +82,7 @@ export function RequestGrid({ list, isOfAll, columns: further, download, openId,
       // The button goes away.
       box.focus();
     }}><${Icon} name="up" />${count(list.news.length)} new</button>`}
-    <${VirtualRows} count=${total} rowHeight=${rowHeight} label="Requests" columns=${columns} at=${at} atId=${nodeOf(list.rows[at])} head=${head} row=${row} onSeen=${seen} keep=${added} /></div>
+    <${VirtualRows} count=${total} rowHeight=${rowHeight} label="Requests" columns=${columns} at=${at} atId=${atId && nodeOf(atId)} head=${head} row=${row} onSeen=${seen} keep=${added} /></div>
     <div class="grid-foot">
       <span>${count(total)} loaded${list.isComplete ? ", all there are" : list.isFull() ? ", the most that a list shows: narrow the filter for older ones" : ""}</span>
       <${Searched} list=${list} version=${version} />
@@ -106,10 +106,10 @@ function useAdded(list) {
   return state.current.added;
 }
 
-/** The id of the node of a row. No other list of a page has the same. @param {import("../request_list.js").Row | undefined} row */
-const nodeOf = (row) => (row ? `job-${row.job.id}` : "");
+/** The id of the node of a row. No other list of a page has the same. @param {string} job its id */
+const nodeOf = (job) => `job-${job}`;
 
-/** The row of the keyboard, or -1: that of the same job, also when others come above it. @param {import("../request_list.js").RequestList} list */
+/** The row of the keyboard, or -1, and its job: the row of the same job, also when others come above it, or when it leaves the list for a moment. @param {import("../request_list.js").RequestList} list */
 function useRowAt(list) {
   const [id, setId] = useState("");
   const at = useRef(-1);
@@ -118,7 +118,7 @@ function useRowAt(list) {
     at.current = list.rows[index] ? index : -1;
     setId(list.rows[index]?.job.id ?? "");
   };
-  return { at: at.current, setAt };
+  return { at: at.current, id, setAt };
 }
 
 /** How far a search went. @param {{list: import("../request_list.js").RequestList, version: number}} props */
@@ -140,7 +140,7 @@ function Row({ job, endpoint, isFresh, hasLeft, index, transform, isOfAll, furth
   const { waited, ran } = timesOf(job);
   const created = moment(job.createdAt);
   const press = (/** @type {MouseEvent} */ event) => (isChoosing || event.shiftKey || event.ctrlKey || event.metaKey ? acts.current.choose(index, event.shiftKey) : acts.current.open(index));
-  return html`<div role="row" id=${`job-${job.id}`} aria-rowindex=${index + 2} aria-selected=${isChosen} aria-current=${isOpen ? "true" : undefined} class=${`vrow ${isAt ? "at" : ""} ${isOpen ? "opened" : ""} ${isChosen ? "chosen" : ""} ${job.isGone || hasLeft ? "gone" : ""} ${isFresh ? "fresh" : ""}`} style=${{ transform }} onClick=${press}>
+  return html`<div role="row" id=${nodeOf(job.id)} aria-rowindex=${index + 2} aria-selected=${isChosen} aria-current=${isOpen ? "true" : undefined} class=${`vrow ${isAt ? "at" : ""} ${isOpen ? "opened" : ""} ${isChosen ? "chosen" : ""} ${job.isGone || hasLeft ? "gone" : ""} ${isFresh ? "fresh" : ""}`} style=${{ transform }} onClick=${press}>
     <span role="gridcell" class="c-state"><${JobState} status=${job.status} /></span>
     <span role="gridcell" class="c-job mono" title=${job.id}>${shortId(job.id)}</span>
     ${isOfAll && html`<span role="gridcell" class="opt2">${endpoint.name}</span>`}

@@ -16,7 +16,8 @@ export function focusNear({ part, nearest }) {
   const lead = nearest.filter((row) => row.isConnected).map(leadOf).find(Boolean);
   const heading = /** @type {HTMLElement | null} */ (part.querySelector("h1, h2"));
   if (heading) heading.tabIndex = -1;
-  (lead ?? heading)?.focus();
+  // Rows of a long table go away also while one scrolls: what is seen stays.
+  (lead ?? heading)?.focus({ preventScroll: true });
 }
 
 /** Keeps the focus, which is in a row that may be removed. */
@@ -25,9 +26,11 @@ export function keepFocus() {
   const place = placeOfFocus();
   if (!place) return;
   const watch = new MutationObserver(() => {
-    if (focused?.isConnected && document.activeElement === focused) return;
+    const isThere = focused?.isConnected;
+    if (isThere && document.activeElement === focused) return;
     watch.disconnect();
-    if (document.activeElement === document.body) focusNear(place);
+    // A person may have taken the focus from what is still there.
+    if (!isThere && document.activeElement === document.body) focusNear(place);
   });
   watch.observe(place.part, { childList: true, subtree: true });
 }

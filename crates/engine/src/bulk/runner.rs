@@ -197,6 +197,7 @@ async fn next_batch(jobs: &Jobs, task: &mut BulkTask) -> Result<(), EndpointErro
         let (rows, cursor, unread) = read.inspect_err(|_| task.before = Some(before))?;
         task.before = cursor.map(|cursor| cursor.to_string());
         task.failed += unread;
+        task.matches = task.matches.max(task.done + task.failed);
         let fitting = rows.iter().filter(|row| task.applies_to(row));
         task.batch = fitting.map(|row| row.id.to_string()).collect();
         if !task.batch.is_empty() {

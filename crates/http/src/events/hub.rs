@@ -1,14 +1,16 @@
 //! The events of a server: the ring, the number of its readers, and whether they are collected.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use longshore_engine::Health;
 use longshore_model::EndpointId;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::reader_counts::ReaderCounts;
+use super::reads::{Read, Reads};
 use super::ring::{KEPT_FOR, Ring};
 use super::topic::Topic;
 use crate::wire::api_error::ApiError;
@@ -24,8 +26,8 @@ pub(crate) struct EventHub {
     last: watch::Sender<u64>,
     /// The events in the gaps of all readers.
     dropped: AtomicU64,
-    /// What was read since the collector looked last: the ids of workers and problems, by endpoint.
-    read: Mutex<HashMap<EndpointId, BTreeSet<String>>>,
+    /// What was read since the collector looked last.
+    reads: Reads,
 }
 
 struct HubState {
@@ -68,7 +70,7 @@ impl EventHub {
             state: Mutex::new(state),
             last: watch::Sender::new(first),
             dropped: AtomicU64::new(0),
-            read: Mutex::default(),
+            reads: Reads::default(),
         }
     }
 
@@ -108,18 +110,22 @@ impl EventHub {
         std::mem::take(&mut self.lock().has_new_reader)
     }
 
-    /// Notes that the present state of an endpoint was read, with the ids of these workers or problems. What changes back before
-    /// the collector looks is told, too: the client that read it would keep it. To be called after the state was read.
-    pub(crate) fn note_read(&self, endpoint: EndpointId, ids: impl IntoIterator<Item = String>) {
+    /// Notes what was read of an endpoint. To be called after the state was read, which the collector compares with what it sees
+    /// later.
+    pub(crate) fn note_read(&self, endpoint: EndpointId, read: impl FnOnce() -> Read) {
         if self.lock().is_collecting {
-            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-            read.entry(endpoint).or_default().extend(ids);
+            self.reads.add(endpoint, read());
         }
     }
 
+    /// Notes that the numbers of an endpoint were read; see [`note_read`](Self::note_read).
+    pub(crate) fn note_health(&self, endpoint: EndpointId, health: &Health) {
+        self.note_read(endpoint, || Read::of_health(health));
+    }
+
     /// What was noted since the last call.
-    pub(crate) fn take_read(&self) -> HashMap<EndpointId, BTreeSet<String>> {
-        std::mem::take(&mut *self.read.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn take_reads(&self) -> HashMap<EndpointId, Read> {
+        self.reads.take()
     }
 
     /// Adds events, and wakes the readers.

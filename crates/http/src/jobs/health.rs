@@ -27,7 +27,7 @@ fn body_of(state: &HttpState, endpoint: &EndpointHandle, health: &Health) -> Jso
     let numbers = numbers::of(endpoint);
     let status = endpoint.workers().fleet_status();
     let impossible = state.engine().impossible_gpus(endpoint);
-    state.events().note_read(endpoint.id(), []);
+    state.events().note_health(endpoint.id(), health);
     written(health, &status, impossible.as_deref(), numbers.as_ref())
 }
 

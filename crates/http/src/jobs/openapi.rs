@@ -124,7 +124,10 @@ fn page_members(item: &str) -> [(&'static str, Value); 5] {
         ("cursor", json!({ "type": "string", "nullable": true })),
         ("searched", count()),
         ("of", count()),
-        ("complete", json!({ "type": "boolean", "description": "no later page has a job" })),
+        (
+            "complete",
+            json!({ "type": "boolean", "description": "no later page has a job, and each job of this one could be read" }),
+        ),
     ]
 }
 

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::JsonResult;
 use crate::HttpState;
+use crate::events::reads::Read;
 use crate::gate::auth;
 use crate::openapi::schema::{array_of, count, object, text, time};
 use crate::openapi::{Group, Operation};
@@ -71,15 +72,15 @@ async fn list(State(state): State<HttpState>, headers: HeaderMap) -> JsonResult 
         .map(|endpoint| async move {
             let may_name = |id: &EndpointId| may(Permission::ReadCatalog, id);
             let acts = may(Permission::WriteCatalog, &endpoint.id());
-            of_endpoint(state, &endpoint, &may_name, acts).await
+            let problem = of_endpoint(state, &endpoint, &may_name, acts).await;
+            let view = problem.as_ref().map(|problem| &problem.view);
+            state.events().note_read(endpoint.id(), || Read::of_problem(view));
+            problem
         })
         .buffered(CONCURRENT)
         .collect()
         .await;
     let mut problems: Vec<_> = found.into_iter().flatten().collect();
-    for Problem { endpoint, view, .. } in &problems {
-        state.events().note_read(*endpoint, view["id"].as_str().map(str::to_owned));
-    }
     problems.sort_by_key(|problem| (problem.severity, std::cmp::Reverse(problem.jobs)));
     Ok(Value::Array(problems.into_iter().map(|problem| problem.view).collect()).into())
 }
@@ -92,7 +93,6 @@ pub(super) async fn for_events(state: &HttpState, endpoint: &EndpointHandle) -> 
 
 /// What is wrong with an endpoint.
 struct Problem {
-    endpoint: EndpointId,
     severity: Severity,
     /// The number of jobs that wait.
     jobs: u64,
@@ -120,7 +120,7 @@ async fn of_endpoint(
         (None, Some(burning)) => (burning.severity, burning_view(endpoint, &burning, jobs)),
         (None, None) => return None,
     };
-    Some(Problem { endpoint: endpoint.id(), severity, jobs, view })
+    Some(Problem { severity, jobs, view })
 }
 
 /// A budget that burns, in the form of a problem.

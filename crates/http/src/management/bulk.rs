@@ -70,7 +70,7 @@ const ABOUT: &str = "The task goes on after the answer, also after a restart of 
     `cancel` is for queued and running jobs, `retry` for failed and timed-out ones, `delete` for ended ones; others that match \
     are left out. Jobs that are submitted or end after the request are left out, too. `matches` is the number of jobs when the \
     task was created, as far as they could be counted in 2 s: `counted` is false if there may be more. `failed` jobs ended by \
-    themselves meanwhile, or are in another state than the task is for. A task is kept for a day after its end. At most 4 tasks of an endpoint run at a \
+    themselves meanwhile, are in another state than the task is for, or could not be read. A task is kept for a day after its end. At most 4 tasks of an endpoint run at a \
     time. With `dryRun` there is no task: `id` is null.";
 
 /// The operations on bulk tasks.

@@ -71,8 +71,10 @@ async fn collect_slow(state: HttpState) {
     let (mut states, mut looked_at) = (SlowStates::default(), state.engine().now());
     let mut untold = webhooks::Untold::default();
     loop {
-        let mut drafts = states.changes(&state).await;
+        let drafts = states.changes(&state).await;
+        state.events().publish(drafts);
         let since = std::mem::replace(&mut looked_at, state.engine().now());
+        let mut drafts = Vec::new();
         webhooks::changes(&state, since, &mut untold, &mut drafts).await;
         state.events().publish(drafts);
         sleep(pause(SLOW_TICK, state.events().readers())).await;

@@ -100,12 +100,15 @@ fn report(history: &Arc<History>, id: EndpointId, slo: Objectives, now: Millis) 
     let mut day = from;
     while day < now.0 {
         let end = (day / DAY_MS * DAY_MS + DAY_MS).min(now.0);
-        each_minute(history, id, (day, end), |at, record| {
+        each_minute(history, id, (day, end), |at, step_ms, record| {
             let delay = slo.delay_ms.map(|ms| record.in_time(ms)).unwrap_or_default();
             let success = record.succeeded();
             whole = Shares { delay: whole.delay.and(delay), success: whole.success.and(success) };
-            worst.push((cost(delay, slo.delay_target), "delay", at, delay));
-            worst.push((cost(success, slo.success_target), "success", at, success));
+            // Of days whose minutes are gone, hours are known.
+            if step_ms == MINUTE_MS {
+                worst.push((cost(delay, slo.delay_target), "delay", at, delay));
+                worst.push((cost(success, slo.success_target), "success", at, success));
+            }
         });
         keep_worst(&mut worst);
         day = end;
@@ -151,19 +154,20 @@ fn keep_worst(minutes: &mut Vec<(f64, &'static str, u64, Share)>) {
     minutes.truncate(WORST);
 }
 
-/// Calls `each` with the start of each known minute of a span, in ms, and its record.
+/// Calls `each` with the start and the length of each known minute of a span, in ms, and its record; or hour, where the minutes are
+/// gone.
 fn each_minute(
     history: &History,
     id: EndpointId,
     (from, to): (u64, u64),
-    mut each: impl FnMut(u64, &longshore_history::Record),
+    mut each: impl FnMut(u64, u64, &longshore_history::Record),
 ) {
     let timeline = history.read(history.plan(from, to, MINUTE_MS), &[id]);
     for (_, buckets) in &timeline.endpoints {
         let starts = (0..).map(|step| timeline.span.from + step * timeline.span.step_ms);
         for (at, slot) in starts.zip(buckets.slots()) {
             if let Some(record) = slot {
-                each(at, record);
+                each(at, timeline.span.step_ms, record);
             }
         }
     }

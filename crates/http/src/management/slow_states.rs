@@ -14,6 +14,7 @@ use super::gauges::{Costs, Gauges};
 use super::{attention, pods};
 use crate::HttpState;
 use crate::events::hub::Draft;
+use crate::events::reads::{Read, numbers};
 use crate::events::topic::Topic;
 use crate::lb;
 
@@ -44,6 +45,8 @@ struct EndpointState {
     /// Those of `stats` that only keys that may read the endpoint get.
     worker_stats: Map<String, Value>,
     gauges: Gauges,
+    /// The numbers of its health, as [`numbers`] returns them.
+    numbers: u64,
     /// The workers by id.
     workers: BTreeMap<String, Value>,
     /// What is wrong with the endpoint.
@@ -56,7 +59,7 @@ impl SlowStates {
     pub(super) async fn changes(&mut self, state: &HttpState) -> Vec<Draft> {
         let tells_all = state.events().has_new_reader();
         // Before the look: what is read later is compared with what this look tells.
-        let read = state.events().take_read();
+        let mut reads = state.events().take_reads();
         if self.looks.is_multiple_of(LOOKS_PER_BILL) {
             self.costs = Costs::now(state);
         }
@@ -74,14 +77,24 @@ impl SlowStates {
         let mut told = HashMap::with_capacity(seen.len());
         for (id, now) in seen {
             let before = self.told.remove(&id);
+            let read = reads.remove(&id).unwrap_or_default();
+            if now.is_none() {
+                // The next look says whether it was read as it is.
+                state.events().note_read(id, || read.clone());
+            }
+            let is_seen = now.is_some();
             // An endpoint that says nothing is as it was told.
             let Some(mut now) = now.or_else(|| before.clone()) else { continue };
-            let before = before.unwrap_or_default();
-            // A reader that has joined since may have read what has gone.
-            let seen = read.get(&id);
-            let ids: BTreeSet<_> = before.ids().chain(seen.into_iter().flatten().cloned()).collect();
-            now.deletions(id, &ids, &mut drafts);
-            let known = if tells_all || seen.is_some() { EndpointState::default() } else { before };
+            let mut known = before.unwrap_or_default();
+            if is_seen {
+                // A reader that has joined since may have read what has gone.
+                let ids: BTreeSet<_> = known.ids().chain(read.ids().cloned()).collect();
+                now.deletions(id, &ids, &mut drafts);
+                known.forget(&read, &now);
+            }
+            if tells_all {
+                known = EndpointState::default();
+            }
             now.differences(id, &known, tells_texts, &mut drafts);
             now.problem_differences(id, &known, tells_texts, &mut drafts);
             told.insert(id, now);
@@ -146,7 +159,8 @@ async fn look(http: &HttpState, endpoint: &EndpointHandle, before: Before<'_>) -
         || endpoint.record().slo.is_some();
     let problem = if may_be_wrong { attention::for_events(http, endpoint).await } else { None };
     let slug = endpoint.record().slug.clone();
-    Some(EndpointState { slug, stats, worker_stats, gauges, workers: workers.collect(), problem })
+    let numbers = numbers(&health);
+    Some(EndpointState { slug, stats, worker_stats, gauges, numbers, workers: workers.collect(), problem })
 }
 
 impl EndpointState {
@@ -154,6 +168,19 @@ impl EndpointState {
     fn ids(&self) -> impl Iterator<Item = String> {
         let problem = self.problem.as_ref().and_then(|problem| problem["id"].as_str());
         self.workers.keys().cloned().chain(problem.map(str::to_owned))
+    }
+
+    /// Takes out what was read otherwise than it is `now`, so that it is told again.
+    fn forget(&mut self, read: &Read, now: &Self) {
+        if read.has_other_numbers(now.numbers) {
+            self.stats.clear();
+            self.worker_stats.clear();
+        }
+        let is_other = |id: &String| now.workers.get(id).is_some_and(|now| read.has_other_worker(id, now));
+        self.workers.retain(|id, _| !is_other(id));
+        if now.problem.as_ref().is_some_and(|now| read.has_other_problem(now)) {
+            self.problem = None;
+        }
     }
 
     /// Adds the events of the workers and problems with these ids that this state does not have.

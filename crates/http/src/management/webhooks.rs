@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const TOLD_MAX: usize = 100;
 /// How much later than its attempt a line may be written, in ms.
 const SLACK_MS: u64 = 1_000;
+/// The logs that may take too long in one look for events.
+const FAILURES_MAX: u32 = 2;
 /// Logs that are read concurrently.
 const CONCURRENT: usize = 8;
 
@@ -121,17 +123,22 @@ async fn redeliver_failed(State(state): State<HttpState>, uri: Uri, headers: Hea
 pub(super) type Untold = HashMap<EndpointId, Millis>;
 
 /// Adds the events of the webhook calls that were tried since `since`: of each endpoint the last 100, and the number of the others.
-/// An endpoint whose log cannot be read stays in `untold`.
+/// An endpoint whose log cannot be read stays in `untold`; after two of them, so do all others, which would wait as long.
 pub(super) async fn changes(state: &HttpState, since: Millis, untold: &mut Untold, drafts: &mut Vec<Draft>) {
     // A line is written a moment after its attempt.
     let since = Millis(since.0.saturating_sub(SLACK_MS));
     for id in state.engine().take_webhook_changes() {
         untold.entry(id).or_insert(since);
     }
-    for (id, since) in std::mem::take(untold) {
+    let (mut left, mut failures) = (std::mem::take(untold).into_iter(), 0);
+    for (id, since) in left.by_ref() {
         let Some(endpoint) = state.engine().endpoint(id.as_str()) else { continue };
         let Some(found) = read(endpoint, DeliveryFilter::default()).await else {
             untold.insert(id, since);
+            failures += 1;
+            if failures == FAILURES_MAX {
+                break;
+            }
             continue;
         };
         let is_new = |delivery: &Delivery| {
@@ -148,6 +155,7 @@ pub(super) async fn changes(state: &HttpState, since: Millis, untold: &mut Untol
             json: told.to_string(),
         }));
     }
+    untold.extend(left);
 }
 
 fn of_endpoint(endpoint: &EndpointId, delivery: &Delivery) -> Value {

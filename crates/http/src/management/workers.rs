@@ -16,6 +16,7 @@ use super::access::{may_read_endpoint, may_see_machines};
 use super::log_tail::{FindLog, LogBody, LogTail, send_once_there};
 use super::{JsonResult, PathIds, pods};
 use crate::HttpState;
+use crate::events::reads::Read;
 use crate::gate::auth;
 use crate::gate::auth::OngoingAccess;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
@@ -64,17 +65,13 @@ async fn list(
     let (key, endpoint) = may_read_endpoint(&state, &headers, &id)?;
     let ended = Query::of(&uri)?.flag("ended")?;
     let mut workers = pods::of_endpoint(&state, &endpoint, may_see_machines(&state, &key)).await;
-    state.events().note_read(endpoint.id(), workers.iter().filter_map(id_of));
+    state.events().note_read(endpoint.id(), || Read::of_workers(&workers));
     if ended {
         let (files, of) = (Arc::clone(state.files()), endpoint.id());
         let ended = blocking(move || files.ended_workers(&of)).await?;
         workers.extend(pods::ended_of_endpoint(&state, &endpoint, &ended));
     }
     Ok(Value::Array(workers).into())
-}
-
-fn id_of(worker: &Value) -> Option<String> {
-    worker["id"].as_str().map(str::to_owned)
 }
 
 async fn logs(

@@ -230,3 +230,32 @@ fn a_deferred_job_can_be_cancelled_purged_and_expire() {
         "#]],
     );
 }
+
+#[test]
+fn a_job_that_keeps_its_place_does_not_hide_one_that_waits_longer() {
+    check(
+        "
+        submit a
+        wait 1s
+        submit b
+        take w1
+        wait 10s
+        unread a
+        load
+        wait 1s
+        load
+        take w1 x2
+        load
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            1s submit b: accepted
+            1s take w1: a
+            11s unread a: recorded; a back in line
+            11s load: queued 2 (2 normal), running 0, oldest normal since 1s
+            12s load: queued 2 (2 normal), running 0, oldest normal since 1s
+            12s take w1 x2: a, b
+            12s load: queued 0 (0 normal), running 2
+        "#]],
+    );
+}
