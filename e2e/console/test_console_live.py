@@ -101,6 +101,23 @@ def test_a_page_asks_for_nothing_while_nothing_happens(console, live):
     assert others == [] and len(asked.paths) <= ASKED_MAX, asked.paths
 
 
+def test_the_page_of_workers_reads_its_list_only_when_one_starts_or_ends(console, api):
+    endpoint = api.endpoint("echo.py", name="Rests", workersMin=1, workersMax=1)
+    endpoint.wait_health("workers", "idle", 1, 60)
+    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/workers")
+    row = tab.page.get_by_role("row").filter(has_text=endpoint.workers()[0].worker)
+    expect(row).to_be_visible()
+    asked = Asked(tab)
+    events = follow(f"{api.server.url}/v1/events?topics=workers&endpoint={endpoint.id}", ADMIN_KEY)
+    # Its memory, its use of the processor and when it was heard last are told, and shown.
+    told = (event for event in events if event.name == "worker")
+    assert len([next(told) for _ in range(3)]) == 3
+    tab.page.evaluate("1")
+    assert len([path for path in asked.paths if path.endswith("/workers")]) <= 1, asked.paths
+    api.ok("POST", f"/v1/endpoints/{endpoint.id}/workers/{endpoint.workers()[0].worker}/stop")
+    expect(tab.page.get_by_role("region", name="Ended").get_by_role("row").filter(has_text="Stopped")).to_be_visible()
+
+
 def test_older_jobs_move_up_when_the_newest_ones_are_deleted(console, api):
     endpoint = api.external(name="Tidied")
     jobs = [endpoint.run() for _ in range(NEWEST + OLDER)]
