@@ -13,7 +13,7 @@ export interface components {
             unread: number;
         };
         AllRequestPage: {
-            /** @description no later page has a job */
+            /** @description no later page has a job, and each job of this one could be read */
             complete: boolean;
             counts?: {
                 CANCELLED: number;
@@ -2555,7 +2555,7 @@ export interface components {
             redelivered: number;
         };
         RequestPage: {
-            /** @description no later page has a job */
+            /** @description no later page has a job, and each job of this one could be read */
             complete: boolean;
             counts?: {
                 CANCELLED: number;
