@@ -370,8 +370,8 @@ def test_a_long_stream_is_shown_without_a_stall(console, api):
     frames, changes = page.evaluate("[window.frames_seen, window.changes_seen]")
     took = time.monotonic() - began
     print(f"{CHUNKS} chunks: {changes} changes of the page in {frames} frames and {took:.1f} s")
-    # One render in 33 ms, however many chunks it brought, and the clocks of the page.
-    assert changes <= took / 0.033 + took + 60
+    # One render for a frame, however many chunks it brought, and the clocks of the page.
+    assert changes <= frames + 60
     assert nodes(page) <= NODES_MAX, nodes(page)
     worker.done(job, {"output": None})
     expect(page.get_by_role("main").get_by_text("Completed", exact=True)).to_be_visible()

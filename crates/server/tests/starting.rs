@@ -85,7 +85,7 @@ fn the_first_start_shows_a_key_and_the_second_does_not() {
     let (output, took) = first.terminate();
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert!(took < Duration::from_secs(30), "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
     assert!(said.contains(&address), "{said}");
     assert!(said.contains("stop with Ctrl-C"), "{said}");
     let key = said.lines().find_map(|line| line.strip_prefix("admin key: ")).unwrap();
