@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longshore_history::{Failure, FailureKind, History};
 use longshore_model::{EndpointId, JobId, JobKey, JobState, Millis, WorkerId};
+use longshore_queue::NOT_CONFIRMED;
 
 use crate::Engine;
 
@@ -95,6 +96,11 @@ pub(crate) fn kind_of(state: JobState, error: Option<&(ErrorSource, String)>) ->
         Some((ErrorSource::Queue, _)) => FailureKind::WorkerLost,
         Some((ErrorSource::Report, _)) | None => FailureKind::Handler,
     }
+}
+
+/// Whether the worker of a job with this error was lost while it ran the job. A job whose delivery was not confirmed did not run.
+pub(crate) fn is_of_loss(kind: FailureKind, error: &str) -> bool {
+    kind == FailureKind::WorkerLost && !error.contains(NOT_CONFIRMED)
 }
 
 /// Later lines are of the worker's log.
@@ -217,6 +223,16 @@ mod tests {
             ),
         ] {
             assert_eq!(kind(source, error), expected, "{error}");
+            assert_eq!(is_of_loss(expected, error), expected == FailureKind::WorkerLost, "{error}");
         }
+    }
+
+    #[test]
+    fn a_job_that_no_worker_confirmed_lost_no_worker() {
+        let error = format!(
+            "failed after 6 deliveries, no retries left: {NOT_CONFIRMED}; perhaps workers cannot read it"
+        );
+        let kind = kind_of(JobState::Failed, Some(&(ErrorSource::Queue, error.clone())));
+        assert!(!is_of_loss(kind, &error));
     }
 }

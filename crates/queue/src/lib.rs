@@ -107,3 +107,4 @@ pub use report::Report;
 pub use settings::QueueSettings;
 pub use submit::{Submit, Submitted};
 pub use take::Take;
+pub use transitions::NOT_CONFIRMED;

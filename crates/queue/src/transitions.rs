@@ -309,6 +309,9 @@ fn can_end_twice() -> bool {
     planted(Bug::CancelAfterResult) || planted(Bug::ResultAfterCancel)
 }
 
+/// Part of the error of a job that fails because no worker confirmed its delivery.
+pub const NOT_CONFIRMED: &str = "the last delivery was not confirmed";
+
 /// The error of a job that fails because no retry is left.
 fn no_retries_left(row: &PackedRow, cause: &RequeueCause<'_>) -> String {
     let retries = u32::from(row.retries());
@@ -321,7 +324,7 @@ fn no_retries_left(row: &PackedRow, cause: &RequeueCause<'_>) -> String {
         RequeueCause::Unconfirmed | RequeueCause::Unreadable => {
             let deliveries = u32::from(row.redeliveries()) + retries + 1;
             alloc::format!(
-                "failed after {deliveries} deliveries, no retries left: the last delivery was not confirmed; perhaps \
+                "failed after {deliveries} deliveries, no retries left: {NOT_CONFIRMED}; perhaps \
                  workers cannot read the job, for example a number of more than 4300 digits, which is too long for Python"
             )
         }

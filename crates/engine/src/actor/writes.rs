@@ -8,12 +8,11 @@ use longshore_store::{ChunkRow, OutcomeRow, Payload, StreamRow, WebhookRow, Writ
 
 use super::Actor;
 use super::reload::owner;
-use crate::failures::{ErrorSource, FailedJob, kind_of};
+use crate::failures::{ErrorSource, FailedJob, is_of_loss, kind_of};
 use crate::metrics::RetryReason;
 use crate::owner_use::Use;
 use crate::stream_tail::TailEvent;
 use crate::supervisor::FleetEvent;
-use longshore_history::FailureKind;
 
 /// The payload of a request whose verb writes it. The queue sees only the length.
 #[derive(Default)]
@@ -173,7 +172,7 @@ impl Actor {
         self.shared.metrics.activity.failed_by(kind);
         let worker = self.queue.find_stored(job).and_then(|row| row.worker);
         let error = error.map(|(_, error)| error);
-        let lost = error.clone().filter(|_| kind == FailureKind::WorkerLost);
+        let lost = error.clone().filter(|error| is_of_loss(kind, error));
         self.post_commit.failed.push(FailedJob { job, worker, at: self.now(), kind, error });
         lost
     }
