@@ -58,16 +58,18 @@ function here(endpoints) {
 const SEARCH_MIN = 2;
 const TYPING_MS = 150;
 
-/** What the server finds by a text. @param {string} text @param {AbortSignal} signal @returns {Promise<{choices: Choice[], unanswered: number}>} `unanswered`: endpoints whose jobs are missing */
+/** @typedef {{choices: Choice[], unanswered: number, left: number}} Hits `unanswered`: endpoints whose jobs are missing · `left`: older jobs, which are found by the whole id alone */
+
+/** What the server finds by a text. @param {string} text @param {AbortSignal} signal @returns {Promise<Hits>} */
 async function searched(text, signal) {
-  const { endpoints, jobs, workers, keys, unanswered } = await api.json("GET", `/v1/search?q=${encodeURIComponent(text)}`, { signal });
+  const { endpoints, jobs, workers, keys, unanswered, searched: compared, of } = await api.json("GET", `/v1/search?q=${encodeURIComponent(text)}`, { signal });
   const choices = [
     ...jobs.map((/** @type {any} */ job) => ({ name: `Job ${job.id}`, hint: `${job.name}, ${JOB_STATES[job.status].word.toLowerCase()}`, icon: "requests", act: () => go(`${endpointPath({ id: job.endpoint })}/requests/${job.id}`) })),
     ...workers.map((/** @type {any} */ worker) => ({ name: `Worker ${worker.id}`, hint: worker.name, icon: "workers", act: () => go(`${endpointPath({ id: worker.endpoint, slug: worker.slug })}/workers/${encodeURIComponent(worker.id)}`) })),
     ...endpoints.map((/** @type {Endpoint} */ endpoint) => ({ name: endpoint.name, hint: `Endpoint ${endpoint.slug ?? endpoint.id}`, icon: "endpoints", act: () => go(endpointPath(endpoint)) })),
     ...keys.map((/** @type {any} */ key) => ({ name: key.name, hint: `API key ${key.id}`, icon: "key", act: () => go("/api-keys") })),
   ];
-  return { choices, unanswered };
+  return { choices, unanswered, left: jobs.length > 0 || compared === 0 ? 0 : of - compared };
 }
 
 /** The choices that have all words of the text, those that begin with it first. @param {Choice[]} choices @param {string} text */
@@ -93,7 +95,7 @@ function useChosen(choices, text) {
 /** The palette while it is open. */
 export default function Palette() {
   const [text, setText] = useState(takeTypedAhead);
-  const [hits, setHits] = useState({ text: "", choices: /** @type {Choice[]} */ ([]), unanswered: 0 });
+  const [hits, setHits] = useState(/** @type {Hits & {text: string}} */ ({ text: "", choices: [], unanswered: 0, left: 0 }));
   const [failed, setFailed] = useState("");
   const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const endpoints = useEndpointList(Infinity).data ?? [];
@@ -155,6 +157,7 @@ export default function Palette() {
         ${choices.map((choice, index) => html`<li key=${keyOf(choice)} id=${`choice-${index}`} role="option" aria-selected=${index === at} onMouseMove=${() => setAt(index)} onClick=${() => choose(choice)}><${Icon} name=${choice.icon} /><span class="choice-name">${choice.name}</span><span class="choice-hint">${choice.hint}</span></li>`)}
       </ul>
       ${hits.text === text && hits.unanswered > 0 && html`<p class="palette-none" role="status">${count(hits.unanswered)} ${hits.unanswered === 1 ? "endpoint did" : "endpoints did"} not answer: jobs can be missing.</p>`}
+      ${hits.text === text && hits.left > 0 && html`<p class="palette-none" role="status">${count(hits.left)} older ${hits.left === 1 ? "job is" : "jobs are"} found only by the whole id.</p>`}
       ${failed && html`<p class="palette-none" role="alert">Jobs, workers and keys could not be searched. ${failed}</p>`}
       ${choices.length === 0 && !failed && html`<p class="palette-none">Nothing has this name. A job is found by the beginning or the end of its id, a worker by a part of it.</p>`}
     </div>

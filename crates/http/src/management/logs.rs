@@ -55,7 +55,7 @@ const PARAMETERS: &[Parameter] = &[
     query(
         "job",
         ParameterKind::Text,
-        "only lines that name this job, by its id or a part of it, and those of its worker while it ran",
+        "only lines that name this job, by its id or a part of it, and those of its workers while they ran it",
     ),
     query(
         "level",
@@ -278,20 +278,27 @@ impl<'a> LineView<'a> {
     }
 }
 
-/// The job of a search: its id, and where and when it ran, if it is still known.
+/// The job of a search: its id, and where and when its attempts ran, as far as that is still known.
 async fn span_of(endpoint: &EndpointHandle, id: Option<&str>) -> Option<JobSpan> {
     let id = id?;
-    let found = match id.parse::<JobId>() {
-        Ok(job) => endpoint.jobs().status(job).await.ok(),
-        Err(_) => None,
+    let ran = match id.parse::<JobId>() {
+        Ok(job) => attempts_of(endpoint, job).await,
+        Err(_) => Vec::new(),
     };
-    let ran = found.and_then(|job| {
-        // A time of 0 has not come.
-        let end = Some(job.row.finished_at.0).filter(|at| *at > 0).unwrap_or(u64::MAX);
-        let started_at = Some(job.row.started_at.0).filter(|at| *at > 0)?;
-        Some((job.row.worker?.as_str().to_owned(), started_at, end))
-    });
     Some(JobSpan { id: id.to_owned(), ran })
+}
+
+/// The workers of a job's attempts, and from and to when they ran it, in ms.
+async fn attempts_of(endpoint: &EndpointHandle, job: JobId) -> Vec<(String, u64, u64)> {
+    let Ok(job) = endpoint.jobs().summary(job).await else { return Vec::new() };
+    let row = &job.row;
+    let ended = endpoint.jobs().ended_attempts(row).await.unwrap_or_default();
+    let ended = ended.into_iter().map(|attempt| (attempt.worker, attempt.taken_at, attempt.ended_at));
+    // A time of 0 has not come.
+    let end = if row.finished_at.0 > 0 { row.finished_at } else { Millis::MAX };
+    let present = Some((row.worker.clone(), row.started_at, end)).filter(|(_, from, _)| from.0 > 0);
+    let known = ended.chain(present).filter_map(|(worker, from, to)| Some((worker?, from.0, to.0)));
+    known.map(|(worker, from, to)| (worker.as_str().to_owned(), from, to)).collect()
 }
 
 fn cursor(text: &str) -> Result<Cursor, ApiError> {

@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::iter;
 use longshore_engine::{EndpointHandle, JobConditions, JobFilter, JobPage};
 use longshore_history::LimitedOperation;
-use longshore_model::Permission;
+use longshore_model::{JobId, Permission};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -66,7 +66,7 @@ pub(super) fn group() -> Group {
             .summary("finds endpoints, jobs, workers and keys")
             .about("At most 20 of a kind, of what the key may read. Workers are found by a part of their id, from 3 \
                     characters on. Jobs are found by the beginning or the end of their id, from 4 characters on, among \
-                    the newest 10 000 of each endpoint: `searched` of `of` jobs were compared. `unanswered` endpoints did \
+                    the newest 10 000 of each endpoint, and by the whole id among all: `searched` of `of` jobs were compared. `unanswered` endpoints did \
                     not answer within 1 s: their jobs are missing. A search of jobs counts as one `/requests` of each endpoint.")
             .gives("SearchResult")
             .with(PARAMETERS),
@@ -147,10 +147,11 @@ async fn jobs(
     let _permits = key.admit_all(state, &readable, LimitedOperation::Requests)?;
     let conditions = JobConditions { id_part: Some(text.to_owned()), ..JobConditions::default() };
     let filter = JobFilter { conditions, limit: HITS_MAX, before: None };
+    let whole: Option<JobId> = text.parse().ok();
     let asked = iter(readable).map(|endpoint| {
         let filter = filter.clone();
         async move {
-            let page = timeout(PATIENCE, endpoint.jobs().list(filter)).await.ok()?.ok()?;
+            let page = timeout(PATIENCE, page(&endpoint, filter, whole)).await.ok()??;
             Some((endpoint.record(), page))
         }
     });
@@ -168,4 +169,13 @@ async fn jobs(
     }
     found.hits.truncate(HITS_MAX);
     Ok(found)
+}
+
+/// The jobs of an endpoint that match, and the one with the `whole` id, which may be older than those that are compared.
+async fn page(endpoint: &EndpointHandle, filter: JobFilter, whole: Option<JobId>) -> Option<JobPage> {
+    let mut page = endpoint.jobs().list(filter).await.ok()?;
+    if let Some(id) = whole.filter(|_| page.jobs.is_empty()) {
+        page.jobs.extend(endpoint.jobs().summary(id).await);
+    }
+    Some(page)
 }

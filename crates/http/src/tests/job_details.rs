@@ -345,6 +345,20 @@ async fn a_search_finds_names_and_ids_that_the_key_may_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_job_is_found_by_its_whole_id_behind_any_number_of_newer_ones() {
+    let server = Direct::start().await;
+    let job = submit(&server, r#"{"input":{}}"#).await;
+    for _ in 0..10_000 {
+        submit(&server, r#"{"input":{}}"#).await;
+    }
+    let found = get(&server, &format!("/v1/search?q={}", &job[..job.len() - 1])).await;
+    assert_eq!((&found["searched"], &found["of"]), (&json!(10_000), &json!(10_001)));
+    assert!(found["jobs"].as_array().unwrap().iter().all(|one| one["id"] != json!(job)));
+    let found = get(&server, &format!("/v1/search?q={job}")).await;
+    assert_eq!(found["jobs"][0]["id"], json!(job));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_jobs_of_all_endpoints_are_one_list() {
     let server = Direct::start().await;
     let mut submitted = Vec::new();

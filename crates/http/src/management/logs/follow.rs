@@ -46,7 +46,7 @@ pub(super) struct Follower {
 pub(super) struct WantedLines {
     /// Only lines of this worker.
     pub(super) worker: Option<String>,
-    /// Only lines that name this job, and those of its worker while it ran.
+    /// Only lines that name this job, and those of its workers while they ran it.
     pub(super) job: Option<String>,
     /// What else lines are looked for by. Its `limit` is that of the first page.
     pub(super) search: Search,

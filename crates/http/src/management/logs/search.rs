@@ -33,11 +33,11 @@ pub(super) struct Search {
     pub(super) cursor: Option<Cursor>,
 }
 
-/// A job: its id, and the worker that ran it last, from and to when in ms.
+/// A job: its id, and the workers that ran it, from and to when in ms, for each of its last attempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct JobSpan {
     pub(super) id: String,
-    pub(super) ran: Option<(String, u64, u64)>,
+    pub(super) ran: Vec<(String, u64, u64)>,
 }
 
 /// The last line of a response, after which the next one begins.
@@ -159,13 +159,13 @@ fn json_bytes(text: &str) -> usize {
 }
 
 impl JobSpan {
-    /// Whether the line names the job, or is of its worker while it ran.
+    /// Whether the line names the job, or is of one of its workers while that ran it.
     fn has(&self, line: &Line) -> bool {
         let is_while = |(worker, from, to): &(String, u64, u64)| {
             // Times are to 100 ms.
             *worker == line.worker && line.at.is_some_and(|at| at + 100 >= *from && at <= *to)
         };
-        line.text.contains(&self.id) || self.ran.as_ref().is_some_and(is_while)
+        line.text.contains(&self.id) || self.ran.iter().any(is_while)
     }
 }
 
@@ -270,8 +270,8 @@ mod tests {
         assert_eq!(count(Search { level: Some("WARNING"), ..all() }), 20);
         assert_eq!(count(Search { level: Some("INFO"), ..all() }), 200);
         assert_eq!(count(Search { since: 10_000, until: 20_000, ..all() }), 20);
-        let ran = Some(("b".to_owned(), 5_050, 8_000));
-        assert_eq!(count(Search { job: Some(JobSpan { id: "a 3 ".to_owned(), ran }), ..all() }), 1 + 4);
+        let ran = vec![("b".to_owned(), 5_050, 8_000), ("a".to_owned(), 9_050, 11_000)];
+        assert_eq!(count(Search { job: Some(JobSpan { id: "a 3 ".to_owned(), ran }), ..all() }), 1 + 4 + 3);
         for bad in ["", "1.2", "1.2.", "x.1.w", "1.-1.w"] {
             assert_eq!(Cursor::parse(bad), None, "{bad}");
         }
