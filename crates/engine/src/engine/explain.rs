@@ -19,7 +19,7 @@ use crate::supervisor::environment::limits;
 use crate::{EndpointError, EndpointHandle, FieldChange, FleetStatus, Refusal, WorkerStatus};
 
 /// How long the queue may take to answer. It answers within a millisecond, unless its disk is slow.
-const QUEUE_WAIT: Duration = Duration::from_secs(2);
+const QUEUE_WAIT: Duration = Duration::from_secs(10);
 /// How long it may take while the store is failing: then the explanation does not need its answer.
 const FAILING_QUEUE_WAIT: Duration = Duration::from_millis(200);
 

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use longshore_model::{Node, Nodes};
 use longshore_store::StoreError;
@@ -14,12 +15,15 @@ use crate::sessions::{LockAttempt, NodeDatabase, NodeSession as _};
 /// answer in time may live.
 pub type IsGone = Arc<dyn Fn(Node) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
+/// A pause that lasted longer by this time: the process stood still, and perhaps the owner with it, which may renew its lease now.
+const STANDSTILL: Duration = Duration::from_secs(1);
+
 /// A node that waits to take over, and then keeps the lock.
 pub(super) struct Candidate<D: NodeDatabase> {
     shared: Arc<Shared<D>>,
     is_gone: IsGone,
     session: Option<D::Session>,
-    /// Since when the database has answered without a break. An owner could not renew its lease while the database was away.
+    /// Since when the database has answered, and this process has run, without a break. An owner could not renew its lease while the database was away.
     answers_since: Option<Instant>,
 }
 
@@ -46,7 +50,11 @@ impl<D: NodeDatabase> Candidate<D> {
                     (self.session, self.answers_since) = (None, None);
                 }
             }
+            let began = Instant::now();
             sleep(PAUSE).await;
+            if began.elapsed() > PAUSE + STANDSTILL {
+                self.answers_since = None;
+            }
         }
     }
 
