@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from harness.browser import Console
 from harness.server import ADMIN_KEY
+from harness.wait import until
 
 # Where the parts of the frame are that stand before and after, and where their words begin.
 PLACES = """() => [...document.querySelectorAll(".brand, .nav, .top")]
@@ -98,7 +99,8 @@ def test_a_font_that_is_there_long_before_its_text_is_no_fault(console):
     page.route("**/console/session", lambda route: waiting.append(route))
     tab.go("/endpoints")
     page.evaluate(PRINTED)
-    assert page.evaluate("[...document.fonts].map(({family, status}) => [family, status])") == [["Inter", "loaded"], ["JetBrains Mono", "loaded"]]
+    fonts = "[...document.fonts].map(({family, status}) => [family, status])"
+    until(lambda: page.evaluate(fonts) == [["Inter", "loaded"], ["JetBrains Mono", "loaded"]], "both fonts are there")
     [session] = waiting
     session.continue_()
     # Closing the tab fails if the browser printed a warning.

@@ -297,6 +297,17 @@ def test_names_of_files(tab, api, tmp_path):
         assert re.fullmatch(r"[\w.-]+\.(json|png|log)", found.value.suggested_filename), found.value.suggested_filename
 
 
+def test_more_files_than_are_shown_are_counted(tab, api):
+    endpoint = api.external(name="Many files")
+    worker, page = FakeWorker(endpoint), tab.page
+    job = run(endpoint, worker, {})
+    worker.done(job, {"output": [PNG] * 30})
+    tab.go(f"/endpoints/{endpoint.id}/requests/{job}")
+    output = page.get_by_role("region", name="Output")
+    expect(output).to_contain_text("The first 24 of 30 files.")
+    expect(output.get_by_role("img")).to_have_count(24)
+
+
 def test_names(tab, api, endpoint):
     taken, refused = [], []
     named = {path: [] for path in ("/v1/apikeys", "/v1/templates", "/v1/networkvolumes", "/v1/containerregistryauth")}

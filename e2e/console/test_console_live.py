@@ -14,6 +14,10 @@ from harness.gate import Gate
 from harness.server import ADMIN_KEY
 from harness.wait import until
 
+# The places of columns in the lists of the newest jobs, and of endpoints after the name.
+RAN = 5
+OLDEST = 2
+
 TABS = 8
 ASKED_MAX = 3
 # The requests of a tab that are in flight at a time.
@@ -99,6 +103,26 @@ def test_a_page_asks_for_nothing_while_nothing_happens(console, live):
     # Charts and failures are of minutes; nothing else is asked.
     others = [path for path in asked.paths if not path.endswith(("/history", "/failures"))]
     assert others == [] and len(asked.paths) <= ASKED_MAX, asked.paths
+
+
+def test_the_time_of_a_running_job_goes_on_in_the_list_of_the_newest(console, api):
+    endpoint = api.external(name="Runs on")
+    job = endpoint.run()
+    FakeWorker(endpoint).take()
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
+    row = page.get_by_role("row").filter(has_text=job[-12:])
+    expect(row).to_contain_text("Running")
+    ran = row.get_by_role("cell").nth(RAN)
+    until(lambda: re.fullmatch(r"[1-9]\.\d\d s", ran.inner_text()), "it has run for a second or more")
+
+
+def test_how_long_the_oldest_job_waits_is_told(console, api):
+    endpoint = api.external(name="Oldest")
+    endpoint.run()
+    page = console().sign_in(path="/endpoints").page
+    row = page.get_by_role("row").filter(has_text="Oldest")
+    oldest = row.get_by_role("cell").nth(OLDEST)
+    until(lambda: re.fullmatch(r"[1-9]\.\d\d s", oldest.inner_text()), "it has waited for a second or more")
 
 
 def test_the_page_of_workers_reads_its_list_only_when_one_starts_or_ends(console, api):

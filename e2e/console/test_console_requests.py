@@ -638,3 +638,9 @@ def test_a_request_of_all_is_beside_the_list_where_there_is_room_and_else_a_page
     phone = console(width=PHONE).sign_in(path=sent)
     expect(phone.page.get_by_role("heading", name=job, level=1)).to_be_visible()
     expect(phone.page).to_have_url(f"{tab.root}/endpoints/{slug}/requests/{job}")
+    # In two lines, a row still names its endpoint.
+    phone.go("/requests")
+    expect(row(phone.page, job)).to_contain_text(mixed.endpoint.record["name"])
+    row(phone.page, job).scroll_into_view_if_needed()
+    expect(row(phone.page, job).get_by_text(mixed.endpoint.record["name"])).to_be_in_viewport()
+    assert phone.sideways() <= 0

@@ -313,6 +313,20 @@ def test_a_session_that_expires_while_its_page_is_open_asks_to_sign_in_again(fre
     assert tab.page.url.endswith(f"/endpoints/{endpoint.id}/requests")
 
 
+def test_signing_in_leads_to_where_one_wanted_to_go(console):
+    tab = console()
+    tab.go("/health?range=1h")
+    expect(tab.page.get_by_label("API key")).to_be_visible()
+    tab.page.reload()
+    tab.page.get_by_label("API key").fill(ADMIN_KEY)
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.get_by_role("heading", name="Health", level=1)).to_be_visible()
+    assert tab.page.url.endswith("/health?range=1h")
+    # With a session, one does not sign in again.
+    tab.go("/sign-in?to=%2Fwebhooks")
+    expect(tab.page.get_by_role("heading", name="Webhooks", level=1)).to_be_visible()
+
+
 def test_a_tab_goes_on_when_another_one_signs_in_again(console, api):
     endpoint = api.external()
     tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests")

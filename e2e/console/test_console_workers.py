@@ -238,6 +238,34 @@ def test_the_log_of_a_job_has_the_lines_of_its_attempts(console, printed):
     assert log.get_by_text(later[-12:]).count() == 0, "lines of a later job"
 
 
+def test_the_log_of_a_job_has_what_a_lost_worker_printed(console, api, tmp_path):
+    endpoint = api.endpoint("lost_once.py", name="Lost once", workersMax=1)
+    job = endpoint.run({"marker": str(tmp_path / "marker")})
+    endpoint.wait_for(job, "COMPLETED", timeout_s=60)
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    log = page.get_by_role("region", name="Log")
+    for said in ("the first worker ends now", "the second worker has it"):
+        expect(log.get_by_text(said)).to_be_visible()
+
+
+# A part of a log: the lines of two workers, one of them with a traceback and with colours.
+TAKEN_APART = """async (folder) => {
+  const {joined, pieces} = await import(`${folder}/log_text.js`);
+  const line = (worker, text) => ({worker, text});
+  const groups = joined([line("a", "Traceback (most recent call last):"), line("b", "between"), line("a", "  File x"), line("a", "ValueError: no"), line("a", "after")]);
+  const tones = pieces("\u001b[31mred\u001b[38;5;4mblue\u001b[38;2;0;31;0mgreen\u001b[48;5;31m\u001b[92mlight\u001b[0mnone");
+  return [groups.map(({line, rest}) => [line.text, rest.map(({text}) => text)]), tones.map(({text, tone}) => [text, tone])];
+}"""
+
+
+def test_tracebacks_are_joined_between_lines_of_other_workers_and_colours_are_read_whole(console):
+    page = console().sign_in(path="/health").page
+    folder = page.locator("meta[name=longshore-assets]").get_attribute("content")
+    groups, tones = page.evaluate(TAKEN_APART, folder)
+    assert groups == [["Traceback (most recent call last):", ["  File x", "ValueError: no"]], ["between", []], ["after", []]]
+    assert tones == [["red", "failed"], ["blue", "running"], ["green", ""], ["light", "completed"], ["none", ""]]
+
+
 def test_a_log_without_lines_says_since_when_nothing_was_printed(console, api):
     for endpoint, said in [
         (api.endpoint("echo.py"), "Nothing printed since 20"),

@@ -17,6 +17,9 @@ export class ApiError extends Error {
   }
 }
 
+/** What is shown of a failure: the sentence, and the number of the request. @param {any} error */
+export const said = ({ message, requestId }) => (requestId ? `${message} Request ${requestId}` : message);
+
 /**
  * @typedef {{body?: unknown, rawBody?: string, signal?: AbortSignal, headers?: Record<string, string>}} Options
  *   `rawBody` is JSON text that must arrive as it is

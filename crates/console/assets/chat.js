@@ -87,7 +87,7 @@ export class Chat {
     try {
       if (isOn) await this.read(body, answer, stop);
     } catch (failed) {
-      if (!stop.aborted) answer.error = /** @type {Error} */ (failed).message;
+      if (!stop.aborted) answer.error = api.said(failed);
     }
     giveBack();
     if (stop.aborted) answer.note = isOvertaken ? "Stopped: other tabs of this browser follow long responses." : "Stopped.";

@@ -5,6 +5,8 @@
 
 const AGAIN_MS = 300;
 const AGAIN_MAX_MS = 10000;
+/** A stream that lived for longer, and was ended by the server, is begun again without a pause. */
+const LIVED_MS = 1000;
 /** The server sends a comment every 15 s: a stream that is silent for longer is dead. */
 const SILENT_MS = 40000;
 
@@ -81,6 +83,8 @@ export class EventStream {
     this.running = running;
     let wait = AGAIN_MS;
     while (!running.signal.aborted) {
+      const began = Date.now();
+      let isFailed = false;
       try {
         await this.readOnce(running.signal, () => (wait = AGAIN_MS));
       } catch (error) {
@@ -90,9 +94,12 @@ export class EventStream {
           this.last = "";
           return this.set("signedOut");
         }
+        isFailed = true;
       }
       if (running.signal.aborted) return;
       this.set("lost");
+      // The server ends the stream of a key that may read less now.
+      if (!isFailed && Date.now() - began > LIVED_MS) continue;
       await new Promise((resolve) => setTimeout(resolve, wait * (0.75 + Math.random() / 2)));
       wait = Math.min(wait * 2, AGAIN_MAX_MS);
     }

@@ -2,7 +2,7 @@
 import { useMemo } from "./dom.js";
 import { rates } from "./history.js";
 import { may, me } from "./session.js";
-import { known, useRead, useReads } from "./store.js";
+import { known, now, useRead, useReads } from "./store.js";
 
 const LIST_MS = 5000;
 const COUNTS_MS = 2000;
@@ -100,6 +100,9 @@ export function useLastHalfHour(withTimes = false) {
   const { data } = useRead(may.readsAny.value ? PAST_PATH + (withTimes ? PAST_MORE : "") : null, PAST_MS);
   return useMemo(() => new Map((data?.endpoints ?? []).map((/** @type {any} */ { id, series, total }) => [id, { completed: series.completed, oldestMs: series.oldestMs.at(-1) ?? null, total }])), [data]);
 }
+
+/** How long the oldest waiting job has waited, in ms: as it was told, or at the end of the last step; null if it is not known. @param {any} health @param {Past | undefined} past */
+export const oldestOf = (health, past) => (health?.jobs.inQueue ? (health.oldestAt ? now.value - health.oldestAt : (past?.oldestMs ?? null)) : null);
 
 /** The times of the last half hour, where they were asked for. @param {any} total @returns {any} */
 const pastTimes = (total) => total?.failed >= 0 && { delayP95: total.delayP95Ms, runP50: total.runP50Ms, failed: total.failed + total.timedOut, ended: total.failed + total.timedOut + total.completed };

@@ -6,7 +6,7 @@ import { jobOf } from "./job_record.js";
 import { member, parse } from "./json_text.js";
 import { takeTurn } from "./live.js";
 
-/** @typedef {{offset: number, at: number, isSeen: boolean, text: string, bytes: number}} Chunk `text` is JSON of the output; `at` is when this browser got it, `isSeen` whether it saw it come */
+/** @typedef {{offset: number, at: number, isSeen: boolean, text: string}} Chunk `text` is JSON of the output; `at` is when this browser got it, `isSeen` whether it saw it come */
 
 const AGAIN_MS = 1500;
 /** Chunks that come earlier than this after the response began were stored before. */
@@ -168,12 +168,15 @@ export class JobFollow {
   addChunk(fields) {
     this.last = fields.id;
     const at = Date.now();
-    this.chunks.push({ offset: Number(fields.id), at, isSeen: at - this.beganAt > STORED_MS, text: fields.data, bytes: fields.data.length });
-    this.timer ||= window.setTimeout(() => {
-      this.timer = 0;
-      this.renderedAt = Date.now();
-      this.version.value += 1;
-    }, Math.max(0, this.renderedAt + RENDER_MS - at));
+    this.chunks.push({ offset: Number(fields.id), at, isSeen: at - this.beganAt > STORED_MS, text: fields.data });
+    this.timer ||= window.setTimeout(() => (document.hidden ? this.render() : requestAnimationFrame(() => this.render())), Math.max(0, this.renderedAt + RENDER_MS - at));
+  }
+
+  /** Shows the chunks that came since the last render. */
+  render() {
+    this.timer = 0;
+    this.renderedAt = Date.now();
+    this.version.value += 1;
   }
 }
 

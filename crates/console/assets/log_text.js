@@ -28,12 +28,25 @@ export function pieces(text) {
   for (const part of text.split(/(\u001b\[[0-9;]*m)/)) {
     const colour = /^\u001b\[([0-9;]*)m$/.exec(part);
     if (colour) {
-      for (const code of colour[1].split(";").map(Number)) tone = code === 0 || code === 39 ? "" : (TONES[code] ?? tone);
+      tone = toneAfter(tone, colour[1].split(";").map(Number));
     } else if (part) {
       found.push({ text: visible(part.replace(/\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|.)/g, "")), tone });
     }
   }
   return found;
+}
+
+/** The tone after these parameters of an escape. Of the 256 colours, the first 16 have one; a colour of three parts has none. @param {string} tone @param {number[]} codes */
+function toneAfter(tone, codes) {
+  for (let at = 0; at < codes.length; at++) {
+    const code = codes[at];
+    if (code === 38 || code === 48) {
+      const [kind, number] = [codes[at + 1], codes[at + 2]];
+      if (code === 38) tone = (kind === 5 && TONES[number < 8 ? 30 + number : 82 + number]) || "";
+      at += kind === 5 ? 2 : 4;
+    } else tone = code === 0 || code === 39 ? "" : (TONES[code] ?? tone);
+  }
+  return tone;
 }
 
 /**
@@ -44,10 +57,17 @@ export function pieces(text) {
 export function joined(lines) {
   /** @type {{line: LogLine, rest: LogLine[]}[]} */
   const groups = [];
+  /** The last group of each worker: lines of others come between. @type {Map<string, {line: LogLine, rest: LogLine[]}>} */
+  const lasts = new Map();
   for (const line of lines) {
-    const last = groups.at(-1);
-    if (last && last.line.worker === line.worker && isWithin(last, line.text)) last.rest.push(line);
-    else groups.push({ line, rest: [] });
+    const last = lasts.get(line.worker);
+    if (last && isWithin(last, line.text)) {
+      last.rest.push(line);
+      continue;
+    }
+    const group = { line, rest: [] };
+    groups.push(group);
+    lasts.set(line.worker, group);
   }
   return groups;
 }

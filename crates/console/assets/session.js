@@ -58,6 +58,11 @@ function enter(answer) {
  */
 export async function signIn(proof) {
   enter(await api.json("POST", "/console/session", { body: proof }));
+  goOn();
+}
+
+/** Goes where the person wanted to go before signing in. */
+function goOn() {
   const wanted = place.peek().query.get("to") ?? "/";
   go(wanted.startsWith("/") && !wanted.startsWith("/sign-in") ? wanted : "/", { replace: true });
 }
@@ -75,16 +80,19 @@ function leave(reason) {
   notice.value = reason;
   const { path, query } = place.peek();
   const text = query.toString();
-  const back = path === "/" || path === "/sign-in" ? "" : `?to=${encodeURIComponent(path + (text ? `?${text}` : ""))}`;
-  go(`/sign-in${back}`, { replace: true });
+  const wanted = path === "/sign-in" ? query.get("to") : path === "/" ? null : path + (text ? `?${text}` : "");
+  go(`/sign-in${wanted ? `?to=${encodeURIComponent(wanted)}` : ""}`, { replace: true });
 }
+
+/** Whether the server knows no such session, key or code. @param {any} error */
+const isRefused = (error) => error.status === 401;
 
 /** Whether another key has signed in since, with this page left as it was. */
 let isOfAnother = false;
 
 /** Continues the session of an earlier page, or trades the code in the address, or asks to sign in. */
 export async function begin() {
-  api.whenSignedOut(() => me.peek() && leave("Your session has ended: the key was revoked, or it was not used for too long."));
+  api.whenSignedOut(() => me.peek() && leave("Your session has ended: it was ended elsewhere, its key was revoked, or its time was over."));
   api.whenRenewed((answer) => {
     const key = me.peek()?.key.id;
     if (key === answer.me.key.id) enter(answer);
@@ -94,27 +102,25 @@ export async function begin() {
       void load("./another_key.js").then((module) => module.default());
     }
   });
-  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  const { code } = /** @type {any} */ (window).longshore;
   if (code) {
-    // The code is of one use, and must not stay in the address or the history.
-    history.replaceState(null, "", location.pathname + location.search);
     try {
       return await signIn({ code });
-    } catch {
-      return leave("This code was used, or is older than a minute. Run `longshore console` again.");
+    } catch (error) {
+      return leave(isRefused(error) ? "This code was used, or is older than a minute. Run `longshore console` again." : api.said(error));
     }
   }
   try {
     enter(await api.json("GET", "/console/session"));
-    if (place.peek().page === "sign_in") go("/", { replace: true });
+    if (place.peek().page === "sign_in") goOn();
   } catch (error) {
-    leave(error instanceof api.ApiError && error.status === 401 ? "" : String(/** @type {Error} */ (error).message));
+    leave(isRefused(error) ? "" : api.said(error));
   }
 }
 
 /** An amount of money, in the currency of the server's settings. @param {number} amount */
 export function money(amount) {
   const currency = me.value?.server.currency;
-  const text = amount === 0 ? "0" : amount < 0.01 ? "< 0.01" : amount.toFixed(2);
+  const text = amount === 0 ? "0" : amount < 0.01 ? "< 0.01" : amount.toFixed(2).replace(/\B(?=(\d{3})+\.)/g, "\u2009");
   return currency ? `${text} ${currency}` : text;
 }

@@ -3,6 +3,9 @@
 // The page has this text itself, and browsers run it before the first paint. The modules go on with what `window.longshore` has.
 (() => {
   const root = document.documentElement;
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  // The code is of one use, and must not stay in the address or the history.
+  if (code) history.replaceState(null, "", location.pathname + location.search);
   const theme = localStorage.getItem("longshore.theme");
   if (theme === "light" || theme === "dark") root.dataset.theme = theme;
 
@@ -63,18 +66,17 @@
   }
 
   // A code in the address opens another session.
-  const hasCode = new URLSearchParams(location.hash.slice(1)).has("code");
-  const session = hasCode ? null : new Promise((resolve) => painted(() => resolve(ask())));
+  const session = code ? null : new Promise((resolve) => painted(() => resolve(ask())));
   // The modules show a failure.
   session?.catch(() => {});
-  if (hasCode) root.dataset.frame = "";
+  if (code) root.dataset.frame = "";
   const isOverview = location.pathname.slice(base.length).replace(/\/$/, "") === "/console";
   // The other pages are in the table of imports.
   painted(() => preload(isOverview ? OVERVIEW : ["imports"]));
   // Browsers paint nothing before the fonts that the page has them preload, and print that a preloaded one was not used in 3 s.
   painted(() => void document.fonts.load('1em "JetBrains Mono"').catch(() => {}));
 
-  /** `session`: the answer of `/console/session` · `joined`: the token with which the events have begun. @type {any} */
-  const begun = { session, joined: "", hasNoWorker: false, eventsWorker };
+  /** `code`: the one in the address · `session`: the answer of `/console/session` · `joined`: the token with which the events have begun. @type {any} */
+  const begun = { code, session, joined: "", hasNoWorker: false, eventsWorker };
   /** @type {any} */ (window).longshore = begun;
 })();

@@ -134,8 +134,9 @@ function withStats(health, stats) {
     next[group][member] = stats[name];
     isSame = false;
   }
-  if (stats.lb !== undefined) {
-    next.lb = stats.lb;
+  for (const name of ["lb", "oldestAt"]) {
+    if (stats[name] === undefined || next[name] === stats[name]) continue;
+    next[name] = stats[name];
     isSame = false;
   }
   return isSame ? health : next;

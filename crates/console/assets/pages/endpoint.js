@@ -2,7 +2,7 @@
 import { html } from "../dom.js";
 import { endpointPath, href, place } from "../router.js";
 import { count, duration, percent, rate } from "../format.js";
-import { newestPath, times, useAttention, useEndpoint, useLastHalfHour } from "../fleet.js";
+import { newestPath, oldestOf, times, useAttention, useEndpoint, useLastHalfHour } from "../fleet.js";
 import { may, money } from "../session.js";
 import { refresh, useRead } from "../store.js";
 import { useHistory } from "../timeline.js";
@@ -86,7 +86,7 @@ function Figures({ endpoint, health, speed, figures, jobs, isReadable }) {
   const past = useLastHalfHour().get(endpoint.id);
   const waiting = jobs?.filter((job) => job.status === "IN_QUEUE") ?? [];
   // The newest jobs have the oldest one that waits only if they have all that wait.
-  const oldest = waiting.length > 0 && waiting.length === inQueue ? Date.now() - Date.parse(waiting.at(-1).createdAt) : past?.oldestMs;
+  const oldest = waiting.length > 0 && waiting.length === inQueue ? Date.now() - Date.parse(waiting.at(-1).createdAt) : oldestOf(health, past);
   const total = health ? health.workers.idle + health.workers.running + health.workers.initializing : null;
   return html`<${Gauges}>
     <${Gauge} name="Waiting" value=${count(inQueue)} note=${inQueue === 0 ? "nothing waits" : oldest ? `oldest ${duration(oldest)}` : ""} />

@@ -57,7 +57,7 @@ function Form({ machines }) {
       toast(`${made.name} is made.`);
       go(`/new-endpoint?made=${encodeURIComponent(made.id)}`, { replace: true });
     } catch (failed) {
-      setError(/** @type {Error} */ (failed).message);
+      setError(api.said(failed));
       setBusy(false);
     }
   };

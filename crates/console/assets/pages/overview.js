@@ -55,6 +55,8 @@ function Totals({ rows, history }) {
   const failed = total ? total.failed === null ? null : total.failed + total.timedOut : sum(({ times }) => times?.failed);
   const of = total ? `in ${history.range.name || "this range"}` : `of the newest ${count(sum(({ times }) => times?.ended))}`;
   const cost = bill?.reduce((total, record) => total + record.amount, 0);
+  // Without prices, time costs nothing.
+  const isPriced = cost || !bill?.some(({ timeBilledMs }) => timeBilledMs);
   return html`<${Gauges}>
     <${Gauge} name="Waiting" value=${count(sum(({ health }) => health?.jobs.inQueue))} unit="jobs" />
     <${Gauge} name="Running" value=${count(sum(({ health }) => health?.jobs.inProgress))} unit="jobs" />
@@ -62,6 +64,6 @@ function Totals({ rows, history }) {
     <${Gauge} name="Failed" value=${count(failed)} unit=${of} bad=${(failed ?? 0) > 0} />
     <${Gauge} name="Workers" value=${count(sum(({ health }) => workersOf(health)))} unit=${`of ${count(sum(({ endpoint }) => endpoint.workersMax))}`} />
     ${gpus.length > 0 && html`<${Gauge} name="GPUs" value=${count(gpus.filter((/** @type {any} */ gpu) => gpu.worker).length)} unit=${`of ${count(gpus.length)}`} />`}
-    ${bill && html`<${Gauge} name="Cost today" value=${money(cost)} note="at the set prices" />`}
+    ${bill && html`<${Gauge} name="Cost today" value=${isPriced ? money(cost) : "–"} note="at the set prices" />`}
   <//>`;
 }

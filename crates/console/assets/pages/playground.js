@@ -124,7 +124,7 @@ function useDraft(endpoint, runs) {
         // What was typed meanwhile stays.
         if (!typed.current.input) fill({ input: node ? write(node) : text });
       })
-      .catch((failed) => !stop.signal.aborted && !typed.current.input && setError(`The input of job ${shortId(wanted)} could not be read. ${failed.message}`));
+      .catch((failed) => !stop.signal.aborted && !typed.current.input && setError(`The input of job ${shortId(wanted)} could not be read. ${api.said(failed)}`));
     return () => stop.abort();
   }, [from]);
   return { draft, set, wrong, setWrong, error, setError, wasRun };
@@ -159,7 +159,7 @@ function Bench({ endpoint }) {
       if (isWaited) toast(whyNotKept(shown.input) || "The job is sent.");
       else toast(`The job is queued. ${whyNotKept(shown.input)}`.trim());
     } catch (failed) {
-      setError(/** @type {Error} */ (failed).message);
+      setError(api.said(failed));
     }
     return undefined;
   });

@@ -16,7 +16,7 @@ import { EndpointHead } from "../ui/endpoint_head.js";
 import { EndpointLoading, NoEndpoint } from "../ui/no_endpoint.js";
 import { SettingField } from "../ui/setting_field.js";
 import { useUnsaved } from "../ui/unsaved.js";
-import { Versions } from "../ui/versions.js";
+import { useVersions, Versions } from "../ui/versions.js";
 
 /** @typedef {import("../settings.js").Tagged} Tagged */
 
@@ -28,14 +28,16 @@ const VOLUMES = "/v1/networkvolumes";
 export default function SettingsPage() {
   const name = place.value.params.endpoint;
   const { endpoint, isReadable, error, health, healthError } = useEndpoint(name);
+  // They are read together with the settings, which are above them.
+  useVersions(isReadable ? endpoint?.id : undefined);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
   if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />`;
   if (!isReadable) return html`${head}<${Empty}><p>This key may not see the settings.</p><//>`;
-  return html`${head}<${Settings} key=${endpoint.id} endpoint=${endpoint} health=${health} />
+  return html`${head}<${Settings} key=${endpoint.id} endpoint=${endpoint} health=${health}>
     <${Versions} endpoint=${endpoint} />
     ${endpoint.provider === "external" && may.change(endpoint.id) && html`<${Later} address="./ui/worker_token.js" props=${{ endpoint }} />`}
-    ${may.change(endpoint.id) && html`<${EndpointEnd} endpoint=${endpoint} health=${health} />`}`;
+    ${may.change(endpoint.id) && html`<${EndpointEnd} endpoint=${endpoint} health=${health} />`}<//>`;
 }
 
 /**
@@ -88,8 +90,8 @@ function follow(name, saved) {
   return true;
 }
 
-/** @param {{endpoint: Endpoint, health: Health | undefined}} props */
-function Settings({ endpoint, health }) {
+/** @param {{endpoint: Endpoint, health: Health | undefined, children: any}} props `children` are below, and are shown with the settings, so that nothing moves */
+function Settings({ endpoint, health, children }) {
   const { id } = endpoint;
   const name = place.value.params.endpoint;
   const path = `/v1/endpoints/${encodeURIComponent(id)}`;
@@ -100,7 +102,7 @@ function Settings({ endpoint, health }) {
   useEffect(() => void readNewSettings(), []);
   const templates = useRead(may.readsTemplates.value ? TEMPLATES : null, KNOWN_MS);
   const volumes = useRead(may.everything.value ? VOLUMES : null, KNOWN_MS);
-  if (error && !base) return html`<${Failed} error=${error} onRetry=${read} />`;
+  if (error && !base) return html`<${Failed} error=${error} onRetry=${read} />${children}`;
   if (!base) return html`<${Loading} rows=${8} />`;
 
   /** @type {Record<string, any>} */
@@ -139,7 +141,8 @@ function Settings({ endpoint, health }) {
     </div><//>`)}
     ${mayChange && html`<${Bar} number=${Object.keys(changes).length} isWrong=${Object.keys(faults).length > 0} isOvertaken=${isOvertaken} onUndo=${() => setTexts({})} onReview=${() => setAsking(true)} />`}
   </form>
-  ${isAsking ? html`<${Later} address="./ui/settings_review.js" props=${{ path, settings, base, changes, health, onClose: () => setAsking(false), onDone: done, onReread: accept }} />` : mayChange && html`<${Ahead} address="./ui/settings_review.js" />`}`;
+  ${isAsking ? html`<${Later} address="./ui/settings_review.js" props=${{ path, settings, base, changes, health, onClose: () => setAsking(false), onDone: done, onReread: accept }} />` : mayChange && html`<${Ahead} address="./ui/settings_review.js" />`}
+  ${children}`;
 }
 
 /** That what can be chosen could not be read. @param {Record<"templates" | "volumes", import("../store.js").Read<any>>} props */

@@ -1,7 +1,7 @@
 // Signing in: with a key, or without typing one by `longshore console`.
 import { html, useEffect, useRef, useState } from "../dom.js";
 import { Icon } from "../icons.js";
-import { ApiError } from "../api.js";
+import { ApiError, said } from "../api.js";
 import { notice, signIn } from "../session.js";
 import { Button } from "../ui/button.js";
 
@@ -24,8 +24,7 @@ export default function SignIn() {
       await signIn({ key: input.value.trim() });
       input.value = "";
     } catch (failed) {
-      const { status, message } = /** @type {ApiError} */ (failed);
-      setError(status === 401 ? REFUSED : message);
+      setError(/** @type {ApiError} */ (failed).status === 401 ? REFUSED : said(failed));
       input.value = "";
       input.focus();
     }

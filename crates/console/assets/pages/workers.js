@@ -94,7 +94,7 @@ function Tables({ endpoints: known, isOfAll = false, none, drain }) {
       <${Gauge} name="Running jobs" value=${count(number("RUNNING"))} unit="workers" />
       <${Gauge} name="Idle" value=${count(number("IDLE"))} unit="workers" />
       <${Gauge} name="Starting" value=${count(number("INITIALIZING"))} unit="workers" />
-      <${Gauge} name="Waiting for a GPU" value=${count(number("THROTTLED"))} bad=${(number("THROTTLED") ?? 0) > 0} unit="workers" />
+      <${Gauge} name="Waiting for room" value=${count(number("THROTTLED"))} bad=${(number("THROTTLED") ?? 0) > 0} unit="workers" />
       ${cost > 0 && html`<${Gauge} name="Cost" value=${money(cost)} unit="an hour" />`}
     <//>
     <${Card} title="Running" note=${isUnread ? undefined : count(running.length)} flush actions=${running.length > 0 && drain?.(running.map(({ worker }) => worker))}>

@@ -1,5 +1,6 @@
 // What one can do with many jobs: those that are chosen, or all that match; and how far the tasks are.
 import { html, useEffect, useMemo, useState } from "../dom.js";
+import { said } from "../api.js";
 import { countJobs, endTask, partsOfAll, partsOfRows, startTasks, useTasks, VERBS } from "../bulk.js";
 import { count } from "../format.js";
 import { countOf, useJobCounts } from "../job_counts.js";
@@ -25,7 +26,7 @@ const jobs = (number) => (number === 1 ? "job" : "jobs");
 /** Why the list can not be changed as a whole, or "". @param {RequestList} list @param {Endpoint[]} endpoints those whose jobs the key may change */
 function whyNotAll(list, endpoints) {
   if (endpoints.length > SEARCHED_MAX) return `A task for all that match is for ${SEARCHED_MAX} endpoints at most. Open one endpoint's requests.`;
-  return partsOfAll([], list.tokens, list.status, "delete") ? "" : "The server has no condition for `error:` and numbers of tries: choose loaded rows.";
+  return partsOfAll([], list.tokens, list.status, "delete") ? "" : "The server has no condition for this number of tries: choose loaded rows.";
 }
 
 /** How many jobs match the filter of a list; null while it is not known. @param {RequestList} list */
@@ -73,7 +74,7 @@ function useCounted(isAll, partsOf) {
     setCounted({});
     Promise.all(ACTS.map(async (verb) => [verb, await countJobs(verb, partsOf(verb), stop.signal)]))
       .then((numbers) => setCounted(Object.fromEntries(numbers)))
-      .catch((failed) => !stop.signal.aborted && toast(failed.message, "bad"));
+      .catch((failed) => !stop.signal.aborted && toast(said(failed), "bad"));
     return () => stop.abort();
   }, [isAll]);
   return counted;
@@ -94,7 +95,7 @@ function Sure({ verb, parts, onClose, onDone }) {
   useEffect(() => {
     countJobs(verb, all, stop.signal)
       .then(setCounted)
-      .catch((failed) => !stop.signal.aborted && setError(failed.message));
+      .catch((failed) => !stop.signal.aborted && setError(said(failed)));
     return () => stop.abort();
   }, []);
   const start = async () => {
@@ -104,7 +105,7 @@ function Sure({ verb, parts, onClose, onDone }) {
       toast(all.length === 1 ? "The task has begun. It goes on if you leave this page." : `${count(all.length)} tasks have begun. They go on if you leave this page.`);
       onDone();
     } catch (failed) {
-      if (!stop.signal.aborted) setError(/** @type {Error} */ (failed).message);
+      if (!stop.signal.aborted) setError(said(failed));
     } finally {
       setWaiting(false);
     }

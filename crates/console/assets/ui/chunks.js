@@ -2,7 +2,7 @@
 import { html, useState } from "../dom.js";
 import { count, duration, moment, size, visible } from "../format.js";
 import { metricsOf, outputOf } from "../job_follow.js";
-import { write } from "../json_text.js";
+import { write, writeLine } from "../json_text.js";
 import { Button } from "./button.js";
 import { Dialog } from "./dialog.js";
 import { milestones } from "./life.js";
@@ -37,6 +37,12 @@ const cameAt = (chunk, job, isFirst = false) => (isFirst ? moment(job.firstChunk
 function textOf(chunk) {
   const output = outputOf(chunk);
   return output ? write(output) : chunk.text;
+}
+
+/** The bytes of the JSON of a chunk's output. @param {Chunk} chunk */
+function bytesOf(chunk) {
+  const output = outputOf(chunk);
+  return new Blob([output ? writeLine(output) : chunk.text]).size;
 }
 
 /** The id of the node of a chunk. No other list of a page has the same. @param {Chunk | undefined} chunk */
@@ -75,7 +81,7 @@ export function Chunks({ follow, job, count: total }) {
     }}>
       <span role="gridcell" class="num dim c-number">${count(chunk.offset)}</span>
       <span role="gridcell" class="num dim c-came">${came === null || started === null ? "–" : duration(came - started)}</span>
-      <span role="gridcell" class="num dim c-size">${size(chunk.bytes)}</span>
+      <span role="gridcell" class="num dim c-size">${size(bytesOf(chunk))}</span>
       ${hasMetrics && html`<span role="gridcell" class="mono dim opt2">${inLine(metricsOf(chunk))}</span>`}
       <span role="gridcell" class="mono c-text">${visible(textOf(chunk).slice(0, LINE))}</span>
     </div>`;

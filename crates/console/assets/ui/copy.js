@@ -8,9 +8,10 @@ const SHOWN_MS = 1200;
 
 /** @param {string} text */
 export async function copy(text) {
-  if (navigator.clipboard) {
+  try {
     await navigator.clipboard.writeText(text);
-  } else {
+  } catch {
+    // Without one, or where the browser forbids it.
     const field = document.createElement("textarea");
     field.value = text;
     field.className = "offscreen";

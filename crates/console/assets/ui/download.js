@@ -1,5 +1,6 @@
 // Downloading the jobs of a list: those that are chosen, or all that match; how far it is, and stopping it.
 import { html, useEffect, useRef, useState } from "../dom.js";
+import { said } from "../api.js";
 import { count } from "../format.js";
 import { load } from "../load.js";
 import { Button } from "./button.js";
@@ -30,7 +31,7 @@ export function useDownload(list) {
       const cut = outcome.isCut ? `: the newest ${count(JOBS_MAX)}, which is the most` : "";
       toast(`${count(outcome.found)} ${outcome.found === 1 ? "job is" : "jobs are"} in the file${cut}.`);
     } catch (failed) {
-      if (!end.signal.aborted) toast(/** @type {Error} */ (failed).message, "bad");
+      if (!end.signal.aborted) toast(said(failed), "bad");
     }
     if (ending.current === end) setFound(null);
   };

@@ -79,7 +79,7 @@ function Example({ endpoint }) {
       const { id } = await api.json("POST", `/v2/${encodeURIComponent(endpoint.id)}/run`, { rawBody: `{"input":${text.trim()}}` });
       setQuery({ job: id });
     } catch (failed) {
-      setError(/** @type {Error} */ (failed).message);
+      setError(api.said(failed));
     }
     return undefined;
   });

@@ -1,5 +1,6 @@
 // A dialog with a form: Enter sends it, and the server's refusal is shown below the fields.
 import { html, useState } from "../dom.js";
+import { said } from "../api.js";
 import { Button } from "./button.js";
 import { Dialog, useOne } from "./dialog.js";
 import { useUnsaved } from "./unsaved.js";
@@ -16,7 +17,7 @@ export function FormDialog({ title, action, onSend, onClose, isUnsaved = false, 
     try {
       await onSend();
     } catch (failed) {
-      setError(/** @type {Error} */ (failed).message);
+      setError(said(failed));
     }
   });
   const submit = (/** @type {Event} */ event) => {

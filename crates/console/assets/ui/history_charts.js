@@ -58,7 +58,7 @@ export const KINDS = {
       { name: "starting", tone: "queued", values: series.workersStarting, ...STACKED },
       { name: "idle", tone: "completed", values: series.workersIdle, ...STACKED },
       { name: "running", tone: "running", values: series.workersRunning, ...STACKED },
-      ...(series.workersThrottled?.some(Boolean) ? [{ name: "waiting for a GPU", tone: "timedout", values: series.workersThrottled, ...STACKED }] : []),
+      ...(series.workersThrottled?.some(Boolean) ? [{ name: "waiting for room", tone: "timedout", values: series.workersThrottled, ...STACKED }] : []),
     ],
   },
   starts: { title: "Cold starts", unit: duration, lines: ({ series }) => half("accent", series.startP50Ms, series.startP95Ms) },

@@ -17,7 +17,7 @@ export function JobTable({ endpoint, jobs }) {
       <td class="mono dim opt2">${job.workerId ? shortId(job.workerId) : "–"}</td>
       <td class="opt bar-cell"><${JobBar} job=${job} /></td>
       <td class="num opt2">${duration(timesOf(job).waited)}</td>
-      <td class="num">${duration(job.executionTime)}</td>
+      <td class="num">${duration(job.status === "IN_PROGRESS" ? timesOf(job).ran : job.executionTime)}</td>
       <td class="num dim"><${Age} at=${job.createdAt} /></td>
       <td class="num dim opt">${(job.retries ?? 0) + 1}</td>
     </tr>`)}</tbody>

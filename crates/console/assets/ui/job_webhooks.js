@@ -27,7 +27,7 @@ function Call({ call, onAgain }) {
   return html`<dl class="kv">
     <dt>Receiver</dt><dd>${visible(call.receiver)}</dd>
     <dt>State</dt><dd><${CallState} call=${call} /></dd>
-    ${call.attempts.map((/** @type {any} */ one) => html`<dt key=${one.attempt}>Attempt ${one.attempt}</dt><dd>${answerOf(one)} after ${duration(one.latencyMs)}<div class="dim"><${Moment} at=${one.at} /></div></dd>`)}
+    ${call.attempts.map((/** @type {any} */ one) => html`<dt key=${one.attempt}>Attempt ${one.attempt}</dt><dd>${answerOf(one)} after ${duration(one.latencyMs)}<div class="dim"><${Moment} at=${one.at} /></div>${one.answer && html`<pre class="mono wrapped">${visible(one.answer)}</pre>`}</dd>`)}
     ${call.nextAttemptAt && html`<dt>Next attempt</dt><dd><${Due} at=${call.nextAttemptAt} late=${LATE} /></dd>`}
     ${onAgain && html`<dt></dt><dd><${Button} onClick=${onAgain}>Deliver again<//></dd>`}
   </dl>`;

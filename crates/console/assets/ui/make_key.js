@@ -64,7 +64,7 @@ export const Endless = () => html`<p class="tone-queued">A key without an end wo
 /** @param {{endpoints: Endpoint[], onClose: () => void}} props */
 export function MakeKey({ endpoints, onClose }) {
   const [made, setMade] = useState(/** @type {any} */ (null));
-  return made ? html`<${Made} made=${made} onClose=${onClose} />` : html`<${Form} endpoints=${endpoints} onMade=${setMade} onClose=${onClose} />`;
+  return made ? html`<${Made} made=${made} endpoints=${endpoints} onClose=${onClose} />` : html`<${Form} endpoints=${endpoints} onMade=${setMade} onClose=${onClose} />`;
 }
 
 /** @param {{endpoints: Endpoint[], onMade: (made: any) => void, onClose: () => void}} props */
@@ -96,10 +96,11 @@ function Form({ endpoints, onMade, onClose }) {
   <//>`;
 }
 
-/** @param {{made: any, onClose: () => void}} props */
-function Made({ made, onClose }) {
-  const first = made.scopes[0]?.endpointIds?.[0];
-  const test = made.scopes[0]?.scope === "jobs" ? `curl ${serverUrl()}/v2/${first && first !== "*" ? first : "ENDPOINT"}/health -H 'Authorization: Bearer ${made.key}'` : `curl ${serverUrl()}/v1/endpoints -H 'Authorization: Bearer ${made.key}'`;
+/** @param {{made: any, endpoints: Endpoint[], onClose: () => void}} props */
+function Made({ made, endpoints, onClose }) {
+  const named = made.scopes[0]?.endpointIds?.[0];
+  const first = named && named !== "*" ? named : endpoints[0]?.id;
+  const test = made.scopes[0]?.scope === "jobs" ? `curl ${serverUrl()}/v2/${first ?? "ENDPOINT"}/health -H 'Authorization: Bearer ${made.key}'` : `curl ${serverUrl()}/v1/endpoints -H 'Authorization: Bearer ${made.key}'`;
   return html`<${Dialog} title=${`The key “${made.name}”`} isStaying onClose=${onClose} actions=${html`<${Button} kind="primary" onClick=${onClose}>I have kept it<//>`}>
     <${Alert} tone="warn" title="This is the only time that it is shown"><p>Longshore keeps only its hash. Put it where your program reads it now.</p><//>
     <${CodeLine} text=${made.key} />

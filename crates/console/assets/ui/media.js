@@ -44,13 +44,15 @@ function decoded(base64) {
 }
 
 /** @param {import("../json_text.js").Node} node @returns {Media[]} */
-export function mediaIn(node) {
-  const found = strings(node, STRINGS_MAX).map(mediaOf);
-  return /** @type {Media[]} */ (found.filter(Boolean)).slice(0, MEDIA_MAX);
-}
+export const mediaIn = (node) => /** @type {Media[]} */ (strings(node, STRINGS_MAX).map(mediaOf).filter(Boolean));
 
 /** @param {{media: Media[]}} props */
-export const MediaGrid = ({ media }) => (media.length === 0 ? null : html`<div class="media">${media.map((one, at) => html`<${One} key=${at} media=${one} number=${at + 1} />`)}</div>`);
+export function MediaGrid({ media }) {
+  if (media.length === 0) return null;
+  const shown = media.slice(0, MEDIA_MAX);
+  return html`<div class="media">${shown.map((one, at) => html`<${One} key=${at} media=${one} number=${at + 1} />`)}</div>
+    ${shown.length < media.length && html`<p class="dim">${`The first ${MEDIA_MAX} of ${media.length} files. The download of the whole has the others, too.`}</p>`}`;
+}
 
 /** @param {{media: Media, number: number}} props */
 function One({ media, number }) {

@@ -1,5 +1,6 @@
 // What stands in the place of an endpoint that is being read, or cannot be.
 import { html } from "../dom.js";
+import { said } from "../api.js";
 import { href } from "../router.js";
 import { Icon } from "../icons.js";
 import { refresh } from "../store.js";
@@ -17,5 +18,5 @@ export function NoEndpoint({ name, error }) {
     refresh("/v2/");
   };
   if (error.status !== 404) return html`<h1>${name}</h1><${Failed} error=${error} onRetry=${again} />`;
-  return html`<h1>No endpoint has this name</h1><div class="failed-part" role="alert"><${Icon} name="warn" /><p><span class="mono">${name}</span>: ${error.message}</p><a class="button" href=${href("/endpoints")}>All endpoints</a></div>`;
+  return html`<h1>No endpoint has this name</h1><div class="failed-part" role="alert"><${Icon} name="warn" /><p><span class="mono">${name}</span>: ${said(error)}</p><a class="button" href=${href("/endpoints")}>All endpoints</a></div>`;
 }

@@ -1,5 +1,6 @@
 // The list of requests as a grid: rows, the pill for news, the row of the keyboard, and selection.
 import { html, useRef, useState } from "../dom.js";
+import { said } from "../api.js";
 import { count, duration, moment, ago, shortId, size } from "../format.js";
 import { now } from "../store.js";
 import { Button } from "./button.js";
@@ -86,7 +87,7 @@ export function RequestGrid({ list, isOfAll, columns: further, download, openId,
     <div class="grid-foot">
       <span>${count(total)} loaded${list.isComplete ? ", all there are" : list.isFull() ? ", the most that a list shows: narrow the filter for older ones" : ""}</span>
       <${Searched} list=${list} version=${version} />
-      ${list.error && html`<span class="tone-failed">${list.error.message}</span>`}
+      ${list.error && html`<span class="tone-failed">${said(list.error)}</span>`}
       <span class="grow"></span>
       ${selection.isSome()
         ? html`<${BulkBar} list=${list}><${DownloadButtons} download=${download} chosen=${selection.isAll.value ? null : selection.ids.value} /><//>`
@@ -143,7 +144,7 @@ function Row({ job, endpoint, isFresh, hasLeft, index, transform, isOfAll, furth
   return html`<div role="row" id=${nodeOf(job.id)} aria-rowindex=${index + 2} aria-selected=${isChosen} aria-current=${isOpen ? "true" : undefined} class=${`vrow ${isAt ? "at" : ""} ${isOpen ? "opened" : ""} ${isChosen ? "chosen" : ""} ${job.isGone || hasLeft ? "gone" : ""} ${isFresh ? "fresh" : ""}`} style=${{ transform }} onClick=${press}>
     <span role="gridcell" class="c-state"><${JobState} status=${job.status} /></span>
     <span role="gridcell" class="c-job mono" title=${job.id}>${shortId(job.id)}</span>
-    ${isOfAll && html`<span role="gridcell" class="opt2">${endpoint.name}</span>`}
+    ${isOfAll && html`<span role="gridcell" class="c-endpoint">${endpoint.name}</span>`}
     <span role="gridcell" class="mono dim opt">${job.workerId ? shortId(job.workerId) : "–"}</span>
     <span role="gridcell" class="opt2"><${JobBar} job=${job} /></span>
     <span role="gridcell" class="num opt2">${duration(waited)}</span>

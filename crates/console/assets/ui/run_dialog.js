@@ -28,7 +28,7 @@ export default function RunDialog({ endpoint, onClose }) {
       toast("The job is queued.");
       go(`${endpointPath(endpoint)}/requests/${id}`);
     } catch (failed) {
-      setError(/** @type {Error} */ (failed).message);
+      setError(api.said(failed));
     }
     return undefined;
   });

@@ -30,13 +30,12 @@ export default function SettingsReview({ path, settings, base, changes, health, 
       toast("The settings are saved.");
       onDone({ record: readRecord(saved), tag: null, text: saved });
     } catch (failed) {
-      const { status, message } = /** @type {api.ApiError} */ (failed);
-      if (status !== 412) return setError(message);
+      if (/** @type {api.ApiError} */ (failed).status !== 412) return setError(api.said(failed));
       // Another has changed the endpoint: what it is now is shown beside what is to be saved.
       try {
         show(await readTagged(path));
       } catch (unread) {
-        setError(`Nothing is saved: it was changed meanwhile, and what is stored now could not be read. ${/** @type {api.ApiError} */ (unread).message}`);
+        setError(`Nothing is saved: it was changed meanwhile, and what is stored now could not be read. ${api.said(unread)}`);
       }
     }
     return undefined;

@@ -1,5 +1,6 @@
 // A dialog that asks before something is done. What fails is said in it: beneath it, a message is not read.
 import { html, useState } from "../dom.js";
+import { said } from "../api.js";
 import { Button } from "./button.js";
 import { Dialog } from "./dialog.js";
 
@@ -14,8 +15,7 @@ export function SureDialog({ title, keep, action, kind = "danger", disabled, why
     try {
       await onAct();
     } catch (failed) {
-      const { message, requestId } = /** @type {import("../api.js").ApiError} */ (failed);
-      setError(requestId ? `${message} Request ${requestId}` : message);
+      setError(said(failed));
     }
   };
   return html`<${Dialog} title=${title} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>${keep}<//><${Button} kind=${kind} disabled=${disabled} why=${why} onClick=${act}>${action}<//>`}>

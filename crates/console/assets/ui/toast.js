@@ -1,5 +1,6 @@
 // One short message about what was done, for 5 s, below the page.
 import { html, signal } from "../dom.js";
+import { said } from "../api.js";
 import { Icon } from "../icons.js";
 import { load } from "../load.js";
 import { IconButton } from "./button.js";
@@ -29,8 +30,7 @@ export async function attempt(work, done) {
     if (done) toast(done);
     return true;
   } catch (error) {
-    const { message: text, requestId } = /** @type {import("../api.js").ApiError} */ (error);
-    toast(requestId ? `${text} Request ${requestId}` : text, "bad");
+    toast(said(error), "bad");
     return false;
   }
 }

@@ -1,5 +1,6 @@
 // Why a job waits: the server's cause as a card, its place in the line, and when it will start.
 import { html } from "../dom.js";
+import { said } from "../api.js";
 import { count, duration } from "../format.js";
 import { EXPLAINED } from "../endpoint_actions.js";
 import { endpointPath, href } from "../router.js";
@@ -17,7 +18,7 @@ const LEADS = { openLog: "logs", changeGpus: "settings", showCommand: "settings"
 /** @param {{endpoint: Endpoint, job: Job}} props */
 export function WhyWaits({ endpoint, job }) {
   const path = `/v2/${encodeURIComponent(endpoint.id)}/explain/${encodeURIComponent(job.id)}`;
-  const { data } = useRead(path, READ_MS);
+  const { data, error } = useRead(path, READ_MS);
   const { data: place } = useRead(data ? null : `/v2/${encodeURIComponent(endpoint.id)}/status/${job.id}?position=true`, READ_MS);
   const cause = data?.cause;
   const position = data?.position ?? place?.position;
@@ -27,7 +28,8 @@ export function WhyWaits({ endpoint, job }) {
   const ahead = data?.ahead ?? Math.max(0, (position ?? 1) - 1);
   const actions = (cause?.actions ?? []).filter((/** @type {any} */ action) => EXPLAINED[action.do] && may.change(endpoint.id));
   const leads = (cause?.actions ?? []).filter((/** @type {any} */ action) => LEADS[action.do] && (action.do === "openLog" ? may.read : may.change)(endpoint.id));
-  return html`<${Alert} tone=${isBad ? "bad" : "warn"} icon=${isBad ? "warn" : "queued"} title=${cause?.title ?? "It waits for its turn"}>
+  return html`<${Alert} tone=${isBad ? "bad" : "warn"} icon=${isBad ? "warn" : "queued"} title=${cause?.title ?? (data || !error ? "It waits for its turn" : "Why it waits is not known")}>
+    ${!data && error && html`<p>${said(error)}</p>`}
     ${cause?.text && html`<p>${cause.text}</p>`}
     ${cause?.logTail?.length > 0 && html`<pre tabindex="0">${cause.logTail.join("\n")}</pre>`}
     <dl class="kv">

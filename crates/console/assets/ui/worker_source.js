@@ -1,5 +1,6 @@
 // The part of a new endpoint that says what its workers are started from.
 import { html, useRef } from "../dom.js";
+import { said } from "../api.js";
 import { endpointPath, href } from "../router.js";
 import { VARIABLE } from "../new_endpoint.js";
 import { useRead } from "../store.js";
@@ -59,7 +60,7 @@ function TemplateFields({ draft, onSet, hasDocker }) {
     const hasCommand = template && (template.dockerStartCmd.length > 0 || template.dockerEntrypoint.length > 0 || template.workdir);
     onSet({ template: id, provider: !template || hasCommand ? "process" : hasDocker && template.imageName ? "docker" : "external" });
   };
-  if (error && !data) return html`<p class="field-error" role="alert">${error.message}</p>`;
+  if (error && !data) return html`<p class="field-error" role="alert">${said(error)}</p>`;
   if (data && templates.length === 0) return html`<p>No template is here yet. Choose another source: it makes one.</p>`;
   return html`<div class="settings-grid">
       <${Choice} id="new-template" label="Template" value=${draft.template} onChoose=${choose} choices=${[["", "Choose one"], ...templates.map((/** @type {any} */ one) => [one.id, one.name])]} />

@@ -116,12 +116,13 @@ export function Jobs({ endpoint, worker }) {
   const jobs = worker.jobs ?? [];
   // Requests to a worker of a load-balancing endpoint have no ids.
   if (worker.health !== undefined && worker.jobsInProgress) return html`${count(worker.jobsInProgress)}`;
-  if (jobs.length === 0) return html`<span class="dim">none</span>`;
+  const ofMost = (/** @type {number} */ running) => html`<small class="dim" title="Running jobs of those that one worker runs concurrently">${count(running)}/${count(endpoint.maxConcurrency ?? 1)}</small>`;
+  if (jobs.length === 0) return ofMost(0);
   const path = `${endpointPath(endpoint)}/requests`;
   const more = (worker.jobsInProgress ?? jobs.length) - JOBS_SHOWN;
   const links = jobs.slice(0, JOBS_SHOWN).map((/** @type {string} */ job) => html`<a key=${job} class="mono job-link" href=${href(`${path}/${job}`)} title=${job}>${shortId(job)}</a>`);
   const others = more > 0 && html`<a href=${href(`${path}?${new URLSearchParams({ state: "IN_PROGRESS", q: `worker:${worker.id}` })}`)}>${count(more)} more</a>`;
-  return html`${links}${others}<br /><small class="dim" title="Running jobs of those that one worker runs concurrently">${count(worker.jobsInProgress ?? jobs.length)}/${count(endpoint.maxConcurrency ?? 1)}</small>`;
+  return html`${links}${others}<br />${ofMost(worker.jobsInProgress ?? jobs.length)}`;
 }
 
 /** Drain and Stop, of a worker that the server started. @param {{row: Row}} props */

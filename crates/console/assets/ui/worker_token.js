@@ -16,7 +16,7 @@ export default function WorkerToken({ endpoint }) {
       setEnv((await api.json("POST", path)).env);
       setError("");
     } catch (failed) {
-      setError(/** @type {Error} */ (failed).message);
+      setError(api.said(failed));
     }
   };
   const lines = env && Object.entries(env).map(([name, value]) => `export ${name}=${quotedForShell(value)}`).join("\n");
