@@ -241,23 +241,23 @@ def test_a_rate_is_unknown_while_the_server_is_gone_and_then_a_mean(console, ser
         tab.context.clock.install()
         page = tab.sign_in(path=f"/endpoints/{endpoint.id}").page
         completed = page.locator(".gauges > div").filter(has_text="in all")
-        expect(completed).to_contain_text("Completed0")
+        expect(completed).to_contain_text("Finished0")
         gate.cut()
         expect(page.locator(".live")).to_have_class("live lost")
         # A long time for the page, in which the server does much.
         for _ in range(AWAY_S // 10):
             page.clock.fast_forward(10_000)
-        expect(completed).to_contain_text("Completed–")
+        expect(completed).to_contain_text("Finished–")
         for _ in range(DONE):
             job = endpoint.run()
             assert worker.take()["id"] == job
             worker.done(job, {"output": 1})
         gate.join()
-        expect(completed).to_contain_text(f"{DONE} in all")
+        expect(completed).to_contain_text(f"{DONE} completed in all")
         seen = []
         for _ in range(RATE_S // 2):
             page.clock.fast_forward(2_000)
-            seen.append(re.match(r"Completed(–|[\d.]+)", completed.text_content())[1])
+            seen.append(re.match(r"Finished(–|[\d.]+)", completed.text_content())[1])
         known = [float(text) for text in seen if text != "–"]
         assert known and max(known) < 2 * DONE / AWAY_S, seen
 

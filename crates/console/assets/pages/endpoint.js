@@ -93,7 +93,7 @@ function Figures({ endpoint, health, speed, figures, jobs, isReadable }) {
     <${Gauge} name="Running" value=${count(health?.jobs.inProgress)} note=${isReadable ? `on ${count(health?.workers.running)} of ${count(total)} workers` : ""} />
     <${Gauge} name="Delay p50" value=${duration(figures?.delayP50)} note=${`p95 ${duration(figures?.delayP95)}`} />
     <${Gauge} name="Run p50" value=${duration(figures?.runP50)} note=${`p95 ${duration(figures?.runP95)}`} />
-    <${Gauge} name="Completed" value=${rate(speed?.completed)} unit="a second" note=${`${count(health?.jobs.completed)} in all`} />
+    <${Gauge} name="Finished" value=${rate(speed && speed.completed + speed.failed)} unit="a second" note=${`${count(health?.jobs.completed)} completed in all`} />
     <${Gauge} name="Failed" value=${percent(failed)} unit="%" bad=${(failed ?? 0) > 0} note=${figures && figures.ended !== null ? `${count(figures.failed)} of ${count(figures.ended)} ${figures.of}` : ""} />
     ${isReadable && html`<${Gauge} name="Cold starts" value=${count(figures?.starts)} note=${figures?.startP50 ? `p50 ${duration(figures.startP50)}` : figures?.of ?? ""} />`}
     ${isReadable && html`<${Cost} endpoint=${endpoint} />`}

@@ -16,7 +16,7 @@ import { Later } from "../load.js";
 const SHORT = 7;
 const CHARTS = [KINDS.jobs, KINDS.ended, KINDS.delay, KINDS.workers];
 const MACHINES_MS = 60000;
-const GAUGES = ["Waiting", "Running", "Completed", "Failed", "Workers"];
+const GAUGES = ["Waiting", "Running", "Finished", "Failed", "Workers"];
 
 export default function Overview() {
   const { rows, error } = useFleet();
@@ -60,7 +60,7 @@ function Totals({ rows, history }) {
   return html`<${Gauges}>
     <${Gauge} name="Waiting" value=${count(sum(({ health }) => health?.jobs.inQueue))} unit="jobs" />
     <${Gauge} name="Running" value=${count(sum(({ health }) => health?.jobs.inProgress))} unit="jobs" />
-    <${Gauge} name="Completed" value=${rate(sum((row) => row.rate?.completed))} unit="a second" />
+    <${Gauge} name="Finished" value=${rate(sum(({ rate }) => rate && rate.completed + rate.failed))} unit="a second" />
     <${Gauge} name="Failed" value=${count(failed)} unit=${of} bad=${(failed ?? 0) > 0} />
     <${Gauge} name="Workers" value=${count(sum(({ health }) => workersOf(health)))} unit=${`of ${count(sum(({ endpoint }) => endpoint.workersMax))}`} />
     ${gpus.length > 0 && html`<${Gauge} name="GPUs" value=${count(gpus.filter((/** @type {any} */ gpu) => gpu.worker).length)} unit=${`of ${count(gpus.length)}`} />`}
