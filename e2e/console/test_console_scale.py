@@ -236,9 +236,11 @@ def test_fast_news_cost_few_messages_requests_and_renders(console, api, server):
     assert page.locator(".vrow").count() <= ROWS_MAX
 
 
+# The shortest time between two changes of the rows. Messages come every 250 ms: it is longer than one takes, and shorter than two.
+CROWDED_MS = 450
 # Counts how often the button for news was shown, and how often the first row got another job.
 WATCH_ROWS = """() => {
-  [window.pills, window.firsts] = [0, 0];
+  [window.pills, window.firsts, window.watched_from] = [0, 0, performance.now()];
   let first = "";
   new MutationObserver(() => {
     if (document.querySelector(".pill")) window.pills += 1;
@@ -263,14 +265,15 @@ def test_of_more_jobs_than_pages_reach_the_newest_are_read_and_shown_calmly(cons
         page.evaluate(WATCH_ROWS)
         read, messages = told.pages, told.messages
         until(lambda: told.pages >= read + 6, "news are read", 20)
-        pills, firsts = page.evaluate("[window.pills, window.firsts]")
+        pills, firsts, watched_ms = page.evaluate("[window.pills, window.firsts, performance.now() - window.watched_from]")
         seen = told.messages - messages
-        print(f"{firsts} changes of the first row for {seen} messages, {told.pages - read} pages")
+        print(f"{firsts} changes of the first row for {seen} messages in {watched_ms:.0f} ms, {told.pages - read} pages")
         # The long pages would not reach what the list has.
         assert told.longest_page < LONG_PAGE
         assert firsts >= 2
-        # The rows change with every second message at most, also while news are read.
-        assert firsts <= seen / 2 + 2
+        # The rows change with every second message at most, also while news are read. By the page's clock: messages that come late
+        # are fewer, and each of them may then change the rows.
+        assert firsts <= watched_ms / CROWDED_MS + 2
         assert pills == 0
         told.end()
 
@@ -377,14 +380,28 @@ def test_a_long_stream_is_shown_without_a_stall(console, api):
     expect(page.get_by_role("main").get_by_text("Completed", exact=True)).to_be_visible()
 
 
-# The longest text that is parsed in one part, and the longest time in which the page does nothing else, in ms.
+# The longest text that is parsed in one part.
 WATCH_PARSING = """
 window.parsed_at_once = 0;
 const parse = JSON.parse;
 JSON.parse = (text, ...rest) => ((window.parsed_at_once = Math.max(window.parsed_at_once, text.length)), parse(text, ...rest));
-window.longest_ms = 0;
-new PerformanceObserver((list) => list.getEntries().forEach(({duration}) => (window.longest_ms = Math.max(window.longest_ms, duration)))).observe({type: "longtask"});
 """
+# Counts, from the next click until the tree is there, how often the page was busy for a while and then did something else. Parts are
+# counted, not timed: a computer that stands still makes one of them longer. While the page has nothing to do, turns are 4 ms apart.
+COUNT_PARTS = """() => {
+  [window.parts, window.longest_ms] = [0, 0];
+  let at = 0;
+  const turn = () => {
+    const busy_ms = performance.now() - at;
+    if (busy_ms > 10) window.parts += 1;
+    window.longest_ms = Math.max(window.longest_ms, busy_ms);
+    at = performance.now();
+    if (!document.querySelector('[aria-label="Unfold"]')) setTimeout(turn);
+  };
+  addEventListener("click", () => ((at = performance.now()), setTimeout(turn)), { capture: true, once: true });
+}"""
+# Read in one part, the text has 2 to 4 of these, with what the page does around it; in parts of 12 ms, more than 20.
+PARTS_MIN = 10
 
 
 def test_a_large_output_is_made_a_tree_while_the_page_goes_on(console, api):
@@ -402,14 +419,14 @@ def test_a_large_output_is_made_a_tree_while_the_page_goes_on(console, api):
     shown = page.get_by_role("region", name="Output")
     button = shown.get_by_role("button", name="Show it")
     expect(button).to_be_visible()
-    page.evaluate("window.longest_ms = 0")
+    page.evaluate(COUNT_PARTS)
     began = time.monotonic()
     button.click()
     expect(shown.get_by_role("button", name="Unfold")).to_be_visible()
     took_ms = (time.monotonic() - began) * 1000
-    longest_ms, parsed = page.evaluate("[window.longest_ms, window.parsed_at_once]")
-    print(f"{len(text) / 1e6:.1f} MB of JSON are a tree after {took_ms:.0f} ms, with at most {longest_ms:.0f} ms without a pause")
-    assert longest_ms < took_ms / 2
+    parts, longest_ms, parsed = page.evaluate("[window.parts, window.longest_ms, window.parsed_at_once]")
+    print(f"{len(text) / 1e6:.1f} MB of JSON are a tree after {took_ms:.0f} ms, in {parts} parts of at most {longest_ms:.0f} ms")
+    assert parts >= PARTS_MIN
     # Neither is the record of the job, which has the output, parsed as a whole.
     assert parsed < 1_000_000, parsed
     shown.get_by_role("button", name="Unfold").click()
