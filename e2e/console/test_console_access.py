@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from harness.browser import PHONE, WIDE, key_for
+from harness.keyboard import press_pair
 from harness.wait import until
 
 
@@ -61,8 +62,7 @@ def test_pages_are_reached_by_keys_alone(console, api):
     page = tab.page
     # The two keys belong together only within a second.
     expect(page.locator(".loading, .loading-page")).to_have_count(0)
-    page.keyboard.press("g")
-    page.keyboard.press("e")
+    press_pair(page, "g", "e")
     expect(page.get_by_role("heading", name="Endpoints", level=1)).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("By keys")

@@ -11,7 +11,7 @@ from harness.client import HANDLERS, Api, unique
 from harness.console_pages import GPUS, failed_calls
 from harness.docker_endpoint import IMAGE, daemon, docked, needs_docker  # noqa: F401
 from harness.fake_worker import FakeWorker
-from harness.keyboard import press, walk, write
+from harness.keyboard import press, press_pair, walk, write
 from harness.receiver import Receiver
 from harness.wait import until
 
@@ -71,8 +71,7 @@ def test_a_key_is_used_until_it_is_revoked_in_another_tab(console, api):
     expect(second.get_by_role("heading", name="Overview", level=1)).to_have_count(1)
     # The two keys belong together only within a second.
     expect(second.locator(".loading, .loading-page")).to_have_count(0)
-    second.keyboard.press("g")
-    second.keyboard.press("e")
+    press_pair(second, "g", "e")
     expect(second.get_by_role("heading", name="Endpoints", level=1)).to_have_count(1)
     press(page, "Revoke", row="second tab")
     expect(page.get_by_text("This session ends with it")).to_be_visible()

@@ -5,6 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from harness.browser import message
+from harness.keyboard import press_pair
 
 
 def test_settings_that_are_not_saved_are_asked_about(console, api):
@@ -35,8 +36,7 @@ def test_settings_that_are_not_saved_are_asked_about(console, api):
     expect(question).to_have_count(0)
     # By keyboard.
     page.get_by_role("button", name="Review and save").focus()
-    page.keyboard.press("g")
-    page.keyboard.press("e")
+    press_pair(page, "g", "e")
     expect(page.get_by_role("button", name="Stay")).to_be_focused()
     page.keyboard.press("Enter")
     expect(question).to_have_count(0)

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from harness.browser import PHONE, key_for, message
 from harness.fake_worker import FakeWorker
+from harness.keyboard import press_pair
 from harness.reverse_proxy import Answer, ReverseProxy
 from harness.wait import until
 from test_explain import installing
@@ -298,8 +299,7 @@ def test_a_worker_is_looked_at_and_stopped_by_a_second_press(console, api, print
         "the worker has ended",
         30,
     )
-    page.keyboard.press("g")
-    page.keyboard.press("w")
+    press_pair(page, "g", "w")
     ended = page.get_by_role("region", name="Ended").get_by_role("row").filter(has_text=worker[-12:])
     expect(ended).to_contain_text("Stopped")
     assert tab.axe() == []
