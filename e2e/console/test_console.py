@@ -205,7 +205,7 @@ def test_a_failed_generator_has_the_name_of_its_exception_and_its_message_alone(
 def test_a_waiting_job_says_why_and_is_cancelled_by_a_second_press(console, api):
     endpoint = api.external(name="No workers")
     jobs = [endpoint.run() for _ in range(3)]
-    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{jobs[2]}")
+    tab = console().keep_asking().sign_in(path=f"/endpoints/{endpoint.id}/requests/{jobs[2]}")
     page = tab.page
     expect(page.get_by_role("heading", name="No worker is there")).to_be_visible()
     expect(page.get_by_text("3, 2 ahead")).to_be_visible()

@@ -58,7 +58,7 @@ def test_the_drawer_of_a_phone_opens_and_leads_on(console):
 def test_pages_are_reached_by_keys_alone(console, api):
     endpoint = api.external(name="By keys")
     job = endpoint.run()
-    tab = console().sign_in()
+    tab = console().keep_asking().sign_in()
     page = tab.page
     # The two keys belong together only within a second.
     expect(page.locator(".loading, .loading-page")).to_have_count(0)

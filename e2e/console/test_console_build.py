@@ -61,7 +61,7 @@ def test_what_uses_a_volume_is_named_and_keeps_it(console, api):
 
 
 def test_a_login_is_kept_and_its_password_never_shown_again(console, api):
-    tab = console().sign_in(path="/registries")
+    tab = console().keep_asking().sign_in(path="/registries")
     page = tab.page
     page.get_by_role("button", name="Add a login").click()
     page.get_by_label("Name", exact=True).fill("company")
@@ -130,7 +130,7 @@ def test_an_earlier_version_of_the_code_is_deployed_with_the_keyboard_alone(cons
     endpoint = api.endpoint(name="Greetings", templateId=template["id"], workersMax=0)
     listed = api.ok("GET", f"/v1/code?endpoint={endpoint.id}")
     assert [version["hash"] for version in listed] == [second["hash"], first["hash"]]
-    tab = console().sign_in(path="/templates")
+    tab = console().keep_asking().sign_in(path="/templates")
     page = tab.page
     page.get_by_role("button", name="Code of Code of greetings").press("Enter")
     dialog = page.get_by_role("dialog", name="Code of Code of greetings")
@@ -162,7 +162,7 @@ def test_a_version_that_is_deployed_keeps_the_variables_that_are_secrets(console
     env = {"LONGSHORE_CODE_VERSION": second["hash"], "TOKEN": "hush", "HF_TOKEN": {"secret": "HF_TOKEN"}}
     template = api.ok("POST", "/v1/templates", json={"name": "Code with secrets", "workdir": second["workdir"], "env": env})
     endpoint = api.endpoint(name="Greets in secret", templateId=template["id"], workersMax=0)
-    page = console().sign_in(path="/templates").page
+    page = console().keep_asking().sign_in(path="/templates").page
     page.get_by_role("button", name="Code of Code with secrets").click()
     older = page.get_by_role("dialog").get_by_role("row").filter(has_text=first["hash"][:12])
     older.get_by_role("button", name="Deploy this").click()
@@ -222,7 +222,7 @@ def test_templates_say_what_they_start_and_hide_values(console, api):
     endpoint = api.external(name="With a template")
     free = {"name": "unused one", "imageName": "vllm/vllm-openai", "env": {"HF_TOKEN": "hush-hush", "MODEL": "phi"}}
     api.ok("POST", "/v1/templates", json=free)
-    page = console().sign_in(path="/templates").page
+    page = console().keep_asking().sign_in(path="/templates").page
     unused = row(page, "unused one")
     expect(unused).to_contain_text("vllm/vllm-openai")
     expect(unused).to_contain_text("HF_TOKEN MODEL")

@@ -88,7 +88,7 @@ def test_the_focus_goes_on_when_its_row_goes_away(console, api):
     for name in ("revoked", "kept"):
         key_for(api, {"scope": "read"}, name=name)
     other = console().sign_in(key_for(api, {"scope": "manage"}, name="other")["key"])
-    page = console().sign_in(path="/api-keys").page
+    page = console().keep_asking().sign_in(path="/api-keys").page
     rows = page.get_by_role("row")
     expect(rows.filter(has_text="revoked")).to_have_count(1)
     press(page, "Revoke", row="revoked")
@@ -168,7 +168,7 @@ def run(page, endpoint, text: str) -> str:
 
 def test_a_stream_is_followed_before_its_end_and_cancelled(console, api):
     endpoint = api.endpoint("generator.py", name="Streams by keys")
-    page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
+    page = console().keep_asking().sign_in(path=f"/endpoints/{endpoint.id}").page
     job = run(page, endpoint, '{"count": 600, "pause": 0.1}')
     stream = page.get_by_role("region", name="Stream")
     expect(stream).to_contain_text('"n": 3', timeout=60_000)

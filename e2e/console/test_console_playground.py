@@ -81,7 +81,7 @@ def test_what_is_no_json_is_named_with_its_place_and_not_sent(console, api):
 
 def test_a_stream_is_followed_and_a_running_job_cancelled(console, api):
     endpoint = api.endpoint("generator.py")
-    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    page = console().keep_asking().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
     job = run(page, '{"count": 600, "pause": 0.1}')
     expect(page.get_by_role("region", name="Stream")).to_contain_text('"n": 3', timeout=60_000)
     page.get_by_role("button", name="Cancel job").click()
@@ -158,7 +158,7 @@ def test_a_waiting_job_says_why(console, api):
 
 def test_the_history_keeps_runs_of_this_endpoint_but_no_secret(console, api):
     endpoint, other = api.external(name="Remembered"), api.external(name="Another")
-    page = console().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
+    page = console().keep_asking().sign_in(path=f"/endpoints/{endpoint.id}/playground").page
     first = run(page, '{"run": 1}')
     run(page, '{"run": 2}')
     history = page.get_by_role("region", name="History")

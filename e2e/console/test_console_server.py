@@ -231,7 +231,7 @@ def test_webhooks_of_all_endpoints_are_listed_and_delivered_again(console, api, 
 
 
 def test_the_secret_of_an_endpoint_is_shown_once_and_removed(console, api, worked):
-    page = console().sign_in(path=f"/endpoints/{worked.id}/webhooks").page
+    page = console().keep_asking().sign_in(path=f"/endpoints/{worked.id}/webhooks").page
     page.get_by_role("button", name="Make a secret").click()
     expect(page.get_by_role("dialog")).to_contain_text("whsec_")
     page.get_by_role("button", name="I have kept it").click()

@@ -329,7 +329,7 @@ def test_signing_in_leads_to_where_one_wanted_to_go(console):
 
 def test_a_tab_goes_on_when_another_one_signs_in_again(console, api):
     endpoint = api.external()
-    tab = console().sign_in(path=f"/endpoints/{endpoint.id}/requests")
+    tab = console().keep_asking().sign_in(path=f"/endpoints/{endpoint.id}/requests")
     expect(tab.page.get_by_text("Live", exact=True)).to_be_visible()
     # What it asks first is refused: its session was ended by the new one.
     tab.forget("401")

@@ -147,7 +147,7 @@ def test_an_earlier_version_comes_back(console, api):
     first, second = api.template("echo.py", env={"MODEL": "small"}), api.template("echo.py", env={"MODEL": "large"})
     endpoint = api.external(name="Returned", templateId=first["id"])
     endpoint.patch(templateId=second["id"])
-    page = console().sign_in(path=f"/endpoints/{endpoint.id}/settings").page
+    page = console().keep_asking().sign_in(path=f"/endpoints/{endpoint.id}/settings").page
     versions = page.get_by_role("region", name="Versions")
     row = versions.get_by_role("row").filter(has_text="created")
     row.get_by_role("button", name="Restore").click()
@@ -199,7 +199,7 @@ def test_the_fields_show_what_a_restore_and_a_pause_have_stored(console, api):
     first, second = api.template("echo.py", env={"MODEL": "small"}), api.template("echo.py", env={"MODEL": "large"})
     endpoint = api.external(name="Followed", templateId=first["id"])
     endpoint.patch(templateId=second["id"])
-    page = console().sign_in(path=f"/endpoints/{endpoint.id}/settings").page
+    page = console().keep_asking().sign_in(path=f"/endpoints/{endpoint.id}/settings").page
     template, most = page.get_by_label("templateId"), page.get_by_label("Most workers workersMax")
     expect(template).to_have_value(second["id"])
     row = page.get_by_role("region", name="Versions").get_by_role("row").filter(has_text="created")

@@ -122,3 +122,26 @@ def test_a_pause_of_many_that_fails_goes_on_with_those_that_are_left(console, ap
     page.get_by_role("button", name="Resume them").click()
     expect(message(page)).to_contain_text("2 endpoints are resumed.")
     assert maxima(api, first, second) == [3, 4]
+
+
+def test_a_question_is_taken_back_after_4_s(console, api):
+    endpoint = api.external(name="Asked about")
+    job = endpoint.run()
+    tab = console()
+    tab.context.clock.install()
+    page = tab.sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    cancel, sure = page.get_by_role("button", name="Cancel job"), page.get_by_role("button", name="Sure?")
+    expect(cancel).to_be_visible()
+    # From here on, the page's time passes only as it is told.
+    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 1)
+    cancel.click()
+    expect(sure).to_be_visible()
+    page.clock.run_for(3_900)
+    expect(sure).to_be_visible()
+    # Besides the 4 s, up to 100 ms until the page counts them, and a frame.
+    page.clock.run_for(300)
+    expect(sure).to_have_count(0)
+    # What is pressed then asks again.
+    cancel.click()
+    expect(sure).to_be_visible()
+    assert endpoint.status(job)["status"] == "IN_QUEUE"

@@ -158,7 +158,7 @@ def test_escape_in_a_menu_closes_only_the_menu(console, api):
 def test_a_key_that_is_held_asks_and_does_not_answer(console, api, key):
     endpoint = api.external(name="Held")
     job = endpoint.run()
-    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    page = console().keep_asking().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
     sent = hold(page, "**/cancel/*")
     cancel, sure = page.get_by_role("button", name="Cancel job"), page.get_by_role("button", name="Sure?")
     expect(cancel).to_be_visible()

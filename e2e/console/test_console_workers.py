@@ -278,7 +278,7 @@ def test_a_log_without_lines_says_since_when_nothing_was_printed(console, api):
 
 
 def test_a_worker_is_looked_at_and_stopped_by_a_second_press(console, api, printed):
-    tab = console().sign_in(path=f"/endpoints/{printed.id}")
+    tab = console().keep_asking().sign_in(path=f"/endpoints/{printed.id}")
     page = tab.page
     failures = page.get_by_role("region", name="Failures")
     expect(failures).to_contain_text("The handler raised ValueError")

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Locator, Page, Route, expect, sync_playwright
 
 from .client import Api
 from .gate import Gate
@@ -28,6 +28,10 @@ window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) =>
   window.violations.push(`${event.violatedDirective}: ${event.blockedURI} ${event.sample}`));
 """
+
+# How long a button asks "Sure?", as its module says it, and as it is for tests that press the button a second time.
+ASKS = "const SURE_MS = 4000;"
+ASKS_LONG = "const SURE_MS = 400000;"
 
 ANIMATED = """() => Promise.all(document.getAnimations()
   .filter((animation) => animation.effect.getComputedTiming().iterations !== Infinity)
@@ -115,6 +119,19 @@ class Console:
         is_plain = "Cross-Origin-Opener-Policy header has been ignored" in message.text
         if message.type in ("error", "warning") and not is_question and not is_plain:
             self.faults.append(f"{message.type}: {message.text} {url}")
+
+    def keep_asking(self) -> "Console":
+        """From now on, the present tab's buttons ask "Sure?" for minutes instead of 4 s: a computer that stands still between two
+        presses would have the question taken back. It costs each request, so it is for tests that press twice."""
+        self.page.route("**/ui/sure_button.js", self._ask_long)
+        return self
+
+    def _ask_long(self, route: Route) -> None:
+        answer = route.fetch()
+        text = answer.text()
+        if ASKS not in text:
+            self.faults.append(f"sure_button.js no longer has {ASKS}")
+        route.fulfill(response=answer, body=text.replace(ASKS, ASKS_LONG))
 
     def watch_hosts(self) -> "Console":
         """From now on, a request of the present tab to another host is a fault. It costs each request; the page's policy, which is
