@@ -478,8 +478,12 @@ def test_jobs_are_downloaded_as_lines_and_as_a_table(console, mixed):
         page.get_by_role("button", name="More").click()
         page.get_by_role("menuitem", name=name).click()
 
-    text = download(page, lambda: choose("Download as JSONL"))
-    expect(message(page)).to_contain_text(f"{COMPLETED} jobs are in the file.")
+    def choose_lines() -> None:
+        choose("Download as JSONL")
+        # The message is looked for before the file is waited for: it is shown for 5 s.
+        expect(message(page)).to_contain_text(f"{COMPLETED} jobs are in the file.")
+
+    text = download(page, choose_lines)
     assert [json.loads(found)["id"] for found in text.splitlines()] == mixed.completed[::-1]
     # Numbers keep all their digits.
     assert text.count(f'"output":{{"n":{BIG}}}') == COMPLETED

@@ -182,8 +182,9 @@ def test_the_page_goes_on_at_the_slug_that_was_saved(console, api):
     # With a slug, with another one, and without: then the address has the id.
     for slug, name in ((new, new), ("", endpoint.id)):
         save_slug(page, slug)
-        expect(page).to_have_url(f"{tab.root}/endpoints/{name}/settings")
+        # The message is looked for first: it is shown for 5 s.
         expect(message(page)).to_contain_text("The settings are saved.")
+        expect(page).to_have_url(f"{tab.root}/endpoints/{name}/settings")
         expect(page.get_by_role("heading", name="Renamed", level=1)).to_be_visible()
         expect(page.get_by_label("Slug slug")).to_have_value(slug)
         expect(page.get_by_text("Nothing is changed.")).to_be_visible()
