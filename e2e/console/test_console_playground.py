@@ -90,17 +90,19 @@ def test_a_stream_is_followed_and_a_running_job_cancelled(console, api):
     assert endpoint.status(job)["status"] == "CANCELLED"
 
 
-def test_a_run_is_waited_for_and_its_stream_is_seen_meanwhile(console, api):
+def test_a_run_is_waited_for_and_its_stream_is_seen_meanwhile(console, api, tmp_path):
     endpoint = api.endpoint("generator.py", name="Waited for")
+    go = tmp_path / "go"
     tab = console(width=PHONE, has_touch=True).sign_in(path=f"/endpoints/{endpoint.id}/playground")
     page = tab.page
-    page.get_by_label(INPUT).fill('{"count": 30, "pause": 0.1}')
+    page.get_by_label(INPUT).fill(json.dumps({"count": 30, "pause": 0.1, "go": str(go)}))
     page.get_by_role("button", name="Run and wait").tap()
     editor = page.get_by_role("region", name="Input").first
     expect(editor).to_contain_text("Waits for the end", timeout=60_000)
     expect(page.get_by_role("region", name="Stream")).to_contain_text('"n": 3', timeout=60_000)
     job = page.url.rsplit("job=", 1)[1]
     assert endpoint.ok("GET", f"/jobs/{job}")["mode"] == "sync"
+    go.touch()
     expect(editor).to_contain_text(re.compile(r"Completed\s*after .* s, as this browser saw it"))
     # The result is below the input: it comes into view.
     expect(page.get_by_role("region", name="Job", exact=True)).to_be_in_viewport()
@@ -108,6 +110,7 @@ def test_a_run_is_waited_for_and_its_stream_is_seen_meanwhile(console, api):
     # What is copied is what was run.
     page.get_by_role("button", name="Copy this run as").tap()
     page.get_by_role("menuitem", name="curl").tap()
+    expect(message(page)).to_contain_text("Copied as curl.")
     page.get_by_label(INPUT).fill("")
     page.keyboard.press("Control+v")
     assert f"/v2/{endpoint.id}/runsync'" in page.get_by_label(INPUT).input_value()

@@ -1,7 +1,8 @@
-"""Yields `count` numbers. AGGREGATE=1 keeps them as the job's output as well."""
+"""Yields `count` numbers; with a file `go`, ends when that is there. AGGREGATE=1 keeps the numbers as the job's output as well."""
 
 import asyncio
 import os
+from pathlib import Path
 
 import runpod
 
@@ -10,6 +11,9 @@ async def handler(job):
     for n in range(job["input"].get("count", 3)):
         yield {"n": n}
         await asyncio.sleep(job["input"].get("pause", 0))
+    go = job["input"].get("go")
+    while go and not Path(go).exists():
+        await asyncio.sleep(0.05)
     if job["input"].get("fail"):
         raise ValueError("broke after the last chunk")
 
