@@ -49,8 +49,14 @@ def app(lb_api):
 
 @pytest.fixture(scope="module")
 def raw(lb_api):
-    """An endpoint whose worker writes its answers by hand."""
-    return make(lb_api, "raw_web.py", workersMin=1, scalerValue=1000, lb={"requestTimeoutMs": 3000, "idleTimeoutMs": 2000})
+    """An endpoint whose worker writes its answers by hand, with the usual limits."""
+    return make(lb_api, "raw_web.py", workersMin=1, scalerValue=1000)
+
+
+@pytest.fixture(scope="module")
+def impatient(lb_api):
+    """The same with short pauses: for responses that pause for ever."""
+    return make(lb_api, "raw_web.py", workersMin=1, scalerValue=1000, lb={"idleTimeoutMs": 2000})
 
 
 def call(endpoint, method, path, **more):
@@ -375,17 +381,19 @@ def test_a_failed_worker_is_a_line_of_the_log(raw):
     assert all(part in line for part in ("WARN", "request not forwarded", raw.id, "upstream_protocol")), line
 
 
-def test_a_worker_that_never_answers_times_out(raw):
+def test_a_worker_that_never_answers_times_out(lb_api):
+    endpoint = make(lb_api, "raw_web.py", workersMin=1, lb={"requestTimeoutMs": 3000})
+    endpoint.wait_health("workers", "idle", 1)
     began = time.monotonic()
-    answer = call(raw, "POST", "/silent")
+    answer = call(endpoint, "POST", "/silent")
     assert (answer.status_code, answer.headers["X-Longshore-Error"]) == (504, "upstream_timeout")
     assert 2.5 < time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("path", ["/half", "/half-chunked", "/pause"])
-def test_an_answer_that_ends_early_is_no_whole_answer(raw, path):
+def test_an_answer_that_ends_early_is_no_whole_answer(impatient, path):
     with pytest.raises((requests.exceptions.ChunkedEncodingError, requests.ConnectionError)):
-        call(raw, "GET", path)
+        call(impatient, "GET", path)
 
 
 def test_an_answer_before_the_body_was_read_arrives(raw):
@@ -651,8 +659,8 @@ def test_the_rest_of_a_body_is_no_request_after_an_early_answer(raw):
             assert (answer.status_code, answer.content) == (200, b"hello")
 
 
-def test_a_body_that_never_comes_after_an_early_answer_ends_its_connections(raw):
-    with begin(raw, "POST", sends(OK), "Content-Length: 5") as connection:
+def test_a_body_that_never_comes_after_an_early_answer_ends_its_connections(impatient):
+    with begin(impatient, "POST", sends(OK), "Content-Length: 5") as connection:
         assert connection.recv(10_000).endswith(b"ok")
         assert connection.recv(10_000) == b""
 
