@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import socket
+import struct
 import time
 
 import pytest
@@ -254,10 +255,22 @@ def test_pings_of_a_websocket_are_no_activity(lb_api):
     app.wait_health("jobs", "inProgress", 0)
 
 
-def test_a_client_that_leaves_frees_its_worker(raw):
+def test_a_client_whose_connection_breaks_frees_its_worker(raw):
     with connect(raw) as connection:
         connection.sendall(head(raw, "GET", "/pause"))
-        assert connection.recv(10_000).endswith(b"hello")
+        read_until(connection, b"hello")
         raw.wait_health("jobs", "inProgress", 1)
+        # The close is a reset.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    raw.wait_health("jobs", "inProgress", 0)
+    until(lambda: call(raw, "GET", "/fine").content == b"hello", "the worker goes on")
+
+
+def test_a_client_that_leaves_in_a_pause_frees_its_worker_at_its_end(lb_api):
+    """The end of what it sends could be that of a client that still reads."""
+    raw = make(lb_api, "raw_web.py", workersMin=1, scalerValue=1000, lb={"idleTimeoutMs": 1500})
+    with connect(raw) as connection:
+        connection.sendall(head(raw, "GET", "/pause"))
+        read_until(connection, b"hello")
     raw.wait_health("jobs", "inProgress", 0)
     until(lambda: call(raw, "GET", "/fine").content == b"hello", "the worker goes on")
