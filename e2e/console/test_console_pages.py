@@ -322,6 +322,7 @@ def test_pages_that_cannot_be_read_say_so_and_have_no_fault(console, server, pag
         tab = open_tab(console, proxy, width, scheme)
         tab.forget("500")
         look("failing", tab, pages, for_the_failure)
+        tab.close()
 
 
 SLOW_S = 3
@@ -349,3 +350,4 @@ def test_pages_that_are_slow_show_their_layout_and_have_no_fault(console, server
         tab.forget("404")
         look("slow", tab, pages, then if IS_LONG else while_it_loads)
         gate.set()
+        tab.close()

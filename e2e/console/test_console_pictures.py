@@ -135,6 +135,7 @@ def test_pages_look_as_they_did(console, browser, server, record, tmp_path, widt
                 continue
             found += compared(tool, lambda: show(tab, shown, proxy), f"{named(number, shown)}-{width}-{scheme}", tmp_path)
         assert not record.missing, f"not recorded: {sorted(set(record.missing))}"
+        tab.close()
     tool.close()
     assert not found, "\n".join(found)
 

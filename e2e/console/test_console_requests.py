@@ -294,7 +294,8 @@ def test_a_search_says_how_far_it_is_and_is_stopped_and_goes_on(console, api):
             gate.wait(60)
 
     with ReverseProxy(api.server.port, intercept=hold) as proxy:
-        page = console(proxy).sign_in(path=f"/endpoints/{endpoint.id}/requests").page
+        tab = console(proxy).sign_in(path=f"/endpoints/{endpoint.id}/requests")
+        page = tab.page
         line(page).fill("tries:9")
         expect(page.get_by_text("searched 200 of 450 jobs")).to_be_visible()
         page.get_by_role("button", name="Stop").click()
@@ -303,6 +304,7 @@ def test_a_search_says_how_far_it_is_and_is_stopped_and_goes_on(console, api):
         expect(page.get_by_text("No job was found so far.")).to_be_visible()
         page.get_by_role("button", name="Go on").click()
         expect(page.get_by_text("No job matches.")).to_be_visible()
+        tab.close()
 
 
 def selection(page: Page):

@@ -254,7 +254,8 @@ def test_of_more_jobs_than_pages_reach_the_newest_are_read_and_shown_calmly(cons
     endpoint = api.external(name="Crowded")
     told = ToldFlood(endpoint.id, 15_000)
     with ReverseProxy(server.port, intercept=told.answer) as proxy:
-        page = console(proxy).sign_in(path=f"/endpoints/{endpoint.id}/requests").page
+        tab = console(proxy).sign_in(path=f"/endpoints/{endpoint.id}/requests")
+        page = tab.page
         expect(page.get_by_text("Live", exact=True)).to_be_visible()
         told.begin()
         expect(page.locator(".vrow").first).to_be_visible()
@@ -276,6 +277,7 @@ def test_of_more_jobs_than_pages_reach_the_newest_are_read_and_shown_calmly(cons
         assert firsts <= watched_ms / CROWDED_MS + 2
         assert pills == 0
         told.end()
+        tab.close()
 
 
 def test_many_endpoints_are_listed_without_too_many_requests(console, api):

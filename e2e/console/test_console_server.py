@@ -300,6 +300,7 @@ def test_many_machines_are_folded(console, api, server, worked):
         folded.locator("summary").press("Enter")
         expect(page.get_by_role("region", name="GPUs")).to_have_count(1)
         assert tab.axe() == [] and tab.sideways() <= 0
+        tab.close()
 
 
 def test_figures_of_the_overview_are_of_the_chosen_range(console, worked):

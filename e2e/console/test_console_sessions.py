@@ -91,6 +91,7 @@ def test_behind_a_proxy_under_a_path_everything_is_found(fresh_server, console, 
         assert (cookie["path"], cookie["secure"]) == (f"{PREFIX}/", False)
         # What is asked for outside of the path is 404, which the browser prints, and the test fails.
         walk(tab, api, api.external())
+        tab.close()
 
 
 def test_behind_a_proxy_that_ends_tls_the_cookie_is_secure(tmp_path, fresh_server, console):
@@ -103,6 +104,7 @@ def test_behind_a_proxy_that_ends_tls_the_cookie_is_secure(tmp_path, fresh_serve
         cookie = the_cookie(tab)
         assert (cookie["name"], cookie["path"], cookie["secure"]) == ("__Secure-longshore", f"{PREFIX}/", True)
         walk(tab, api, api.external())
+        tab.close()
     # The audit log has the address of the browser, not that of the proxy.
     signed_in = [entry for entry in api.ok("GET", "/v1/audit") if "session" in str(entry)]
     assert signed_in and all("203.0.113.9" in str(entry) for entry in signed_in), signed_in

@@ -401,6 +401,7 @@ def test_what_a_worker_waits_for_is_read_in_whole_on_a_phone(console, api, serve
         boxes = tab.page.evaluate("[...document.querySelectorAll('.table-box')].map((box) => box.scrollWidth - box.clientWidth)")
         assert max(boxes) <= 0 and tab.sideways() <= 0, boxes
         assert tab.axe() == []
+        tab.close()
 
 
 def test_a_page_without_workers_says_why_there_is_none(console, api):
