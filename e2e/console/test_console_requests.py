@@ -94,6 +94,8 @@ SEARCHES = [
 
 def test_tokens_find_jobs(console, mixed):
     page = console().sign_in(path=mixed.path).page
+    # The styles of this page stand over those of every page: the field fills its place.
+    assert line(page).bounding_box()["width"] == page.locator(".search-line").bounding_box()["width"] > 300
     for search, found in SEARCHES:
         # From all of them, so that what the search before found does not count.
         line(page).fill("")

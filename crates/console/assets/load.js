@@ -60,7 +60,8 @@ function added(address) {
   return new Promise((resolve) => {
     link.onload = () => resolve(true);
     link.onerror = () => (link.remove(), resolve(false));
-    document.head.append(link);
+    // After the first style sheet, whose rules it changes.
+    document.body.append(link);
   });
 }
 

@@ -16,7 +16,7 @@ import { EndpointHead } from "../ui/endpoint_head.js";
 import { EndpointLoading, NoEndpoint } from "../ui/no_endpoint.js";
 import { SettingField } from "../ui/setting_field.js";
 import { useUnsaved } from "../ui/unsaved.js";
-import { useVersions, Versions } from "../ui/versions.js";
+import { Versions } from "../ui/versions.js";
 
 /** @typedef {import("../settings.js").Tagged} Tagged */
 
@@ -28,8 +28,6 @@ const VOLUMES = "/v1/networkvolumes";
 export default function SettingsPage() {
   const name = place.value.params.endpoint;
   const { endpoint, isReadable, error, health, healthError } = useEndpoint(name);
-  // They are read together with the settings, which are above them.
-  useVersions(isReadable ? endpoint?.id : undefined);
   if (error && !endpoint) return html`<${NoEndpoint} name=${name} error=${error} />`;
   if (!endpoint) return html`<${EndpointLoading} name=${name} />`;
   const head = html`<${EndpointHead} endpoint=${endpoint} health=${health} error=${healthError} isReadable=${isReadable} />`;

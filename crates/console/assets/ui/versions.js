@@ -17,16 +17,10 @@ import { attempt } from "./toast.js";
 const READ_MS = 10000;
 const HASH_CHARS = 12;
 
-/** @param {string} id */
-const versionsPath = (id) => `/v1/endpoints/${encodeURIComponent(id)}/versions`;
-
-/** The changes of an endpoint; nothing is read without an id. @param {string | undefined} id */
-export const useVersions = (id) => useRead(id ? versionsPath(id) : null, READ_MS);
-
 /** @param {{endpoint: Endpoint}} props */
 export function Versions({ endpoint }) {
-  const path = versionsPath(endpoint.id);
-  const { data, error } = useVersions(endpoint.id);
+  const path = `/v1/endpoints/${encodeURIComponent(endpoint.id)}/versions`;
+  const { data, error } = useRead(path, READ_MS);
   const note = data && `version ${endpoint.version} is the present one`;
   return html`<${Card} title="Versions" note=${note} flush>
     ${error && !data ? html`<${Failed} error=${error} onRetry=${() => refresh(path)} />` : !data ? html`<${Loading} rows=${4} />` : html`<${Entries} endpoint=${endpoint} entries=${data} path=${path} />`}
