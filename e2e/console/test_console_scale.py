@@ -388,7 +388,7 @@ window.parsed_at_once = 0;
 const parse = JSON.parse;
 JSON.parse = (text, ...rest) => ((window.parsed_at_once = Math.max(window.parsed_at_once, text.length)), parse(text, ...rest));
 """
-# Counts, from the next click until the tree is there, how often the page was busy for a while and then did something else. Parts are
+# Counts, from the next click until the tree is there, how often the page was busy for more than 10 ms and then did something else. Parts are
 # counted, not timed: a computer that stands still makes one of them longer. While the page has nothing to do, turns are 4 ms apart.
 COUNT_PARTS = """() => {
   [window.parts, window.longest_ms] = [0, 0];
@@ -402,8 +402,10 @@ COUNT_PARTS = """() => {
   };
   addEventListener("click", () => ((at = performance.now()), setTimeout(turn)), { capture: true, once: true });
 }"""
-# Read in one part, the text has 2 to 4 of these, with what the page does around it; in parts of 12 ms, more than 20.
+# Read in one part, the text has 2 to 4 of these, with what the page does around it; in parts of 12 ms, 17 or more. A fast computer has
+# fewer, of which none is a long task.
 PARTS_MIN = 10
+LONG_TASK_MS = 50
 
 
 def test_a_large_output_is_made_a_tree_while_the_page_goes_on(console, api):
@@ -428,7 +430,7 @@ def test_a_large_output_is_made_a_tree_while_the_page_goes_on(console, api):
     took_ms = (time.monotonic() - began) * 1000
     parts, longest_ms, parsed = page.evaluate("[window.parts, window.longest_ms, window.parsed_at_once]")
     print(f"{len(text) / 1e6:.1f} MB of JSON are a tree after {took_ms:.0f} ms, in {parts} parts of at most {longest_ms:.0f} ms")
-    assert parts >= PARTS_MIN
+    assert parts >= PARTS_MIN or longest_ms < LONG_TASK_MS
     # Neither is the record of the job, which has the output, parsed as a whole.
     assert parsed < 1_000_000, parsed
     shown.get_by_role("button", name="Unfold").click()
