@@ -133,6 +133,30 @@ def test_any_node_answers_and_another_takes_over(database):
         nodes.close()
 
 
+LEASES_ARE_OVER = "SELECT bool_and(until < clock_timestamp()) FROM longshore.node"
+LOOKED_SINCE = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT cluster.owner, cluster.epoch%' AND query_start > to_timestamp({})"
+
+
+def test_nodes_that_stood_still_together_keep_their_owner(database):
+    nodes = Nodes(database, ("a", "b")).start()
+    first, second = nodes.all
+    try:
+        endpoint, epoch = Api(second).external(), nodes.epoch()
+        first.pause()
+        second.pause()
+        until(lambda: database.sql(LEASES_ARE_OVER, DATABASE) == "t", "the leases are over", 30)
+        second.go_on()
+        # The one that waits has looked, and again: the owner, which may renew its lease now, is not declared dead.
+        went_on = time.time()
+        until(lambda: database.sql(LOOKED_SINCE.format(went_on + 0.5), DATABASE) != "0", "the standby looks at the owner", 30)
+        first.go_on()
+        job = endpoint.run({})
+        assert FakeWorker(endpoint).take()["id"] == job
+        assert nodes.epoch() == epoch and nodes.owner() is first
+    finally:
+        nodes.close()
+
+
 def test_bodies_of_forwarded_requests_pass_through_any_node(database):
     """Of every method, in any size: the node that does not own the shards keeps none of them."""
     nodes = Nodes(database, ("a", "b")).start()

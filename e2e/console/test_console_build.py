@@ -99,7 +99,12 @@ def test_a_template_is_made_and_changed_and_keeps_its_values(console, api):
     expect(form.get_by_role("alert")).to_contain_text("is not NAME=value")
     assert tab.axe() == []
     form.get_by_label("Variables").fill("GREETING=Hello")
+    form.get_by_label("Entrypoint").fill("nice -n 5")
+    form.get_by_label("Mount path").fill("/weights")
     form.get_by_role("button", name="Make the template").click()
+    expect(row(page, "Greeter")).to_be_visible()
+    [made] = [one for one in api.ok("GET", "/v1/templates") if one["name"] == "Greeter"]
+    assert (made["dockerEntrypoint"], made["dockerStartCmd"], made["volumeMountPath"]) == (["nice", "-n", "5"], ["python", "-u", "hand ler.py"], "/weights")
     page.get_by_role("button", name="Change Greeter").click()
     form = page.get_by_role("dialog", name="Change Greeter")
     expect(form.get_by_label("Command")).to_have_value("python -u 'hand ler.py'")

@@ -1,5 +1,7 @@
 """The states of endpoints in the console: what the head of a page and the list say is what the cards say."""
 
+import re
+
 from playwright.sync_api import expect
 
 from harness.client import Api, Endpoint
@@ -28,6 +30,9 @@ def test_an_endpoint_whose_gpus_no_machine_has_is_impossible(fresh_server, conso
     expect(head).to_have_attribute("title", reason)
     expect(page.get_by_role("main").get_by_text(reason).first).to_be_visible()
     until(lambda: [problem["code"] for problem in api.ok("GET", "/v1/attention")] == ["gpu_impossible"], "it is the only problem")
+    # On the page of the endpoint, the problem leads to where one solves it.
+    lead = page.get_by_role("region", name="Attention").get_by_role("link")
+    expect(lead).to_have_attribute("href", re.compile(rf"/endpoints/{endpoint.id}/settings$"))
     endpoint.patch(gpuTypeIds=[LARGE], gpuCount=1)
     expect(head).to_have_text("Asleep")
 

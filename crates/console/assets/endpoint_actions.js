@@ -1,6 +1,8 @@
 // What one can do with an endpoint beside running jobs: pause, resume, and the actions that an explanation offers.
 import * as api from "./api.js";
 import { parseExact } from "./json_exact.js";
+import { endpointPath } from "./router.js";
+import { may } from "./session.js";
 import { refresh } from "./store.js";
 
 /** The most workers after a pause of which the server no longer knows what was before: its default. */
@@ -36,3 +38,9 @@ export const EXPLAINED = {
     done: "One more worker may run.",
   },
 };
+
+/** The pages of an endpoint where one does what an explanation offers. @type {Record<string, string>} */
+const LEADS = { openLog: "logs", changeGpus: "settings", showCommand: "settings" };
+
+/** The page where one does what an explanation offers; "" if there is none, or the key may not. @param {{id: string, slug?: string | null}} endpoint @param {string} action */
+export const leadTo = (endpoint, action) => (LEADS[action] && (action === "openLog" ? may.read : may.change)(endpoint.id) ? `${endpointPath(endpoint)}/${LEADS[action]}` : "");

@@ -6,7 +6,7 @@ import { jobOf } from "./job_record.js";
 import { member, parse } from "./json_text.js";
 import { takeTurn } from "./live.js";
 
-/** @typedef {{offset: number, at: number, isSeen: boolean, text: string}} Chunk `text` is JSON of the output; `at` is when this browser got it, `isSeen` whether it saw it come */
+/** @typedef {{offset: number, at: number, isSeen: boolean, text: string, bytes?: number}} Chunk `text` is JSON of the output; `at` is when this browser got it, `isSeen` whether it saw it come */
 
 const AGAIN_MS = 1500;
 /** Chunks that come earlier than this after the response began were stored before. */

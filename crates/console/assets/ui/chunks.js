@@ -39,10 +39,13 @@ function textOf(chunk) {
   return output ? write(output) : chunk.text;
 }
 
-/** The bytes of the JSON of a chunk's output. @param {Chunk} chunk */
+/** The bytes of the JSON of a chunk's output, counted once. @param {Chunk} chunk */
 function bytesOf(chunk) {
-  const output = outputOf(chunk);
-  return new Blob([output ? writeLine(output) : chunk.text]).size;
+  if (chunk.bytes === undefined) {
+    const output = outputOf(chunk);
+    chunk.bytes = new Blob([output ? writeLine(output) : chunk.text]).size;
+  }
+  return chunk.bytes;
 }
 
 /** The id of the node of a chunk. No other list of a page has the same. @param {Chunk | undefined} chunk */

@@ -1,6 +1,6 @@
 // Problems as cards: the reason, the evidence, and the next step.
 import { html, useState } from "../dom.js";
-import { EXPLAINED } from "../endpoint_actions.js";
+import { EXPLAINED, leadTo } from "../endpoint_actions.js";
 import { endpointPath, href, place } from "../router.js";
 import { count } from "../format.js";
 import { may } from "../session.js";
@@ -29,9 +29,10 @@ function ProblemCard({ problem }) {
   const isHere = place.value.params.endpoint !== undefined;
   const action = may.change(id) && problem.actions.find((one) => EXPLAINED[one.do]);
   const act = action && html`<${Button} kind="primary" onClick=${() => attempt(() => EXPLAINED[action.do].act({ id }), EXPLAINED[action.do].done)}>${action.title}<//>`;
+  const lead = !act && isHere && problem.actions.find((one) => leadTo({ id, slug }, one.do));
   const waits = jobs > 0 && !/\bjobs?\b.*\bwait/i.test(text) ? ` ${count(jobs)} ${jobs === 1 ? "job waits" : "jobs wait"}.` : "";
   return html`<${Alert} tone=${problem.severity} title=${isHere ? title : `${name}: ${title}`}
-    actions=${html`${act}${!isHere && html`<a class="button" href=${href(path)}>Open</a>`}`}>
+    actions=${html`${act}${lead && html`<a class="button" href=${href(leadTo({ id, slug }, lead.do))}>${lead.title}</a>`}${!isHere && html`<a class="button" href=${href(path)}>Open</a>`}`}>
     <p>${text}${waits}</p>
     ${evidence.length > 0 && html`<pre class="mono" tabindex="0">${evidence.join("\n")}</pre>`}
   <//>`;

@@ -2,8 +2,8 @@
 import { html } from "../dom.js";
 import { said } from "../api.js";
 import { count, duration } from "../format.js";
-import { EXPLAINED } from "../endpoint_actions.js";
-import { endpointPath, href } from "../router.js";
+import { EXPLAINED, leadTo } from "../endpoint_actions.js";
+import { href } from "../router.js";
 import { may } from "../session.js";
 import { useRead } from "../store.js";
 import { Button } from "./button.js";
@@ -11,9 +11,6 @@ import { Alert } from "./card.js";
 import { attempt } from "./toast.js";
 
 const READ_MS = 2000;
-
-/** The pages of an endpoint where one does what an explanation offers. @type {Record<string, string>} */
-const LEADS = { openLog: "logs", changeGpus: "settings", showCommand: "settings" };
 
 /** @param {{endpoint: Endpoint, job: Job}} props */
 export function WhyWaits({ endpoint, job }) {
@@ -27,7 +24,7 @@ export function WhyWaits({ endpoint, job }) {
   const isBad = cause?.blocking === true;
   const ahead = data?.ahead ?? Math.max(0, (position ?? 1) - 1);
   const actions = (cause?.actions ?? []).filter((/** @type {any} */ action) => EXPLAINED[action.do] && may.change(endpoint.id));
-  const leads = (cause?.actions ?? []).filter((/** @type {any} */ action) => LEADS[action.do] && (action.do === "openLog" ? may.read : may.change)(endpoint.id));
+  const leads = (cause?.actions ?? []).filter((/** @type {any} */ action) => leadTo(endpoint, action.do));
   return html`<${Alert} tone=${isBad ? "bad" : "warn"} icon=${isBad ? "warn" : "queued"} title=${cause?.title ?? (data || !error ? "It waits for its turn" : "Why it waits is not known")}>
     ${!data && error && html`<p>${said(error)}</p>`}
     ${cause?.text && html`<p>${cause.text}</p>`}
@@ -37,7 +34,7 @@ export function WhyWaits({ endpoint, job }) {
       <dt>Starts in about</dt><dd>${estimate(data?.estimate, isBad)}</dd>
     </dl>
     ${(data?.also ?? []).map((/** @type {any} */ other) => html`<p key=${other.code}>${other.text}</p>`)}
-    ${actions.length + leads.length > 0 && html`<p class="acts">${actions.map((/** @type {any} */ action) => html`<${Button} key=${action.do} kind="primary" onClick=${() => attempt(() => EXPLAINED[action.do].act(endpoint), EXPLAINED[action.do].done)}>${action.title}<//>`)}${leads.map((/** @type {any} */ action) => html`<a key=${action.do} class="button" href=${href(`${endpointPath(endpoint)}/${LEADS[action.do]}`)}>${action.title}</a>`)}</p>`}
+    ${actions.length + leads.length > 0 && html`<p class="acts">${actions.map((/** @type {any} */ action) => html`<${Button} key=${action.do} kind="primary" onClick=${() => attempt(() => EXPLAINED[action.do].act(endpoint), EXPLAINED[action.do].done)}>${action.title}<//>`)}${leads.map((/** @type {any} */ action) => html`<a key=${action.do} class="button" href=${href(leadTo(endpoint, action.do))}>${action.title}</a>`)}</p>`}
   <//>`;
 }
 
