@@ -84,6 +84,8 @@ def test_promtool_accepts_the_rules_and_each_alert_fires_when_it_must():
         assert checked.returncode == 0 and "SUCCESS" in checked.stdout + checked.stderr, checked
     alerts = re.findall(r"alert: (\w+)", RULES.read_text())
     tests = RULES.with_suffix(".test.yml").read_text()
+    for rule in re.findall(r"record: (\S+)", RULES.read_text()):
+        assert re.search(rf"- expr: .*\b{rule}\b.*\n +eval_time: .*\n +exp_samples:", tests), f"no case says what {rule} records"
     for alert in alerts:
         fires = re.search(rf"alertname: {alert}\n +exp_alerts:\n +- exp_labels", tests)
         assert fires, f"no case in which {alert} fires"
