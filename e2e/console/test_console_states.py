@@ -5,6 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from harness.client import Api, Endpoint
+from harness.server import QUICK
 from harness.wait import until
 from test_gpus import LARGE, MACHINE
 
@@ -82,3 +83,15 @@ def test_an_endpoint_that_crashed_says_so_until_the_next_job(console, api):
     until(lambda: problem_of(api, endpoint)["text"].endswith("A worker starts with the next job."), "the try has ended", 30)
     endpoint.patch(workersMax=2)
     expect(head).to_have_text("Asleep")
+
+
+def test_a_worker_without_room_is_not_said_to_wait_for_a_gpu(fresh_server, console):
+    api = Api(fresh_server(config=f"{QUICK}workers_max_total = 1\n"))
+    api.endpoint("echo.py", workersMin=1, workersMax=1).runsync({})
+    endpoint = api.endpoint("echo.py", workersMax=1)
+    endpoint.run({})
+    until(lambda: endpoint.health()["workers"]["throttled"] == 1, "its worker waits")
+    tab = console(api.server).sign_in(path=f"/endpoints/{endpoint.id}")
+    expect(tab.page.locator(".head .state")).to_have_text("Waiting for room")
+    tab.go(f"/endpoints/{endpoint.id}/workers")
+    expect(tab.page.locator(".gauge").filter(has_text="Waiting for room").locator(".value")).to_contain_text("1")

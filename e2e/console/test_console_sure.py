@@ -25,7 +25,7 @@ def choose(page: Page, menu: str, item: str) -> None:
     page.get_by_role("menuitem", name=item).click()
 
 
-def fails_and_then_works(tab, dialog: Locator, action: str, path: str, method: str, said: str = "") -> None:
+def fails_and_then_works(tab, dialog: Locator, action: str, path: str, method: str, said: str) -> None:
     """The dialog shows why its action failed, and closes when that works; a message has what is `said` then."""
     page = tab.page
     tab.forget("503")
@@ -49,7 +49,7 @@ def test_a_purge_that_fails_says_so_in_its_dialog(console, api):
     expect(tab.page.locator(".vrow")).to_have_count(1)
     choose(tab.page, "More", "Purge the queue")
     dialog = tab.page.get_by_role("dialog", name="Cancel 1 waiting job of Purged?")
-    fails_and_then_works(tab, dialog, "Cancel the waiting jobs", "**/purge-queue", "POST")
+    fails_and_then_works(tab, dialog, "Cancel the waiting jobs", "**/purge-queue", "POST", said="1 job is cancelled.")
     assert endpoint.ok("GET", "/health")["jobs"]["inQueue"] == 0
 
 
@@ -58,7 +58,7 @@ def test_a_drain_of_all_that_fails_says_so_in_its_dialog(console, api):
     until(lambda: api.ok("GET", f"/v1/endpoints/{endpoint.id}/workers"), "a worker is there", 60)
     tab = console().sign_in(path=f"/endpoints/{endpoint.id}/workers")
     tab.page.get_by_role("button", name="Drain all").click()
-    fails_and_then_works(tab, tab.page.get_by_role("dialog", name="of Drained?"), "Drain", "**/workers/drain", "POST")
+    fails_and_then_works(tab, tab.page.get_by_role("dialog", name="of Drained?"), "Drain", "**/workers/drain", "POST", said="1 worker of Drained ends after its jobs.")
 
 
 def test_a_delivery_that_fails_says_so_in_its_dialog(console, api):
@@ -69,7 +69,7 @@ def test_a_delivery_that_fails_says_so_in_its_dialog(console, api):
         tab = console().sign_in(path=f"/endpoints/{endpoint.id}/webhooks")
         choose(tab.page, "Deliver failed ones again", "All")
         dialog = tab.page.get_by_role("dialog", name="Deliver 1 failed call of Called again?")
-        fails_and_then_works(tab, dialog, "Deliver again", "**/webhooks/redeliver", "POST")
+        fails_and_then_works(tab, dialog, "Deliver again", "**/webhooks/redeliver", "POST", said="1 call is delivered again.")
         receiver.wait_for(3)
 
 
@@ -78,7 +78,7 @@ def test_a_key_that_cannot_be_revoked_says_so_in_its_dialog(console, api):
     tab = console().sign_in(path="/api-keys")
     tab.page.get_by_role("row").filter(has_text="stubborn").get_by_role("button", name="Revoke").click()
     dialog = tab.page.get_by_role("dialog", name="Revoke stubborn?")
-    fails_and_then_works(tab, dialog, "Revoke it", f"**/v1/apikeys/{record['id']}", "DELETE")
+    fails_and_then_works(tab, dialog, "Revoke it", f"**/v1/apikeys/{record['id']}", "DELETE", said="stubborn is revoked.")
 
 
 def maxima(api: Api, *endpoints) -> list[int]:

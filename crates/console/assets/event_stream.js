@@ -83,8 +83,7 @@ export class EventStream {
     this.running = running;
     let wait = AGAIN_MS;
     while (!running.signal.aborted) {
-      const began = Date.now();
-      let isFailed = false;
+      let began = Date.now();
       try {
         await this.readOnce(running.signal, () => (wait = AGAIN_MS));
       } catch (error) {
@@ -94,12 +93,12 @@ export class EventStream {
           this.last = "";
           return this.set("signedOut");
         }
-        isFailed = true;
+        began = Infinity;
       }
       if (running.signal.aborted) return;
       this.set("lost");
       // The server ends the stream of a key that may read less now.
-      if (!isFailed && Date.now() - began > LIVED_MS) continue;
+      if (Date.now() - began > LIVED_MS) continue;
       await new Promise((resolve) => setTimeout(resolve, wait * (0.75 + Math.random() / 2)));
       wait = Math.min(wait * 2, AGAIN_MAX_MS);
     }

@@ -1,6 +1,6 @@
 // The endpoints with what pages show of them: counts, rates, times of the newest jobs, and what is wrong.
 import { useMemo } from "./dom.js";
-import { rates } from "./history.js";
+import { oldest, rates } from "./history.js";
 import { may, me } from "./session.js";
 import { known, now, useRead, useReads } from "./store.js";
 
@@ -101,8 +101,12 @@ export function useLastHalfHour(withTimes = false) {
   return useMemo(() => new Map((data?.endpoints ?? []).map((/** @type {any} */ { id, series, total }) => [id, { completed: series.completed, oldestMs: series.oldestMs.at(-1) ?? null, total }])), [data]);
 }
 
-/** How long the oldest waiting job has waited, in ms: as it was told, or at the end of the last step; null if it is not known. @param {any} health @param {Past | undefined} past */
-export const oldestOf = (health, past) => (health?.jobs.inQueue ? (health.oldestAt ? now.value - health.oldestAt : (past?.oldestMs ?? null)) : null);
+/** How long the oldest waiting job has waited, in ms: as it was told, or at the end of the last step; null if it is not known. @param {string} id @param {Health | undefined} health @param {Past | undefined} past */
+export function oldestOf(id, health, past) {
+  if (!health?.jobs.inQueue) return null;
+  const at = oldest.get(id);
+  return at ? now.value - at : (past?.oldestMs ?? null);
+}
 
 /** The times of the last half hour, where they were asked for. @param {any} total @returns {any} */
 const pastTimes = (total) => total?.failed >= 0 && { delayP95: total.delayP95Ms, runP50: total.runP50Ms, failed: total.failed + total.timedOut, ended: total.failed + total.timedOut + total.completed };

@@ -20,10 +20,16 @@ const sampled = signal(0);
 /** What was read or told of each endpoint last, and when. @type {Map<string, {health: Health, readAt: number}>} */
 const latest = new Map();
 
+/** When the oldest waiting job of each endpoint was submitted, in ms, as it was told last. @type {Map<string, number | null>} */
+export const oldest = new Map();
+
 /** Takes a sample of each endpoint every 2 s: also while nothing happens, a rate goes down. Without events, only of what was read since the last one. */
 export function start() {
   // What happened without this tab being told is in none of the counts until they are read again.
-  whenTold((name) => name === "again" && latest.clear());
+  whenTold((name, told) => {
+    if (name === "again") [latest, oldest].forEach((map) => map.clear());
+    if (told?.oldestAt !== undefined) oldest.set(told.endpoint, told.oldestAt);
+  });
   store.whenRead((path, health, readAt) => {
     const found = path.match(/^\/v2\/([^/]+)\/health$/);
     if (!found) return;

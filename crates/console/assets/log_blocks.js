@@ -102,8 +102,11 @@ export function groupsOf(block) {
   return block.groups;
 }
 
+/** Whether a line after others is the first one of a group. @param {LogLine[]} lines @param {LogLine} line */
+const leads = (lines, line) => joined([...lines, line]).at(-1)?.line === line;
+
 /** Whether a line begins another block. @param {Block} block @param {LogLine} line */
-const isFull = ({ lines }, line) => lines.length >= 2 * BLOCK || (lines.length >= BLOCK && joined([...lines.slice(-BLOCK / 2), line]).at(-1)?.rest.length === 0);
+const isFull = ({ lines }, line) => lines.length >= 2 * BLOCK || (lines.length >= BLOCK && leads(lines.slice(-BLOCK / 2), line));
 
 /** Whether a line belongs to a traceback at the end of a block. @param {Block} block @param {LogLine} line */
-const continues = (block, line) => (joined([...block.lines, line]).at(-1)?.rest.length ?? 0) > 0;
+const continues = (block, line) => !leads(block.lines, line);

@@ -73,7 +73,7 @@
   const isOverview = location.pathname.slice(base.length).replace(/\/$/, "") === "/console";
   // The other pages are in the table of imports.
   painted(() => preload(isOverview ? OVERVIEW : ["imports"]));
-  // Browsers paint nothing before the fonts that the page has them preload, and print that a preloaded one was not used in 3 s.
+  // Browsers paint nothing before the fonts that the page has them preload, and print a warning if a preloaded one is not used within 3 s.
   painted(() => void document.fonts.load('1em "JetBrains Mono"').catch(() => {}));
 
   /** `code`: the one in the address · `session`: the answer of `/console/session` · `joined`: the token with which the events have begun. @type {any} */

@@ -134,9 +134,8 @@ function withStats(health, stats) {
     next[group][member] = stats[name];
     isSame = false;
   }
-  for (const name of ["lb", "oldestAt"]) {
-    if (stats[name] === undefined || next[name] === stats[name]) continue;
-    next[name] = stats[name];
+  if (stats.lb !== undefined) {
+    next.lb = stats.lb;
     isSame = false;
   }
   return isSame ? health : next;

@@ -86,7 +86,7 @@ function Figures({ endpoint, health, speed, figures, jobs, isReadable }) {
   const past = useLastHalfHour().get(endpoint.id);
   const waiting = jobs?.filter((job) => job.status === "IN_QUEUE") ?? [];
   // The newest jobs have the oldest one that waits only if they have all that wait.
-  const oldest = waiting.length > 0 && waiting.length === inQueue ? Date.now() - Date.parse(waiting.at(-1).createdAt) : oldestOf(health, past);
+  const oldest = waiting.length > 0 && waiting.length === inQueue ? Date.now() - Date.parse(waiting.at(-1).createdAt) : oldestOf(endpoint.id, health, past);
   const total = health ? health.workers.idle + health.workers.running + health.workers.initializing : null;
   return html`<${Gauges}>
     <${Gauge} name="Waiting" value=${count(inQueue)} note=${inQueue === 0 ? "nothing waits" : oldest ? `oldest ${duration(oldest)}` : ""} />

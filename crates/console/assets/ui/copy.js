@@ -3,22 +3,26 @@ import { html, useState } from "../dom.js";
 import { Icon } from "../icons.js";
 import { shortId } from "../format.js";
 import { announce } from "./announcer.js";
+import { attempt } from "./toast.js";
 
 const SHOWN_MS = 1200;
 
-/** @param {string} text */
+/** Copies a text; fails if the browser does not let it. @param {string} text */
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
     // Without one, or where the browser forbids it.
+    const before = /** @type {HTMLElement | null} */ (document.activeElement);
     const field = document.createElement("textarea");
     field.value = text;
     field.className = "offscreen";
     (document.querySelector("dialog[open]") ?? document.body).append(field);
     field.select();
-    document.execCommand("copy");
+    const isDone = document.execCommand("copy");
     field.remove();
+    before?.focus({ preventScroll: true });
+    if (!isDone) throw new Error("The browser does not let this page copy. Select the text, and copy it by the keyboard.");
   }
   announce("Copied.");
 }
@@ -27,7 +31,7 @@ export async function copy(text) {
 export function CopyButton({ text, label, children, kind = "" }) {
   const [isDone, setDone] = useState(false);
   const press = async () => {
-    await copy(text);
+    if (!(await attempt(() => copy(text), ""))) return;
     setDone(true);
     setTimeout(() => setDone(false), SHOWN_MS);
   };
@@ -41,7 +45,7 @@ export function Id({ id }) {
   const press = async (/** @type {Event} */ event) => {
     event.preventDefault();
     event.stopPropagation();
-    await copy(id);
+    if (!(await attempt(() => copy(id), ""))) return;
     setDone(true);
     setTimeout(() => setDone(false), SHOWN_MS);
   };

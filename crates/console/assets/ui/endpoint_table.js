@@ -19,7 +19,7 @@ const COLUMNS = [
   { name: "name", title: "Endpoint", isNumber: false, cls: "", of: ({ endpoint }) => endpoint.name.toLowerCase() },
   { name: "state", title: "State", isNumber: false, cls: "", of: ({ endpoint, health }) => endpointState(endpoint, health)?.word ?? "" },
   { name: "waiting", title: "Waiting", isNumber: true, cls: "", of: ({ health }) => health?.jobs.inQueue ?? null },
-  { name: "oldest", title: "Oldest", isNumber: true, cls: "opt", of: ({ health, past }) => oldestOf(health, past), note: "How long the oldest waiting job has waited" },
+  { name: "oldest", title: "Oldest", isNumber: true, cls: "opt", of: ({ endpoint, health, past }) => oldestOf(endpoint.id, health, past), note: "How long the oldest waiting job has waited" },
   { name: "running", title: "Running", isNumber: true, cls: "opt2", of: ({ health }) => health?.jobs.inProgress ?? null },
   { name: "delay", title: "Delay p95", isNumber: true, cls: "opt", of: ({ times }) => times?.delayP95 ?? null, note: OF },
   { name: "run", title: "Run p50", isNumber: true, cls: "opt", of: ({ times }) => times?.runP50 ?? null, note: OF },
@@ -78,7 +78,7 @@ function EndpointRow({ row }) {
     <th scope="row"><a class="row-link" href=${href(withRange(endpointPath(endpoint)))}>${endpoint.name}</a> <span class="mono dim slug">${endpoint.slug ?? endpoint.id}</span></th>
     <td><${EndpointStateTag} state=${endpointState(endpoint, health)} /></td>
     <td class="num">${count(health?.jobs.inQueue)}</td>
-    <td class="num opt">${duration(oldestOf(health, past))}</td>
+    <td class="num opt">${duration(oldestOf(endpoint.id, health, past))}</td>
     <td class="num opt2">${count(health?.jobs.inProgress)}</td>
     <td class="num opt">${duration(times?.delayP95)}</td>
     <td class="num opt">${duration(times?.runP50)}</td>

@@ -1,5 +1,6 @@
 // JSON as a tree that folds. Large arrays and objects show their first members, and more when asked; a name copies its path.
 import { html, useEffect, useRef, useState } from "../dom.js";
+import { attempt } from "./toast.js";
 import { count, visible } from "../format.js";
 import { Icon } from "../icons.js";
 import { pathText } from "../json_find.js";
@@ -74,7 +75,7 @@ function Member({ step, node, path, found, openDepth, isLast }) {
     if (isFound) row.current?.scrollIntoView({ block: "nearest" });
   }, [found, isFound]);
   // The search names the path too, and is reached with the keyboard: a large tree has thousands of names.
-  const press = { type: "button", tabindex: -1, title: "Copy the path", "aria-label": `Copy the path ${pathText(path)}`, onClick: () => copy(pathText(path)) };
+  const press = { type: "button", tabindex: -1, title: "Copy the path", "aria-label": `Copy the path ${pathText(path)}`, onClick: () => attempt(() => copy(pathText(path)), "") };
   const name = typeof step === "string" ? html`<button class="k" ...${press}>"${visible(step)}"</button>: ` : html`<button class="at" data-at=${step} ...${press}></button>`;
   return html`<li ref=${row} class=${isFound ? "found" : ""}>${name}<${Value} node=${node} path=${path} found=${found} openDepth=${openDepth} />${isLast ? "" : ","}</li>`;
 }

@@ -51,7 +51,7 @@ export function MediaGrid({ media }) {
   if (media.length === 0) return null;
   const shown = media.slice(0, MEDIA_MAX);
   return html`<div class="media">${shown.map((one, at) => html`<${One} key=${at} media=${one} number=${at + 1} />`)}</div>
-    ${shown.length < media.length && html`<p class="dim">${`The first ${MEDIA_MAX} of ${media.length} files. The download of the whole has the others, too.`}</p>`}`;
+    ${shown.length < media.length && html`<p class="dim">${`The first ${MEDIA_MAX} of ${media.length === STRINGS_MAX ? `${STRINGS_MAX} files or more` : `${media.length} files`}. The download of the whole has the others, too.`}</p>`}`;
 }
 
 /** @param {{media: Media, number: number}} props */

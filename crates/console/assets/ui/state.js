@@ -10,6 +10,9 @@ export function JobState({ status }) {
 
 /** @typedef {{word: string, tone: string, icon: string, reason: string}} EndpointState */
 
+/** The settings that a reason names if a worker waits for anything but a GPU. */
+const OF_ROOM = /\x60(memory|vcpus|workers)/;
+
 /**
  * The worst true state of an endpoint, from its record and its health.
  * @param {Endpoint} endpoint
@@ -22,7 +25,7 @@ export function endpointState(endpoint, health) {
   const waiting = jobs.inQueue > 0 ? `${jobs.inQueue} ${jobs.inQueue === 1 ? "waits" : "wait"}. ` : "";
   if (reasons.unhealthy && workers.ready + workers.running === 0) return { word: "Workers crash", tone: "failed", icon: "warn", reason: waiting + reasons.unhealthy };
   if (reasons.impossible) return { word: "Impossible", tone: "failed", icon: "warn", reason: waiting + reasons.impossible };
-  if (workers.throttled > 0 && workers.ready === 0) return { word: endpoint.gpuCount > 0 ? "Waiting for a GPU" : "Waiting for room", tone: "timedout", icon: "warn", reason: waiting + (reasons.throttled ?? "") };
+  if (workers.throttled > 0 && workers.ready === 0) return { word: OF_ROOM.test(reasons.throttled ?? "") ? "Waiting for room" : "Waiting for a GPU", tone: "timedout", icon: "warn", reason: waiting + (reasons.throttled ?? "") };
   if (endpoint.workersMax === 0) return { word: "Paused", tone: "cancelled", icon: "pause", reason: `${waiting}workersMax is 0: no worker starts.` };
   if (workers.initializing > 0) return { word: "Starting", tone: "queued", icon: "queued", reason: `${waiting}A worker starts.` };
   if (jobs.inProgress > 0) return { word: "Running", tone: "running", icon: "running", reason: "" };

@@ -59,7 +59,7 @@ export function TemplateForm({ template, users, onClose }) {
   const names = Object.keys(secrets);
   const send = async () => {
     const [beginning, words] = [parseWords(entrypoint), parseWords(command)];
-    if (words === null || beginning === null) throw new Error("A quotation mark of the command has no partner.");
+    if (words === null || beginning === null) throw new Error(`A quotation mark of the ${words === null ? "command" : "entrypoint"} has no partner.`);
     const parsed = parseEnv(env);
     if (parsed.fault) throw new Error(parsed.fault);
     const both = names.find((one) => Object.hasOwn(parsed.env, one));
@@ -72,7 +72,7 @@ export function TemplateForm({ template, users, onClose }) {
   };
   const typed = JSON.stringify([name, image, entrypoint, command, workdir, mounted, env, registry]);
   const [first] = useState(typed);
-  const starts = startOf([image, workdir, mounted], [entrypoint, command], env);
+  const starts = startOf([image, workdir, mounted.trim() || MOUNTED], [entrypoint, command], env);
   const [startsFirst] = useState(starts);
   const registryName = (/** @type {string} */ id) => registries.find((/** @type {any} */ one) => one.id === id)?.name ?? id;
   return html`<${FormDialog} title=${template ? `Change ${template.name}` : "Make a template"} action=${template ? "Save" : "Make the template"} onSend=${send} onClose=${onClose} isUnsaved=${typed !== first}>

@@ -115,7 +115,7 @@ const JOBS_SHOWN = 3;
 export function Jobs({ endpoint, worker }) {
   const jobs = worker.jobs ?? [];
   // Requests to a worker of a load-balancing endpoint have no ids.
-  if (worker.health !== undefined && worker.jobsInProgress) return html`${count(worker.jobsInProgress)}`;
+  if (endpoint.type === "LB") return html`${count(worker.jobsInProgress ?? 0)}`;
   const ofMost = (/** @type {number} */ running) => html`<small class="dim" title="Running jobs of those that one worker runs concurrently">${count(running)}/${count(endpoint.maxConcurrency ?? 1)}</small>`;
   if (jobs.length === 0) return ofMost(0);
   const path = `${endpointPath(endpoint)}/requests`;

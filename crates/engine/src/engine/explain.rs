@@ -20,7 +20,9 @@ use crate::{EndpointError, EndpointHandle, FieldChange, FleetStatus, Refusal, Wo
 
 /// How long the queue may take to answer. It answers within a millisecond, unless its disk is slow.
 const QUEUE_WAIT: Duration = Duration::from_secs(10);
-/// How long it may take while the store is failing: then the explanation does not need its answer.
+/// How long the store may take to read the attempts of a job, which an explanation can do without.
+const ATTEMPTS_WAIT: Duration = Duration::from_secs(2);
+/// How long the queue may take while the store is failing: then the explanation does not need its answer.
 const FAILING_QUEUE_WAIT: Duration = Duration::from_millis(200);
 
 impl Engine {
@@ -256,6 +258,6 @@ async fn last_requeue(endpoint: &EndpointHandle, row: &JobRow) -> Option<Requeue
         return None;
     }
     let attempts = endpoint.jobs().ended_attempts(row);
-    let last = timeout(QUEUE_WAIT, attempts).await.ok()?.ok()?.pop()?;
+    let last = timeout(ATTEMPTS_WAIT, attempts).await.ok()?.ok()?.pop()?;
     (last.n == row.attempt).then(|| Requeue { at: last.ended_at, reason: last.reason.into() })
 }

@@ -15,7 +15,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::EndpointHandle;
-use longshore_model::{EndpointId, JobId, Millis, Permission, WorkerId};
+use longshore_model::{Attempt, EndpointId, JobId, JobState, Millis, Permission, WorkerId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -292,7 +292,10 @@ async fn span_of(endpoint: &EndpointHandle, id: Option<&str>) -> Option<JobSpan>
 async fn attempts_of(endpoint: &EndpointHandle, job: JobId) -> Vec<(String, u64, u64)> {
     let Ok(job) = endpoint.jobs().summary(job).await else { return Vec::new() };
     let row = &job.row;
-    let ended = endpoint.jobs().ended_attempts(row).await.unwrap_or_default();
+    // Of a job in its first attempt nothing is stored: those that follow the lines ask often.
+    let has_ended = row.attempt > Attempt(1) || row.state == JobState::InQueue;
+    let ended =
+        if has_ended { endpoint.jobs().ended_attempts(row).await.unwrap_or_default() } else { Vec::new() };
     let ended = ended.into_iter().map(|attempt| (attempt.worker, attempt.taken_at, attempt.ended_at));
     // A time of 0 has not come.
     let end = if row.finished_at.0 > 0 { row.finished_at } else { Millis::MAX };

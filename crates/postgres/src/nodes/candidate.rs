@@ -15,7 +15,7 @@ use crate::sessions::{LockAttempt, NodeDatabase, NodeSession as _};
 /// answer in time may live.
 pub type IsGone = Arc<dyn Fn(Node) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
-/// A pause that lasted longer by this time: the process stood still, and perhaps the owner with it, which may renew its lease now.
+/// If a pause takes this much longer than it should, the process stood still, and perhaps the owner with it, which may renew its lease now.
 const STANDSTILL: Duration = Duration::from_secs(1);
 
 /// A node that waits to take over, and then keeps the lock.
