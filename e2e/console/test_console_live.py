@@ -121,19 +121,19 @@ def test_the_time_of_a_running_job_goes_on_in_the_list_of_the_newest(console, ap
     job = endpoint.run()
     FakeWorker(endpoint).take()
     page = console().sign_in(path=f"/endpoints/{endpoint.id}").page
-    row = page.get_by_role("row").filter(has_text=job[-12:])
+    row = page.get_by_role("region", name="Newest requests").get_by_role("row").filter(has_text=job[-12:])
     expect(row).to_contain_text("Running")
     grows(row.get_by_role("cell").nth(RAN))
 
 
 def test_how_long_the_oldest_job_waits_is_told(console, api):
-    endpoint = api.external(name="Oldest")
+    endpoint = api.external(name="Waits long")
     tab = console()
     # What is recorded does not say it.
     tab.page.route("**/v1/history?*", lambda route: route.fulfill(json={"endpoints": []}))
     page = tab.sign_in(path="/endpoints").page
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
-    row = page.get_by_role("row").filter(has_text="Oldest")
+    row = page.get_by_role("row").filter(has_text=endpoint.id)
     expect(row).to_be_visible()
     endpoint.run()
     grows(row.get_by_role("cell").nth(OLDEST))

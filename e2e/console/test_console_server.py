@@ -179,10 +179,10 @@ def test_usage_has_the_cost_and_a_file_of_it(console, api, worked):
     assert {row["gpuTypeId"] for row in rows} >= {"NVIDIA L4"} and sum(float(row["amount"]) for row in rows) > 0
     page.get_by_role("link", name="Endpoints").click()
     expect(page.get_by_role("columnheader", name="Cost an hour")).to_be_visible()
-    expect(page.get_by_role("row").filter(has_text="Worked")).to_contain_text("3600.00 EUR")
+    expect(page.get_by_role("row").filter(has_text="Worked")).to_contain_text("3\N{THIN SPACE}600.00 EUR")
     page.get_by_role("link", name="Worked").first.click()
     page.get_by_role("link", name="Metrics").click()
-    expect(page.get_by_role("img", name=re.compile(r"Cost an hour, latest: cost \d+\.\d\d EUR"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile(r"Cost an hour, latest: cost [\d\N{THIN SPACE}]+\.\d\d EUR"))).to_be_visible()
 
 
 def test_health_shows_the_state_and_what_the_operator_changed(console, api, worked):
