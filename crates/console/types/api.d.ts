@@ -1493,7 +1493,7 @@ export interface components {
                     workersRunning?: (number | null)[];
                     /** @description workers that start, at the end of the step */
                     workersStarting?: (number | null)[];
-                    /** @description workers that wait for a GPU, at the end of the step */
+                    /** @description workers that wait for a GPU or other room, at the end of the step */
                     workersThrottled?: (number | null)[];
                     /** @description workers not started because earlier ones crashed */
                     workersUnhealthy?: (number | null)[];
@@ -1625,7 +1625,7 @@ export interface components {
                     workersRunning?: number | null;
                     /** @description workers that start, at the end of the step */
                     workersStarting?: number | null;
-                    /** @description workers that wait for a GPU, at the end of the step */
+                    /** @description workers that wait for a GPU or other room, at the end of the step */
                     workersThrottled?: number | null;
                     /** @description workers not started because earlier ones crashed */
                     workersUnhealthy?: number | null;
@@ -1769,7 +1769,7 @@ export interface components {
                 workersRunning?: (number | null)[];
                 /** @description workers that start, at the end of the step */
                 workersStarting?: (number | null)[];
-                /** @description workers that wait for a GPU, at the end of the step */
+                /** @description workers that wait for a GPU or other room, at the end of the step */
                 workersThrottled?: (number | null)[];
                 /** @description workers not started because earlier ones crashed */
                 workersUnhealthy?: (number | null)[];
@@ -1905,7 +1905,7 @@ export interface components {
                 workersRunning?: number | null;
                 /** @description workers that start, at the end of the step */
                 workersStarting?: number | null;
-                /** @description workers that wait for a GPU, at the end of the step */
+                /** @description workers that wait for a GPU or other room, at the end of the step */
                 workersThrottled?: number | null;
                 /** @description workers not started because earlier ones crashed */
                 workersUnhealthy?: number | null;

@@ -35,7 +35,7 @@ pub enum Field {
     WorkersRunning = 14,
     /// Workers that start, at the end.
     WorkersStarting = 15,
-    /// Workers that wait for a GPU, at the end.
+    /// Workers that wait for a GPU or other room, at the end.
     WorkersThrottled = 16,
     /// Workers that are not started because earlier ones crashed, at the end.
     WorkersUnhealthy = 17,

@@ -28,7 +28,7 @@ pub struct ObservedWorkers {
     pub running: u32,
     /// Workers that were started and have not asked for a job.
     pub starting: u32,
-    /// Workers that wait for a GPU.
+    /// Workers that wait for a GPU or other room.
     pub throttled: u32,
     /// Workers that are not started because earlier ones crashed.
     pub unhealthy: u32,

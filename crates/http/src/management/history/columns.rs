@@ -93,7 +93,7 @@ pub(super) const SERIES: &[Series] = &[
     series(
         "workersThrottled",
         Of(Field::WorkersThrottled),
-        "workers that wait for a GPU, at the end of the step",
+        "workers that wait for a GPU or other room, at the end of the step",
     ),
     series(
         "workersUnhealthy",
