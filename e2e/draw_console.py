@@ -18,6 +18,7 @@ from playwright.sync_api import expect
 
 from harness.browser import PHONE, WIDE, Browser, Console
 from harness.harbour import Harbour, start
+from harness.pictures import go_in_its_font
 from harness.server import Server
 from harness.wait import until
 
@@ -86,7 +87,7 @@ def draw(browser: Browser, server: Server, names: list[tuple[str, str]], pages: 
             size = {"viewport": {"width": width, "height": height}, "has_touch": width == PHONE}
             tab = Console(browser, server, width=width, color_scheme=scheme, timezone_id="UTC", reduced_motion="reduce", **size).sign_in()
             for name, path in pages.items():
-                tab.go(path)
+                go_in_its_font(tab, path)
                 expect(tab.page.locator("h1"), path).to_have_count(1)
                 expect(tab.page.locator(".loading, .loading-page"), path).to_have_count(0)
                 drawn = small(settled(tab.page, names))

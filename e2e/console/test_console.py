@@ -3,10 +3,9 @@
 import json
 import re
 
-import requests
 from playwright.sync_api import expect
 
-from harness.browser import LAN_NAME, key_for, message
+from harness.browser import LAN_NAME, intercept, key_for, message
 from harness.client import Api, unique
 from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY
@@ -82,7 +81,7 @@ def test_the_focus_stays_on_a_link_while_more_of_the_life_is_read(console, api):
     endpoint.wait_for(job, "COMPLETED")
     tab = console().sign_in()
     held: list = []
-    tab.page.route(f"**/v2/{endpoint.id}/jobs/{job}", lambda route: held.append(route))
+    intercept(tab.page, f"**/v2/{endpoint.id}/jobs/{job}", lambda route: held.append(route))
     page = tab.go(f"/endpoints/{endpoint.id}/playground?job={job}")
     life = page.get_by_role("region", name="Life")
     worker = life.get_by_role("link")
@@ -490,7 +489,7 @@ def test_requests_are_searched_by_what_a_row_shows(console, api, server):
     expect(row(bad)).to_have_count(0)
     expect(row(good)).to_be_visible()
     # The address holds the view.
-    assert requests.utils.unquote(page.url).endswith(f"?q={good[-12:]}")
+    expect(page).to_have_url(re.compile(rf"\?q={good[-12:]}$"))
     page.get_by_role("combobox", name="Search requests").fill("waited:soon")
     expect(page.get_by_text("takes a duration")).to_be_visible()
 

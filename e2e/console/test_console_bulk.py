@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from harness.browser import intercept
 from harness.client import Api, Endpoint
 from harness.fake_worker import FakeWorker
 from harness.keyboard import press, walk
@@ -116,7 +117,7 @@ def test_a_task_that_cannot_begin_yet_begins_later(console, api):
     tab = console().sign_in(path="/requests?q=input.mark:later")
     tab.forget("429")
     page = tab.page
-    page.route("**/bulk", only_one)
+    intercept(page, "**/bulk", only_one)
     cells = page.get_by_role("grid").get_by_role("row").filter(has_text="Queued")
     expect(cells).to_have_count(2)
     cells.nth(0).click(modifiers=["Control"])

@@ -1,6 +1,7 @@
 """The chat of the playground, with the example of an OpenAI-compatible worker."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,7 @@ def test_a_conversation_is_streamed_and_measured(console, parrot):
     tab = console().sign_in(path=f"/endpoints/{parrot.id}/playground")
     page = tab.page
     page.get_by_role("button", name="Chat").click()
-    assert page.url.endswith("?tab=chat")
+    expect(page).to_have_url(re.compile(r"\?tab=chat$"))
     assert tab.axe() == []
     page.get_by_label("System text").fill("Repeat.")
     page.get_by_label("Temperature").fill("3")

@@ -4,7 +4,7 @@ from typing import Callable
 
 from playwright.sync_api import expect
 
-from harness.browser import Console
+from harness.browser import Console, intercept
 from harness.server import ADMIN_KEY
 from harness.wait import until
 
@@ -43,7 +43,7 @@ def held(tab: Console, path: str) -> Callable[[], None]:
             route.continue_()
 
     for name in HELD:
-        tab.page.route(name, answer)
+        intercept(tab.page, name, answer)
     with tab.page.expect_response("**/console/session"):
         tab.page.goto(tab.root + path, wait_until="commit")
     return let_go
@@ -96,7 +96,7 @@ def test_a_font_that_is_there_long_before_its_text_is_no_fault(console):
     page = tab.page
     page.add_init_script(LATE_FRAME)
     waiting = []
-    page.route("**/console/session", lambda route: waiting.append(route))
+    intercept(page, "**/console/session", lambda route: waiting.append(route))
     tab.go("/endpoints")
     page.evaluate(PRINTED)
     fonts = "[...document.fonts].map(({family, status}) => [family, status])"

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import is_quiet
+from harness.browser import intercept, is_quiet
 from harness.client import Endpoint
 from harness.fake_worker import FakeWorker
 from harness.wait import until
@@ -73,11 +73,11 @@ def test_charts_show_it_and_a_drag_shows_less_of_it(console, worked):
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 70, steps=4)
     page.mouse.up()
     expect(page.get_by_role("button", name="Back to now")).to_be_visible()
-    assert "from=" in page.url and "to=" in page.url
+    expect(page).to_have_url(re.compile("(?=.*from=)(?=.*to=)"))
     page.get_by_role("button", name="Back to now").click()
     expect(page.get_by_label("Time range")).to_have_value("15 min")
     page.get_by_label("Time range").select_option("6 h")
-    assert "range=6" in page.url
+    expect(page).to_have_url(re.compile("range=6"))
     page.get_by_label("Time range").select_option("Custom …")
     dialog = page.get_by_role("dialog", name="Choose a time range")
     dialog.get_by_label("From").fill("2020-01-31T12:00")
@@ -160,7 +160,7 @@ def test_the_figures_of_the_range_before_stay_until_the_next_are_there(console, 
         held.append(route.request.url)
         route.fulfill(response=answer, json={**answer.json(), "total": {**answer.json()["total"], "completed": 7}})
 
-    page.route(re.compile(r"/history\?from="), first_only)
+    intercept(page, re.compile(r"/history\?from="), first_only)
     tab.sign_in(path=f"/endpoints/{worked.id}/metrics?compare=1")
     row = page.get_by_role("region", name="Figures of this range").get_by_role("row", name=re.compile("^Completed"))
     expect(row.get_by_role("cell").nth(1)).to_have_text("7")

@@ -14,6 +14,7 @@ import pytest
 import requests
 from playwright.sync_api import expect
 
+from harness.browser import intercept
 from harness.client import Endpoint
 from harness.fake_worker import FakeWorker
 from harness.hostile_text import CORPUS, is_plain
@@ -338,7 +339,7 @@ def test_names(tab, api, endpoint):
     started = busy.run({})
     assert FakeWorker(busy).take()["id"] == started
     metered = {"time": "2026-01-01T00:00:00.000Z", "timeBilledMs": 60_000, "busyMs": None, "amount": 0}
-    tab.page.route("**/v1/billing/endpoints?*", lambda route: route.fulfill(json=[metered | {"endpointId": one["id"], "gpuTypeId": one["name"]} for one in records[:10]]))
+    intercept(tab.page, "**/v1/billing/endpoints?*", lambda route: route.fulfill(json=[metered | {"endpointId": one["id"], "gpuTypeId": one["name"]} for one in records[:10]]))
     keys, templates, volumes, logins = named.values()
     pages = [
         ("/endpoints", "All endpoints", names), ("/", "Endpoints", names), ("/api-keys", "Keys", keys), ("/templates", "Templates", templates), ("/volumes", "Volumes", volumes),

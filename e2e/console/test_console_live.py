@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Locator, expect
 
-from harness.browser import key_for, message
+from harness.browser import intercept, key_for, message
 from harness.events import follow
 from harness.fake_worker import FakeWorker
 from harness.gate import Gate
@@ -130,7 +130,7 @@ def test_how_long_the_oldest_job_waits_is_told(console, api):
     endpoint = api.external(name="Waits long")
     tab = console()
     # What is recorded does not say it.
-    tab.page.route("**/v1/history?*", lambda route: route.fulfill(json={"endpoints": []}))
+    intercept(tab.page, "**/v1/history?*", lambda route: route.fulfill(json={"endpoints": []}))
     page = tab.sign_in(path="/endpoints").page
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     row = page.get_by_role("row").filter(has_text=endpoint.id)
@@ -341,7 +341,7 @@ def test_the_dot_says_when_what_is_shown_could_not_be_read_again(console, api):
     expect(page.get_by_role("main")).to_contain_text("Processors")
     tab.forget("503")
     failure = {"error": "the machines do not answer", "code": "unavailable"}
-    page.route("**/v1/machines", lambda route: route.fulfill(status=503, json=failure))
+    intercept(page, "**/v1/machines", lambda route: route.fulfill(status=503, json=failure))
     dot = page.get_by_text(re.compile(r"^Some of this is \d+ s old$"))
     expect(dot).to_be_visible()
     expect(page.locator(".live")).to_have_attribute("title", re.compile("old. The machines do not answer"))
@@ -361,7 +361,7 @@ def test_the_reads_of_a_page_end_when_it_is_left(console, api):
     page = tab.page
     asked, ended = [], []
     # What the server answers late, of all that the page reads.
-    page.route(re.compile(rf"/(v1/endpoints|v2)/{endpoint.id}/"), lambda route: asked.append(route))
+    intercept(page, re.compile(rf"/(v1/endpoints|v2)/{endpoint.id}/"), lambda route: asked.append(route))
     page.on("requestfailed", lambda request: ended.append(request.url))
     tab.sign_in(path=f"/endpoints/{endpoint.id}")
     until(lambda: page.evaluate("1") and len(asked) >= IN_FLIGHT_MAX, "the page waits for answers")
@@ -383,12 +383,12 @@ def test_a_read_goes_on_for_the_next_page_that_shows_the_same(console, api):
     tab = console()
     page = tab.page
     held = []
-    page.route(f"**/v2/{endpoint.id}/health", lambda route: held.append(route))
+    intercept(page, f"**/v2/{endpoint.id}/health", lambda route: held.append(route))
     tab.sign_in(path=f"/endpoints/{endpoint.id}/requests")
     expect(page.get_by_text("No job is here").or_(page.get_by_text("No job in the last"))).to_be_visible()
     head = page.get_by_role("navigation", name="Pages of this endpoint")
     loads = []
-    page.route("**/pages/endpoint.js", lambda route: loads.append(route))
+    intercept(page, "**/pages/endpoint.js", lambda route: loads.append(route))
     head.get_by_role("link", name="Overview").click()
     expect(page.locator(".loading-page").first).to_be_visible()
     for load in loads:
@@ -518,7 +518,7 @@ def test_the_endpoint_of_the_page_is_paused_by_finding_that(console, api):
 def test_what_is_typed_before_the_palette_is_loaded_stands_in_it(console, server):
     page = console().sign_in().page
     held = []
-    page.route("**/ui/palette.js", lambda route: held.append(route))
+    intercept(page, "**/ui/palette.js", lambda route: held.append(route))
     page.keyboard.press("Control+k")
     page.keyboard.type("gt machines")
     until(lambda: page.evaluate("true") and held, "the palette is asked for", 10)
@@ -598,7 +598,7 @@ def test_a_costly_minute_leads_to_jobs_that_were_submitted_before_it(console, ap
     worker.done(job, {"error": "out of memory"})
     page = console().sign_in().page
     minute = {"from": "2090-01-31T12:00:00Z", "until": "2090-01-31T12:01:00Z", "objective": "success", "bad": 1, "total": 1}
-    page.route("**/objectives", lambda route: route.fulfill(json=api.ok("GET", f"/v1/endpoints/{endpoint.id}/objectives") | {"worst": [minute]}))
+    intercept(page, "**/objectives", lambda route: route.fulfill(json=api.ok("GET", f"/v1/endpoints/{endpoint.id}/objectives") | {"worst": [minute]}))
     page.goto(f"{page.url.split('/console')[0]}/console/endpoints/{endpoint.id}")
     page.get_by_text("The minutes that cost most").click()
     link = page.get_by_role("link", name="Those submitted before 12:01")
@@ -611,7 +611,7 @@ def test_a_search_that_fails_says_so(console):
     tab = console().sign_in()
     tab.forget("429")
     page = tab.page
-    page.route("**/v1/search?*", lambda route: route.fulfill(status=429, json={"error": "too many requests: try again in 5 s", "code": "rate_limited"}))
+    intercept(page, "**/v1/search?*", lambda route: route.fulfill(status=429, json={"error": "too many requests: try again in 5 s", "code": "rate_limited"}))
     page.keyboard.press("Control+k")
     page.get_by_role("combobox", name="Find anything").fill("crane-0815")
     alert = page.get_by_role("alert")
@@ -626,7 +626,7 @@ def test_a_search_that_fails_says_so(console):
 def test_a_search_says_when_endpoints_did_not_answer(console, live):
     page = console().sign_in().page
     found = {"endpoints": [], "jobs": [], "workers": [], "keys": [], "searched": 0, "of": 0}
-    page.route("**/v1/search?q=crane*", lambda route: route.fulfill(json=found | {"unanswered": 2}))
+    intercept(page, "**/v1/search?q=crane*", lambda route: route.fulfill(json=found | {"unanswered": 2}))
     page.keyboard.press("Control+k")
     page.get_by_role("combobox", name="Find anything").fill("crane-0815")
     note = page.get_by_text("2 endpoints did not answer: jobs can be missing.")
@@ -640,7 +640,7 @@ def test_signing_out_by_finding_that_says_when_the_server_is_away(console):
     tab = console().sign_in()
     tab.forget("ERR_FAILED")
     page = tab.page
-    page.route("**/console/session", lambda route: route.abort())
+    intercept(page, "**/console/session", lambda route: route.abort())
     page.keyboard.press("Control+k")
     page.get_by_role("combobox", name="Find anything").fill("sign out")
     page.keyboard.press("Enter")

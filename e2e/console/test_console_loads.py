@@ -7,7 +7,7 @@ import pytest
 import requests
 from playwright.sync_api import expect
 
-from harness.browser import Console
+from harness.browser import Console, intercept
 from harness.client import Api
 from harness.console_pages import GPUS, Shown, usual
 from harness.server import Server
@@ -54,7 +54,7 @@ class Loads:
 
     def hold(self, path: str) -> None:
         held = self._held.setdefault(path, [])
-        self._page.route(f"**/{path}", lambda route: held.append(route))
+        intercept(self._page, f"**/{path}", lambda route: held.append(route))
 
     def wait_for(self, paths: set[str]) -> None:
         """Waits until these modules were asked for."""
@@ -161,7 +161,7 @@ def test_an_endpoint_is_shown_as_the_list_has_it_until_it_is_read(console, serve
     api.external(name="Listed")
     tab = console(server).sign_in()
     held: list = []
-    tab.page.route(re.compile(r"/v1/endpoints/[^/?]+$"), lambda route: held.append(route))
+    intercept(tab.page, re.compile(r"/v1/endpoints/[^/?]+$"), lambda route: held.append(route))
     tab.page.get_by_role("link", name="Listed").first.click()
     expect(tab.page.get_by_role("heading", name="Listed", level=1)).to_be_visible()
     expect(tab.page.get_by_role("navigation", name="Pages of this endpoint").get_by_role("link", name="Settings")).to_be_visible()

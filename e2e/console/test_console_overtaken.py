@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
+from harness.browser import intercept
+
 RESOURCES = {
     "template": ("/templates", "/v1/templates", {"imageName": "theirs:2"}, "Image", "mine:3", "imageName"),
     "volume": ("/volumes", "/v1/networkvolumes", {"size": 7}, "Size in GB", "9", "size"),
@@ -48,7 +50,7 @@ def test_what_is_stored_now_must_be_read_before_it_is_changed(console, api, what
     tab.forget("503")
     page = tab.page
     fault = {"status": 503, "json": {"error": "the server is starting", "code": "starting"}}
-    page.route(f"**{path}", lambda call: call.fulfill(**fault) if call.request.method == "GET" else call.continue_())
+    intercept(page, f"**{path}", lambda call: call.fulfill(**fault) if call.request.method == "GET" else call.continue_())
     page.get_by_role("row").filter(has_text=name).get_by_role("button", name="Change").click()
     form = page.get_by_role("dialog", name=f"Change {name}")
     expect(form.get_by_text("The server is starting.")).to_be_visible()

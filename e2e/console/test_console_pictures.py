@@ -21,7 +21,7 @@ from harness import states, thousands
 from harness.browser import MIDDLE, PHONE, WIDE, Console
 from harness.client import Api
 from harness.console_pages import GPUS, Shown, faults, usual
-from harness.pictures import differing, small
+from harness.pictures import differing, go_in_its_font, small
 from harness.recorded import Record
 from harness.reverse_proxy import ReverseProxy
 from harness.server import Server
@@ -95,7 +95,7 @@ def tab_at(record: Record, tab: Console) -> Console:
 
 def show(tab: Console, shown: Shown, proxy: ReverseProxy, quiet_s: float = QUIET_S) -> bytes:
     """A picture of a page that has read everything."""
-    tab.go(shown.path)
+    go_in_its_font(tab, shown.path)
     expect(tab.page.locator("#app").get_by_text(shown.text).filter(visible=True).first, shown.path).to_be_visible()
     expect(tab.page.locator(".loading, .loading-page")).to_have_count(0)
     return settled(tab, shown.path, proxy, quiet_s)
@@ -178,7 +178,7 @@ def test_pages_look_as_they_did_with_thousands(console, browser, server, record,
             if not IS_LONG and SIZES[place % len(SIZES)] != (width, scheme):
                 continue
             path = pattern.replace("{}", busiest)
-            tab.go(path)
+            go_in_its_font(tab, path)
             expect(tab.page.locator("main").locator(".card, .grid-scroll, details").first, path).to_be_visible()
             found += compared(tool, lambda: settled(tab, path, proxy), f"thousands-{named_by(pattern.replace('{}', 'endpoint'))}-{width}-{scheme}", tmp_path)
             # After the picture, which the search for faults must not change.
@@ -197,7 +197,7 @@ def test_further_lists_of_thousands_have_no_fault(console, server, record):
     with ReverseProxy(server.port, intercept=lambda method, path: thousands.answer(record, method, path)) as proxy:
         tab = tab_at(record, console(proxy, **options(PHONE, "dark"))).sign_in()
         for path in MORE_LISTS:
-            tab.go(path)
+            go_in_its_font(tab, path)
             expect(tab.page.locator("main tbody tr").nth(40), path).to_be_attached()
             found += [f"{path}: {fault}" for fault in faults(tab)]
         tab.close()
@@ -209,7 +209,7 @@ def test_signing_in_looks_as_it_did(console, browser, server, tmp_path, width, s
     tool = browser.chromium.new_page()
     tab = console(**options(width, scheme))
     tab.forget("401")
-    page = tab.go("/sign-in")
+    page = go_in_its_font(tab, "/sign-in")
     field = page.get_by_label("API key")
     expect(field).to_be_focused()
     found = compared(tool, lambda: page.screenshot(caret="hide", animations="disabled"), f"sign-in-{width}-{scheme}", tmp_path)
@@ -262,7 +262,7 @@ def test_pages_look_as_they_did_in_each_state_of_a_server(console, browser, serv
                 continue
             page = Shown(**record.pages[number])
             change[0] = with_parts(state, page) if is_part else shown.changes
-            tab.go(page.path)
+            go_in_its_font(tab, page.path)
             expect(tab.page.locator("main").locator(shown.has).first, f"{state} {page.path}").to_be_visible()
             name = f"{state}-{'part-' if is_part else ''}{named(number, page)}-{width}-{scheme}"
             found += compared(tool, lambda: in_state(tab, page.path, proxy), name, tmp_path)

@@ -5,7 +5,7 @@ import re
 
 from playwright.sync_api import expect
 
-from harness.browser import PHONE, key_for, message
+from harness.browser import PHONE, intercept, key_for, message
 from harness.server import ADMIN_KEY
 
 INPUT = "Input, a JSON object"
@@ -439,7 +439,7 @@ def test_what_is_typed_before_the_input_of_a_job_comes_stays(console, api):
     tab = console().sign_in(path=f"/endpoints/{endpoint.id}")
     page = tab.page
     held = []
-    page.route("**/input", lambda route: held.append(route))
+    intercept(page, "**/input", lambda route: held.append(route))
     with page.expect_request("**/input"):
         tab.go(f"/endpoints/{endpoint.id}/playground?from={job}")
     page.get_by_label(INPUT).fill('{"typed": 1}')

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from harness.browser import PHONE, key_for, message
+from harness.browser import PHONE, intercept, key_for, message
 from harness.client import Api, Endpoint, unique
 from harness.fake_worker import FakeWorker
 from harness.keyboard import press
@@ -136,7 +136,7 @@ def test_a_list_that_shows_no_more_rows_says_so(console, mixed):
     tab = console().sign_in()
     # As it is with 400 000 rows.
     rows = len(mixed.queued) + len(mixed.completed)
-    tab.page.route("**/request_list.js", lambda route: route.fulfill(response=(answer := route.fetch()), body=answer.text().replace("= 400000;", f"= {rows};")))
+    intercept(tab.page, "**/request_list.js", lambda route: route.fulfill(response=(answer := route.fetch()), body=answer.text().replace("= 400000;", f"= {rows};")))
     page = tab.go(mixed.path)
     expect(page.get_by_text("the most that a list shows: narrow the filter for older ones")).to_be_visible()
     line(page).fill("state:failed")

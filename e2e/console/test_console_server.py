@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import key_for
+from harness.browser import intercept, key_for
 from harness.client import Api
 from harness.console_pages import GPUS
 from harness.fake_worker import FakeWorker
@@ -51,7 +51,7 @@ def test_metrics_show_every_chart_and_compare_with_the_range_before(console, wor
     expect(figures.get_by_role("row").filter(has_text="Refused")).to_have_count(0)
     page.get_by_role("button", name="Compare with the range before").click()
     expect(figures.get_by_role("columnheader", name="The range before")).to_be_visible()
-    assert "compare=1" in page.url
+    expect(page).to_have_url(re.compile("compare=1"))
     page.reload()
     expect(figures.get_by_role("columnheader", name="Change")).to_be_visible()
 
@@ -72,7 +72,7 @@ def test_metrics_have_the_use_of_gpus_where_there_are_gpus(console, api, worked)
             body["total"] |= {"gpuReadMs": body["total"]["gpuMs"], "gpuBusyMs": body["total"]["gpuMs"] / 4}
         route.fulfill(response=answer, json=body)
 
-    page.route("**/history?**", as_said)
+    intercept(page, "**/history?**", as_said)
     page.reload()
     expect(page.get_by_role("img", name="GPU use, latest: of the workers' GPUs 25 %")).to_be_visible()
     expect(figures.get_by_role("row").filter(has_text="GPU use")).to_contain_text("25 %")
@@ -130,7 +130,7 @@ def test_endpoints_are_grouped_by_state_and_by_the_machine_of_their_workers(cons
     page.keyboard.type("By s")
     heads = page.locator(".group button")
     expect(heads.filter(has_text="Ready")).to_be_visible()
-    assert "group=state" in page.url
+    expect(page).to_have_url(re.compile("group=state"))
     groups.select_option("By machine")
     [machine] = api.ok("GET", "/v1/machines")
     assert worked.id in machine["endpoints"] and elsewhere.id not in machine["endpoints"]
@@ -163,14 +163,14 @@ def test_usage_has_the_cost_and_a_file_of_it(console, api, worked):
         answer = route.fetch()
         route.fulfill(response=answer, json=[{**one, "busyMs": one["timeBilledMs"] // 2} for one in answer.json()])
 
-    page.route("**/v1/billing/endpoints?bucketSize=day&grouping=endpointId&*", half_busy)
+    intercept(page, "**/v1/billing/endpoints?bucketSize=day&grouping=endpointId&*", half_busy)
     page.get_by_role("link", name="Usage and cost").click()
     row = page.get_by_role("region", name="By endpoint").get_by_role("row").filter(has_text="Worked")
     expect(row.get_by_role("cell").nth(2)).to_have_text(re.compile(r"^50(\.0)? %$"))
     page.get_by_role("button", name="GPU type").click()
     expect(page.get_by_text("of the workers' time had a job")).to_be_visible()
     expect(page.get_by_role("region", name="By GPU type").get_by_role("row").filter(has_text="NVIDIA L4")).to_be_visible()
-    assert "by=gpuTypeId" in page.url
+    expect(page).to_have_url(re.compile("by=gpuTypeId"))
     page.get_by_role("button", name="Show Cost as a table").click()
     expect(page.get_by_role("region", name="Cost", exact=True).get_by_role("columnheader", name="NVIDIA L4")).to_be_visible()
     with page.expect_download() as download:
@@ -321,7 +321,7 @@ def test_usage_names_what_costs_nothing_in_each_grouping(console, api):
 
     tab = console().sign_in()
     page = tab.page
-    page.route("**/v1/billing/endpoints?*grouping=gpuTypeId*", by_type)
+    intercept(page, "**/v1/billing/endpoints?*grouping=gpuTypeId*", by_type)
     page.get_by_role("link", name="Usage and cost").click()
     expect(page.get_by_role("heading", name="By endpoint")).to_be_visible()
     expect(page.get_by_text("The price is 0 or not set for Tesla T4, workers without a GPU (cpu).")).to_be_visible()

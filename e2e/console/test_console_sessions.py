@@ -312,7 +312,7 @@ def test_a_session_that_expires_while_its_page_is_open_asks_to_sign_in_again(fre
     tab.page.get_by_label("API key").fill(ADMIN_KEY)
     tab.page.keyboard.press("Enter")
     expect(tab.page.get_by_role("region", name="Requests")).to_be_visible()
-    assert tab.page.url.endswith(f"/endpoints/{endpoint.id}/requests")
+    expect(tab.page).to_have_url(re.compile(f"/endpoints/{endpoint.id}/requests$"))
 
 
 def test_signing_in_leads_to_where_one_wanted_to_go(console):
@@ -323,7 +323,7 @@ def test_signing_in_leads_to_where_one_wanted_to_go(console):
     tab.page.get_by_label("API key").fill(ADMIN_KEY)
     tab.page.keyboard.press("Enter")
     expect(tab.page.get_by_role("heading", name="Health", level=1)).to_be_visible()
-    assert tab.page.url.endswith("/health?range=1h")
+    expect(tab.page).to_have_url(re.compile(r"/health\?range=1h$"))
     # With a session, one does not sign in again.
     tab.go("/sign-in?to=%2Fwebhooks")
     expect(tab.page.get_by_role("heading", name="Webhooks", level=1)).to_be_visible()

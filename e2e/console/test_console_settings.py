@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import PHONE, key_for, message
+from harness.browser import PHONE, intercept, key_for, message
 from harness.client import unique
 from harness.wait import until
 
@@ -244,7 +244,7 @@ def hold_reads(page, address: re.Pattern):
         for route in routes:
             route.continue_()
 
-    page.route(address, hold)
+    intercept(page, address, hold)
     return let_go
 
 
@@ -311,7 +311,7 @@ def test_a_refused_save_says_why_what_is_stored_could_not_be_read(console, api):
     page.get_by_role("button", name="Review and save").click()
     address = re.compile(f"/v1/endpoints/{endpoint.id}$")
     unread = lambda route: route.fulfill(status=503, json={"error": "no disk"}) if route.request.method == "GET" else route.continue_()  # noqa: E731
-    page.route(address, unread)
+    intercept(page, address, unread)
     dialog = page.get_by_role("dialog", name="Save these changes?")
     dialog.get_by_role("button", name="Save", exact=True).click()
     expect(dialog.get_by_role("alert")).to_contain_text("could not be read. No disk.")

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from harness.browser import key_for
+from harness.browser import intercept, key_for
 from harness.fake_worker import FakeWorker
 from harness.server import Server
 
@@ -123,7 +123,7 @@ def test_what_the_server_finds_comes_behind_what_enter_would_run(console, api):
     key_for(api, {"scope": "read"}, name="Lighter")
     page = console().sign_in().page
     held: list[Route] = []
-    page.route("**/v1/search?*", lambda route: held.append(route))
+    intercept(page, "**/v1/search?*", lambda route: held.append(route))
     expect(page.get_by_role("main").get_by_text("Lighthouse").first).to_be_visible()
     page.keyboard.press("Control+k")
     field, options = page.get_by_role("combobox", name="Find anything"), found(page)

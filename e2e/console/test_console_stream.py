@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from harness.browser import PHONE
+from harness.browser import PHONE, intercept
 from harness.fake_worker import FakeWorker
 from harness.wait import until
 
@@ -121,7 +121,7 @@ def test_an_answer_that_is_older_than_the_end_plays_nothing_again(console, api):
         return True
 
     record = re.compile(f"/jobs/{job}$")
-    tab.page.route(record, hold_first)
+    intercept(tab.page, record, hold_first)
     tab.page.on("request", lambda request: streams.append(request.url) if f"/stream/{job}" in request.url else None)
     page = tab.sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
     head, said = page.locator(".job-head"), page.get_by_role("log", name="Streamed text")
@@ -147,7 +147,7 @@ def test_a_damaged_stream_says_so_and_the_job_still_ends(console, api):
     assert worker.take()["id"] == job
     events = f'event: status\ndata: {{"id":"{job}","status":"IN_PROGRESS"}}\n\nevent: error\ndata: {{"error":"a chunk is damaged"}}\n\n'
     tab = console()
-    tab.page.route(re.compile(f"/stream/{job}"), lambda route: route.fulfill(content_type="text/event-stream", body=events))
+    intercept(tab.page, re.compile(f"/stream/{job}"), lambda route: route.fulfill(content_type="text/event-stream", body=events))
     page = tab.sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
     expect(page.get_by_role("main").get_by_text("A chunk is damaged")).to_be_visible()
     expect(page.locator(".job-head")).to_contain_text("Running")

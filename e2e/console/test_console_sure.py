@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from harness.browser import message
+from harness.browser import intercept, message
 from harness.client import Api
 from harness.console_pages import GPUS, failed_calls
 from harness.receiver import Receiver
@@ -29,7 +29,7 @@ def fails_and_then_works(tab, dialog: Locator, action: str, path: str, method: s
     """The dialog shows why its action failed, and closes when that works; a message has what is `said` then."""
     page = tab.page
     tab.forget("503")
-    page.route(path, lambda route: route.fulfill(status=503, json={"error": WHY, "code": "unavailable"}) if route.request.method == method else route.fallback())
+    intercept(page, path, lambda route: route.fulfill(status=503, json={"error": WHY, "code": "unavailable"}) if route.request.method == method else route.fallback())
     act = dialog.get_by_role("button", name=action, exact=True)
     act.click()
     expect(dialog.get_by_role("alert")).to_contain_text(WHY, ignore_case=True)

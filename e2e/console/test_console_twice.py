@@ -1,9 +1,11 @@
 """A key that is pressed twice, or held, does once what it is for; and what is shown once stays until it was kept."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from harness.browser import Console, message
+from harness.browser import Console, intercept, message
 from harness.fake_worker import FakeWorker
 from harness.wait import until
 
@@ -19,7 +21,7 @@ def making(console) -> Console:
 def hold(page: Page, path: str) -> list[Route]:
     """The requests that the page posts to a path from now on, none of which goes on by itself."""
     held: list[Route] = []
-    page.route(path, lambda route: held.append(route) if route.request.method == "POST" else route.continue_())
+    intercept(page, path, lambda route: held.append(route) if route.request.method == "POST" else route.continue_())
     return held
 
 
@@ -230,7 +232,7 @@ def test_the_browsers_back_does_not_close_what_is_shown_once(console, api):
     page.go_back()
     page.evaluate("() => new Promise(requestAnimationFrame)")
     expect(secret).to_be_visible()
-    assert page.url.endswith(f"/endpoints/{endpoint.id}/webhooks")
+    expect(page).to_have_url(re.compile(f"/endpoints/{endpoint.id}/webhooks$"))
     page.get_by_role("button", name="I have kept it").click()
     page.get_by_role("link", name="API keys").click()
     page.get_by_role("button", name="Make a key").click()
@@ -243,7 +245,7 @@ def test_the_browsers_back_does_not_close_what_is_shown_once(console, api):
         page.go_back()
         page.evaluate("() => new Promise(requestAnimationFrame)")
         expect(key).to_have_text(text)
-    assert page.url.endswith("/api-keys")
+    expect(page).to_have_url(re.compile("/api-keys$"))
     # Neither does closing the tab, unless the browser was told that it is meant.
     with page.expect_event("dialog") as asked:
         page.close(run_before_unload=True)

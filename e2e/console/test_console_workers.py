@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from harness.browser import PHONE, key_for, message
+from harness.browser import PHONE, intercept, key_for, message
 from harness.fake_worker import FakeWorker
 from harness.keyboard import press_pair
 from harness.reverse_proxy import Answer, ReverseProxy
@@ -444,7 +444,7 @@ def test_the_jobs_of_a_worker_beyond_the_first_are_a_link_to_its_requests(consol
     running.get_by_role("link", name="2 more").click()
     for job in jobs:
         expect(page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
-    assert "q=worker%3A" in page.url and "state=IN_PROGRESS" in page.url
+    expect(page).to_have_url(re.compile("(?=.*q=worker%3A)(?=.*state=IN_PROGRESS)"))
     endpoint.patch(workersMax=0)
 
 
@@ -477,7 +477,7 @@ def test_the_page_of_a_worker_leads_to_its_requests_and_charts_its_gpus(console,
             one["gpus"] = [{"id": "0", "type": "L4", "useRatio": 0.25, "memoryUsedBytes": 2_000_000_000, "memoryBytes": 24_000_000_000}]
         route.fulfill(response=answer, json=listed)
 
-    page.route("**/workers?ended=true", with_gpus)
+    intercept(page, "**/workers?ended=true", with_gpus)
     page.goto(page.url.split("/console")[0] + f"/console/endpoints/{printed.id}/workers/{worker}")
     for title, value in (("GPUs", "busy 25 %"), ("Memory of GPUs", "used 2.0 GB")):
         expect(page.get_by_role("img", name=f"{title}, latest: {value}")).to_be_visible()

@@ -1,9 +1,11 @@
 """Debian's Chromium, driven by Playwright. What must not happen on any page is collected and fails the test."""
 
+import re
 import shutil
 import socket
 from functools import cached_property
 from pathlib import Path
+from typing import Callable, Pattern
 from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, Locator, Page, Route, expect, sync_playwright
@@ -37,6 +39,9 @@ ANIMATED = """() => Promise.all(document.getAnimations()
   .filter((animation) => animation.effect.getComputedTiming().iterations !== Infinity)
   .map((animation) => animation.finished.catch(() => {})))"""
 
+# What a page asks for to learn whether its requests are intercepted.
+INTERCEPTED = re.compile(r"\?intercepted$")
+
 expect.set_options(timeout=20_000)
 
 
@@ -55,6 +60,22 @@ def is_quiet(page: Page, asked: list) -> bool:
     page.clock.fast_forward(2_000)
     page.wait_for_timeout(1_000)
     return len(asked) == known
+
+
+def intercept(page: Page, address: str | Pattern, handler: Callable[[Route], object]) -> None:
+    """Answers what the page asks of an address from now on, also on a page that is open.
+
+    `Page.route` returns when the browser intercepts, and a page that is busy may send one more request past it.
+    """
+    page.route(address, handler)
+    if not page.url.startswith("http"):
+        return
+    page.route(INTERCEPTED, lambda route: route.fulfill(body="intercepted"))
+    page.evaluate("""async () => {
+        const isPast = async () => (await (await fetch(`${location.pathname}?intercepted`)).text()) !== "intercepted";
+        while (await isPast());
+    }""")
+    page.unroute(INTERCEPTED)
 
 
 class Browser:
@@ -123,7 +144,7 @@ class Console:
     def keep_asking(self) -> "Console":
         """From now on, the present tab's buttons ask "Sure?" for minutes instead of 4 s: a computer that stands still between two
         presses would have the question taken back. It costs each request, so it is for tests that press twice."""
-        self.page.route("**/ui/sure_button.js", self._ask_long)
+        intercept(self.page, "**/ui/sure_button.js", self._ask_long)
         return self
 
     def _ask_long(self, route: Route) -> None:

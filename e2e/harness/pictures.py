@@ -6,12 +6,25 @@ import base64
 
 from playwright.sync_api import Page
 
+from .browser import Console
 from .png import written
+from .wait import until
 
 BLOCK = 4
 STEP = 8
 # By how much a colour may differ, of 255.
 COLOUR_MAX = 24
+
+# Text has the width of the next font where the page's own is not used.
+IN_ITS_FONT = """async () => {
+  await document.fonts.ready;
+  const context = document.createElement("canvas").getContext("2d");
+  const width = (fonts) => {
+    context.font = `32px ${fonts}`;
+    return context.measureText("Longshore").width;
+  };
+  return width("Inter, monospace") !== width("monospace");
+}"""
 
 SMALL = """async ({picture, block, step}) => {
   const bitmap = await createImageBitmap(await (await fetch("data:image/png;base64," + picture)).blob());
@@ -55,6 +68,12 @@ DIFFERING = """async ({pictures, most}) => {
   }
   return [count / (a.width * a.height), box];
 }"""
+
+
+def go_in_its_font(tab: Console, path: str) -> Page:
+    """Loads a page of the console anew until it is in its own font: a page whose font comes late keeps the one of the system."""
+    until(lambda: tab.go(path).evaluate(IN_ITS_FONT), f"{path} is in its font")
+    return tab.page
 
 
 def small(tool: Page, png: bytes) -> bytes:
