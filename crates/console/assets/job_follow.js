@@ -2,7 +2,7 @@
 import { signal } from "./dom.js";
 import * as api from "./api.js";
 import { fieldsOf, partsOf } from "./event_stream.js";
-import { jobOf } from "./job_record.js";
+import { jobOf, READ_BYTES_MAX } from "./job_record.js";
 import { member, parse } from "./json_text.js";
 import { takeTurn } from "./live.js";
 
@@ -23,7 +23,7 @@ export const SPAN_MS_MIN = 500;
 export class JobFollow {
   /** @param {string} endpoint @param {string} job */
   constructor(endpoint, job) {
-    this.path = `/v2/${encodeURIComponent(endpoint)}/stream/${encodeURIComponent(job)}?offset=0`;
+    this.path = `/v2/${encodeURIComponent(endpoint)}/stream/${encodeURIComponent(job)}?offset=0&outputBytesMax=${READ_BYTES_MAX}`;
     /** The job's record, as JSON text and parsed. @type {import("./vendor/signals.js").Signal<{text: string, job: Job} | null>} */
     this.record = signal(/** @type {{text: string, job: Job} | null} */ (null));
     /** @type {Chunk[]} */

@@ -1,6 +1,8 @@
 // The record of a job, with an output of any size: a large one is neither parsed nor copied.
 import { member, parse, write } from "./json_text.js";
 
+/** A larger input or output is read when asked: no record comes with it. */
+export const READ_BYTES_MAX = 5000000;
 /** The output of a larger record is taken as it came. */
 const LARGE = 1000000;
 /** The server writes the output last, and no text before it can contain this. */

@@ -15,7 +15,7 @@ import { Details } from "./job_details.js";
 import { JobLog } from "./job_log.js";
 import { JobView, useFollow, useLife, useLifeAhead } from "./job_view.js";
 import { Webhooks } from "./job_webhooks.js";
-import { Input } from "./input.js";
+import { Payload } from "./payload.js";
 import { NoEndpoint } from "./no_endpoint.js";
 import { JobState } from "./state.js";
 import { Age } from "./time.js";
@@ -69,7 +69,7 @@ function Shown({ title, endpoint, isReadable, record, follow, onAgain }) {
     <div class="wide">
       <div class="stack">
         <${JobView} endpoint=${endpoint} job=${job} text=${record.text} follow=${follow} onAgain=${onAgain} />
-        ${life && html`<${Input} endpoint=${endpoint} job=${job} />`}
+        ${life && html`<${Payload} of="input" endpoint=${endpoint} job=${job} bytes=${job.inputBytes ?? 0} />`}
         ${isReadable && job.workerId && html`<${JobLog} endpoint=${endpoint} job=${job} />`}
       </div>
       <div class="stack"><${Details} endpoint=${endpoint} job=${job} /><${Webhooks} endpoint=${endpoint} job=${job} /></div>

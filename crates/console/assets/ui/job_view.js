@@ -1,7 +1,7 @@
 // A job as it lives: why it waits or failed, its life, its stream and its output. For its page and the playground.
 import { html, useEffect, useLayoutEffect, useMemo, useState } from "../dom.js";
 import { JobFollow } from "../job_follow.js";
-import { outputOf } from "../job_record.js";
+import { outputOf, READ_BYTES_MAX } from "../job_record.js";
 import { ENDED, JOB_STATES } from "../icons.js";
 import { Ahead, Later } from "../load.js";
 import { useRead } from "../store.js";
@@ -10,6 +10,7 @@ import { shortId } from "../format.js";
 import { Card, Failed } from "./card.js";
 import { FailureCard } from "./failure.js";
 import { Life } from "./life.js";
+import { Payload } from "./payload.js";
 import { Viewer } from "./viewer.js";
 import { WhyWaits } from "./why_waits.js";
 
@@ -73,5 +74,5 @@ export function JobView({ endpoint, job, text, follow, onAgain }) {
     <${Life} endpoint=${endpoint} job=${job} stream=${stream} />
     ${follow.error.value && html`<${Failed} error=${follow.error.value} onRetry=${onAgain} />`}
     ${follow.chunks.length > 0 ? html`<${Later} address="./ui/stream.js" props=${{ follow, job, isLive }} />` : isLive && html`<${Ahead} address="./ui/stream.js" />`}
-    ${output !== null ? html`<${Viewer} title=${isLive ? "Progress" : "Output"} text=${output} name=${`${job.id}-output.json`} />` : !isLive && html`<${Card} title="Output"><p class="dim">${job.status === "CANCELLED" ? "It was cancelled before it had one." : "This job ended without an output."}</p><//>`}`;
+    ${output !== null ? html`<${Viewer} title=${isLive ? "Progress" : "Output"} text=${output} name=${`${job.id}-output.json`} />` : (job.outputBytes ?? 0) > READ_BYTES_MAX ? html`<${Payload} of="output" endpoint=${endpoint} job=${job} bytes=${job.outputBytes} />` : !isLive && html`<${Card} title="Output"><p class="dim">${job.status === "CANCELLED" ? "It was cancelled before it had one." : "This job ended without an output."}</p><//>`}`;
 }

@@ -17,10 +17,10 @@ const UNFOLDED_BYTES_MAX = 1000000;
 /** Larger texts are cut: browsers lay out no more. */
 const RAW_SHOWN = 200000;
 
-/** @param {{title: string, text: string, name: string}} props `text` as it came; `name` of the file to download */
-export function Viewer({ title, text, name }) {
+/** @param {{title: string, text: string, name: string, isWanted?: boolean}} props `text` as it came; `name` of the file to download; `isWanted`: it was asked for, however large */
+export function Viewer({ title, text, name, isWanted = false }) {
   const [isRaw, setRaw] = useState(false);
-  const [isAsked, setAsked] = useState(false);
+  const [isAsked, setAsked] = useState(isWanted);
   const [found, setFound] = useState(/** @type {import("../json_find.js").Path | null} */ (null));
   const isShown = text.length <= SHOWN_BYTES_MAX || isAsked;
   const { node, isReading } = useTree(isShown ? text : null);

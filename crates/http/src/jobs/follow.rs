@@ -22,9 +22,13 @@ use crate::wire::sse::{self, COMMENT, KEEP_ALIVE, Next, last_event_id, on_one_li
 const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The response: events for chunks with their offset as `id`, `event: status` for each change of the job's state, and
-/// finally `event: done` with the job. A reader that was disconnected sends `Last-Event-ID` to go on. Damaged data is
+/// finally `event: done` with the job, without an output of more than `output_bytes_max`. A reader that was disconnected sends `Last-Event-ID` to go on. Damaged data is
 /// refused like in any other response if it comes first, and otherwise ends the response with `event: error`.
-pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, ApiError> {
+pub(super) async fn events(
+    call: Call,
+    offset: Option<u64>,
+    output_bytes_max: u64,
+) -> Result<Response, ApiError> {
     let job = call.job()?;
     let offset = match last_event_id(&call.headers)? {
         Some(last) if planted(Bug::ResumeRepeatsOne) => last,
@@ -36,13 +40,16 @@ pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, 
     // The first event is the state, a chunk or the end, none of which takes long.
     let first = timeout(FIRST_EVENT_TIMEOUT, follower.next()).await.ok().transpose()?;
     let access = call.ongoing_access(Permission::ReadJobs);
-    let following = Following { follower, access, state: call.state, first, has_ended: false };
+    let following =
+        Following { follower, output_bytes_max, access, state: call.state, first, has_ended: false };
     Ok(sse::answer(following, Following::next))
 }
 
 /// A response in progress.
 struct Following {
     follower: Follower,
+    /// The largest output that the reader wants in records, in bytes of JSON text.
+    output_bytes_max: u64,
     access: OngoingAccess,
     state: HttpState,
     /// The event that was received before the response began; `None` if there was none, or once it is written.
@@ -80,10 +87,10 @@ impl Following {
                     return None;
                 }
                 Ok(Ok(FollowEvent::Chunks(chunks))) => self.write_chunks(chunks, &mut body)?,
-                Ok(Ok(FollowEvent::Status(job))) => write_record("status", *job, &mut body),
+                Ok(Ok(FollowEvent::Status(job))) => self.write_record("status", *job, &mut body),
                 Ok(Ok(FollowEvent::Ended(job))) => {
                     self.has_ended = true;
-                    write_record("done", *job, &mut body);
+                    self.write_record("done", *job, &mut body);
                 }
             }
             Some((body.into_parts(), self))
@@ -100,16 +107,23 @@ impl Following {
         Some(())
     }
 
+    fn write_record(&self, event: &str, mut job: JobSnapshot, body: &mut JsonBody) {
+        let output = job.output.take();
+        let unsent = output.as_ref().map(Bytes::len).filter(|bytes| *bytes as u64 > self.output_bytes_max);
+        if unsent.is_none() {
+            // A text that is rewritten to one line is a copy.
+            job.output = output.map(|output| job.room.around(on_one_line(output)));
+        }
+        body.event(event).text("{");
+        job_response::write_members(job, body);
+        if let Some(bytes) = unsent {
+            body.text(",\"outputBytes\":").number(bytes as u64);
+        }
+        body.text("}").end_event();
+    }
+
     /// The payload on one line, charged to the budget of response bytes; `None` if the budget is used up.
     fn sendable(&self, payload: Bytes) -> Option<Bytes> {
         self.state.engine().answers().charge(on_one_line(payload)).ok()
     }
-}
-
-fn write_record(event: &str, mut job: JobSnapshot, body: &mut JsonBody) {
-    // A text that is rewritten to one line is a copy.
-    job.output = job.output.take().map(|output| job.room.around(on_one_line(output)));
-    body.event(event).text("{");
-    job_response::write_members(job, body);
-    body.text("}").end_event();
 }

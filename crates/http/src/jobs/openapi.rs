@@ -58,6 +58,11 @@ pub(super) const STREAM: &[Parameter] = &[
         ParameterKind::Integer { min: 0, max: u64::MAX, default: None },
         "reads from this chunk on, and leaves what it reads for others",
     ),
+    query(
+        "outputBytesMax",
+        ParameterKind::Integer { min: 0, max: u64::MAX, default: None },
+        "in events, leaves a larger output out of the record, and says its size in `outputBytes`; `/jobs/{job}/output` has it",
+    ),
     header(
         "Last-Event-ID",
         ParameterKind::Integer { min: 0, max: u64::MAX, default: None },

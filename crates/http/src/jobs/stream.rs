@@ -29,14 +29,15 @@ pub(super) enum StreamFormat {
 
 /// `GET|POST /stream/{job}`: consumes the chunks, or with `?offset=N` reads from there and consumes none. Waits for the
 /// next chunk up to `?wait=` ms: clients ask again without a pause, and give up after 10 s. A reader that accepts
-/// `text/event-stream` gets all present and future chunks as events.
+/// `text/event-stream` gets all present and future chunks as events, and with `?outputBytesMax=N` no larger output.
 pub(super) async fn stream(call: Call, mount: StreamFormat) -> Result<Response, ApiError> {
     let job = call.job()?;
     let query = call.query()?;
     let wait_ms = query.integer("wait", 0, WAIT_MS_MAX)?.unwrap_or(STREAM_WAIT_MS_DEFAULT);
     let offset = query.integer("offset", 0, u64::MAX)?;
+    let output_bytes_max = query.integer("outputBytesMax", 0, u64::MAX)?;
     if sse::are_wanted(&call.headers) {
-        return follow(call, offset).await;
+        return follow(call, offset, output_bytes_max.unwrap_or(u64::MAX)).await;
     }
     let from = match offset {
         Some(offset) => StreamFrom::Offset(offset),

@@ -111,6 +111,24 @@ async fn a_job_that_is_over_shows_its_chunks_and_its_record() {
 }
 
 #[tokio::test]
+async fn a_larger_output_than_wanted_is_named_by_its_size() {
+    let fixture = Fixture::start().await;
+    let job = fixture.running().await;
+    fixture.complete(job, "\"12345678\"").await;
+    let done = async |query| read(&fixture, job, query, "").await.pop().unwrap().data;
+    let whole = done("").await;
+    assert!(whole.ends_with(",\"output\":\"12345678\"}"), "{whole}");
+    assert_eq!(done("?outputBytesMax=10").await, whole);
+    let without = whole.replace("\"output\":\"12345678\"", "\"outputBytes\":10");
+    assert_eq!(done("?outputBytesMax=9").await, without);
+    assert_eq!(done("?outputBytesMax=0").await, without);
+    for wrong in ["-1", "x", "18446744073709551616"] {
+        let answer = fixture.ask(&head(job, &format!("?outputBytesMax={wrong}"), ""), "").await;
+        assert_eq!((answer.status, answer.json()["code"].as_str()), (400, Some("bad_parameter")), "{wrong}");
+    }
+}
+
+#[tokio::test]
 async fn damage_is_the_last_word_or_a_refusal_where_nothing_came_before_it() {
     let fixture = Fixture::start().await;
     let job = fixture.running().await;

@@ -1,35 +1,34 @@
-// What went into a job, as the client sent it.
+// The input or the output of a job, as it came, read for itself.
 import { html, useLayoutEffect, useState } from "../dom.js";
 import * as api from "../api.js";
 import { size } from "../format.js";
+import { READ_BYTES_MAX } from "../job_record.js";
 import { Button } from "./button.js";
 import { Card, Failed, Loading } from "./card.js";
 import { Viewer } from "./viewer.js";
 
-/** Larger inputs are read when asked. */
-const READ_BYTES_MAX = 5000000;
-
-/** @param {{endpoint: Endpoint, job: Job}} props */
-export function Input({ endpoint, job }) {
+/** @param {{endpoint: Endpoint, job: Job, of: "input" | "output", bytes: number}} props `bytes`: how large it is */
+export function Payload({ endpoint, job, of, bytes }) {
   const [text, setText] = useState(/** @type {string | null} */ (null));
   const [error, setError] = useState(/** @type {api.ApiError | null} */ (null));
   const [asked, setAsked] = useState(0);
-  const isLarge = (job.inputBytes ?? 0) > READ_BYTES_MAX;
+  const isLarge = bytes > READ_BYTES_MAX;
+  const title = of === "input" ? "Input" : "Output";
   useLayoutEffect(() => {
     if (isLarge && asked === 0) return;
     const stop = new AbortController();
-    api.text("GET", `/v2/${encodeURIComponent(endpoint.id)}/jobs/${job.id}/input`, { signal: stop.signal })
+    api.text("GET", `/v2/${encodeURIComponent(endpoint.id)}/jobs/${job.id}/${of}`, { signal: stop.signal })
       .then((answer) => {
         setText(answer);
         setError(null);
       })
       .catch((failed) => !stop.signal.aborted && setError(failed));
     return () => stop.abort();
-  }, [job.id, isLarge, asked]);
-  if (text !== null) return html`<${Viewer} title="Input" text=${text} name=${`${job.id}-input.json`} />`;
-  return html`<${Card} title="Input">
+  }, [job.id, of, isLarge, asked]);
+  if (text !== null) return html`<${Viewer} title=${title} text=${text} name=${`${job.id}-${of}.json`} isWanted />`;
+  return html`<${Card} title=${title}>
     ${error ? html`<${Failed} error=${error} onRetry=${() => setAsked(asked + 1)} />`
-      : isLarge && asked === 0 ? html`<p>This is ${size(job.inputBytes)}. <${Button} onClick=${() => setAsked(1)}>Show it<//></p>`
+      : isLarge && asked === 0 ? html`<p>This is ${size(bytes)}. <${Button} onClick=${() => setAsked(1)}>Show it<//></p>`
       : html`<${Loading} rows=${2} />`}
   <//>`;
 }
