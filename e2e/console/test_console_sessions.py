@@ -129,6 +129,25 @@ class Attempt:
         return self.session.request(method, self.server.url + path, headers=sent, json=body, timeout=30).status_code
 
 
+def sessions_in_the_audit_log(api: Api) -> list[dict]:
+    """The entries of sessions, the oldest one first."""
+    return [entry for entry in reversed(api.ok("GET", "/v1/audit")) if entry["event"] == "session"]
+
+
+def test_the_audit_log_says_how_sessions_ended(server, api):
+    before = len(sessions_in_the_audit_log(api))
+    browser = requests.Session()
+    browser.trust_env = False
+    csrfs = [browser.post(f"{server.url}/console/session", json={"key": ADMIN_KEY}, timeout=30).json()["csrf"] for _ in range(2)]
+    assert browser.delete(f"{server.url}/console/session", headers={"X-Longshore-Console": csrfs[1]}, timeout=30).status_code == 204
+    entries = sessions_in_the_audit_log(api)[before:]
+    # Who signs in again with a session ends it.
+    assert [entry["outcome"] for entry in entries] == ["opened", "ended", "opened", "ended"], entries
+    first, second = entries[0]["session"], entries[2]["session"]
+    assert [entry["session"] for entry in entries] == [first, first, second, second] and first != second
+    assert {(entry["key"]["name"], entry["address"]) for entry in entries} == {(entries[0]["key"]["name"], "127.0.0.1")}
+
+
 def test_the_cookie_alone_does_nothing(server, api):
     endpoint = api.external()
     worker = FakeWorker(endpoint)
@@ -300,7 +319,7 @@ def test_a_revoked_key_ends_what_its_session_reads(server, api, path):
 
 
 def test_a_session_that_expires_while_its_page_is_open_asks_to_sign_in_again(fresh_server, console):
-    server = fresh_server(config=QUICK + f"session_max_ms = {SHORTEST_MS}\nsession_idle_ms = {SHORTEST_MS}\n")
+    server = fresh_server(config=QUICK + f"session_max_ms = {SHORTEST_MS}\nsession_idle_ms = {SHORTEST_MS}\nkey_use_interval_ms = 100\n")
     api = Api(server)
     endpoint = api.external()
     tab = console(server).sign_in(path=f"/endpoints/{endpoint.id}/requests")
@@ -308,6 +327,11 @@ def test_a_session_that_expires_while_its_page_is_open_asks_to_sign_in_again(fre
     tab.forget("401")
     expect(tab.page.get_by_text("Your session has ended")).to_be_visible(timeout=SHORTEST_MS + 20_000)
     assert time.monotonic() - began > SHORTEST_MS / 1000 - 5, "not before its time"
+
+    def has_expired() -> bool:
+        return [entry["outcome"] for entry in sessions_in_the_audit_log(api)] == ["opened", "expired"]
+
+    until(has_expired, "the end is in the audit log")
     # Who signs in again is at the same place.
     tab.page.get_by_label("API key").fill(ADMIN_KEY)
     tab.page.keyboard.press("Enter")

@@ -1,7 +1,7 @@
 // What the entries of the audit log say, in words.
 
 const VERBS = /** @type {Record<string, string>} */ ({ DELETE: "Delete", PATCH: "Change", PUT: "Change" });
-const SESSIONS = /** @type {Record<string, string>} */ ({ opened: "Sign in to the console", ended: "Sign out of the console", refused: "Sign in to the console" });
+const SESSIONS = /** @type {Record<string, string>} */ ({ opened: "Sign in to the console", ended: "Sign out of the console", expired: "Session of the console", refused: "Sign in to the console" });
 
 /** What was asked for. @param {any} entry */
 export function what(entry) {

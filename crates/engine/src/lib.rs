@@ -106,7 +106,7 @@ pub use owner_use::{BUSIEST_OWNERS, Use};
 pub use payload_budget::{BudgetPermit, PayloadBudget};
 pub use runtime::{BoxTask, Runtime, TokioRuntime};
 pub use secrets::{Resealed, check_keys, reseal};
-pub use sessions::{OpenSession, SessionLimits, Sessions};
+pub use sessions::{OpenSession, OpenedSession, SessionLimits, Sessions};
 pub use settings::EngineSettings;
 pub use supervisor::{FleetStatus, WorkerSettings, WorkerStatus};
 pub use traces::{ForwardedSpan, RequestPlace, RequestSpan, Sampling, TraceExport, TraceSettings};

@@ -20,6 +20,15 @@ use crate::services::Services;
 pub use open_session::{OpenSession, SessionLimits};
 use table::SessionTable;
 
+/// A session that was opened.
+#[derive(Clone, Debug)]
+pub struct OpenedSession {
+    /// The session, with the id and times of its row.
+    pub session: Arc<OpenSession>,
+    /// The sessions that ended for it: that of the same browser, and one too many.
+    pub ended: Vec<Arc<OpenSession>>,
+}
+
 /// The sessions and the codes of an engine. Both are bounded: at most 1 000, of one key at most 20 sessions and 10 codes. One
 /// more ends the one that was unused for the longest time, of the key or of all.
 ///
@@ -72,7 +81,7 @@ impl Sessions {
         &self,
         session: ConsoleSession,
         replaced: Option<&str>,
-    ) -> Result<Arc<OpenSession>, CatalogError> {
+    ) -> Result<OpenedSession, CatalogError> {
         let _lock = self.lock.lock().await;
         self.put_session(session, replaced, None).await
     }
@@ -107,13 +116,12 @@ impl Sessions {
         hash: &str,
         replaced: Option<&str>,
         make: impl FnOnce(&ConsoleCode) -> Option<ConsoleSession> + Send,
-    ) -> Result<Option<Arc<OpenSession>>, CatalogError> {
+    ) -> Result<Option<OpenedSession>, CatalogError> {
         let _lock = self.lock.lock().await;
         let now = self.now();
         let code = self.table().code(hash).filter(|code| now < code.expires_at).cloned();
         let Some(session) = code.as_ref().and_then(make) else { return Ok(None) };
-        let session = self.put_session(session, replaced, Some(hash)).await?;
-        Ok(Some(session))
+        self.put_session(session, replaced, Some(hash)).await.map(Some)
     }
 
     /// Ends a session, and returns it. `None` if there is no session with this id.
@@ -130,12 +138,12 @@ impl Sessions {
     }
 
     /// Stores which sessions were used since the last call, and removes what is over, in one commit. Writes nothing if there
-    /// is neither.
+    /// is neither. Returns the sessions that were removed.
     ///
     /// # Errors
     ///
     /// Only those of every method of [`Sessions`]. The next call stores the use then.
-    pub async fn note_use(&self, limits: &SessionLimits) -> Result<(), CatalogError> {
+    pub async fn note_use(&self, limits: &SessionLimits) -> Result<Vec<Arc<OpenSession>>, CatalogError> {
         let _lock = self.lock.lock().await;
         let now = self.now();
         let (over, open): (Vec<_>, Vec<_>) =
@@ -149,7 +157,7 @@ impl Sessions {
         writes.extend(over.iter().map(|session| delete(JsonRowKind::ConsoleSession, &session.id)));
         writes.extend(codes.iter().map(|hash| delete(JsonRowKind::ConsoleCode, hash)));
         if writes.is_empty() {
-            return Ok(());
+            return Ok(over);
         }
         self.shard.commit(writes).await?;
         let mut table = self.table_mut();
@@ -164,7 +172,7 @@ impl Sessions {
         for hash in &codes {
             table.remove_code(hash);
         }
-        Ok(())
+        Ok(over)
     }
 
     /// Writes a session, and removes what gives way to it. The caller holds the lock.
@@ -173,21 +181,22 @@ impl Sessions {
         session: ConsoleSession,
         replaced: Option<&str>,
         code: Option<&str>,
-    ) -> Result<Arc<OpenSession>, CatalogError> {
-        let mut ended = self.table().surplus(&session.key);
-        ended.extend(replaced.map(str::to_owned));
+    ) -> Result<OpenedSession, CatalogError> {
+        let surplus = self.table().surplus(&session.key);
+        let others = surplus.iter().map(String::as_str).filter(|id| Some(*id) != replaced);
+        let ended: Vec<_> = others.chain(replaced).filter_map(|id| self.get(id)).collect();
         let mut writes = vec![put(JsonRowKind::ConsoleSession, &session.id, &session)?];
-        writes.extend(ended.iter().map(|id| delete(JsonRowKind::ConsoleSession, id)));
+        writes.extend(ended.iter().map(|session| delete(JsonRowKind::ConsoleSession, &session.id)));
         writes.extend(code.map(|hash| delete(JsonRowKind::ConsoleCode, hash)));
         self.shard.commit(writes).await?;
         let mut table = self.table_mut();
-        for id in &ended {
-            table.remove(id);
+        for session in &ended {
+            table.remove(&session.id);
         }
         if let Some(hash) = code {
             table.remove_code(hash);
         }
-        Ok(table.put(session))
+        Ok(OpenedSession { session: table.put(session), ended })
     }
 
     fn now(&self) -> Millis {

@@ -7,7 +7,7 @@ mod accepts;
 mod assets;
 mod headers;
 pub(crate) mod packed;
-mod session;
+pub(crate) mod session;
 pub(crate) mod settings;
 mod shell;
 mod sign_in;

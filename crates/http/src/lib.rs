@@ -39,6 +39,7 @@ pub use cluster::{
 };
 pub use connection::accept::serve;
 pub use connection::tls::{Tls, TlsError};
+pub use console::session::note_session_use;
 pub use console::settings::ConsoleSettings;
 pub use edge::{Edge, Origins, Surface};
 pub use gate::auth::{MintedKey, admin_key, mint_key};

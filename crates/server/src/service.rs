@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longshore_engine::{Engine, SessionLimits};
+use longshore_engine::Engine;
 use longshore_http::{Edge, FileService, HttpState, NodeStatus, ScrubReport, Surface, Tls};
 use longshore_launch::Launchers;
 use longshore_objects::CodeObjects;
@@ -126,9 +126,10 @@ impl Service {
         http.facts.certificate_end = tls.as_ref().map(Tls::certificate_end);
         let recording = Recording::open(settings, engine.now(), log_table).await;
         http.history = Some(Arc::clone(&recording.history));
-        let edge = longshore_http::router(HttpState::with_files(engine.clone(), &http, shown))
-            .with_origins(settings.origins());
+        let state = HttpState::with_files(engine.clone(), &http, shown);
+        let edge = longshore_http::router(state.clone()).with_origins(settings.origins());
         let mut noting = work_at_intervals(settings, &engine, &files);
+        noting.spawn(note_session_use(state, settings.key_use_interval()));
         noting.spawn(recording.clone().record(engine.clone()));
         if let Some((scrub, found)) = reading {
             noting.spawn(scrub::run(scrub, settings.scrub_pace(), found));
@@ -241,9 +242,7 @@ pub(crate) fn until_closed(mut closed: watch::Receiver<()>) -> Closed {
 /// Starts what is done at intervals until the server stops.
 fn work_at_intervals(settings: &Settings, engine: &Engine, files: &Arc<DataFiles>) -> JoinSet<()> {
     let mut noting = JoinSet::new();
-    let interval = settings.key_use_interval();
-    noting.spawn(note_key_use(engine.clone(), interval));
-    noting.spawn(note_session_use(engine.clone(), interval, settings.session_limits()));
+    noting.spawn(note_key_use(engine.clone(), settings.key_use_interval()));
     noting.spawn(note_usage(engine.clone()));
     gpu_watch::begin(&mut noting, settings.gpu_interval(), engine);
     noting.spawn(forget_unused_code(engine.clone(), Arc::clone(files)));
@@ -265,12 +264,12 @@ async fn note_key_use(engine: Engine, interval: Duration) {
 }
 
 /// Writes at intervals which sessions were used, and removes those that are over.
-async fn note_session_use(engine: Engine, interval: Duration, limits: SessionLimits) {
+async fn note_session_use(state: HttpState, interval: Duration) {
     let mut interval = tokio::time::interval(interval);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        if let Err(error) = engine.sessions().note_use(&limits).await {
+        if let Err(error) = longshore_http::note_session_use(&state).await {
             tracing::warn!(%error, "session use not written, retrying");
         }
     }

@@ -46,7 +46,7 @@ pub(crate) struct Entry {
     /// The status of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
-    /// `done`, `refused` or `failed`; of a session also `opened` or `ended`.
+    /// `done`, `refused` or `failed`; of a session also `opened`, `ended` or `expired`.
     pub(crate) outcome: String,
 }
 
@@ -96,7 +96,7 @@ impl Entry {
         Self { key: Some(KeyRef::is(key)), address, ..Self::event(at, "newAddress", "done") }
     }
 
-    /// The entry for a session that was opened or ended (`outcome`), with the key that did it.
+    /// The entry for a session that was opened, ended or has expired (`outcome`), with the key that did it, or whose session it was.
     pub(crate) fn session(at: Millis, key: &ApiKey, session: &str, outcome: &str) -> Self {
         let session = session.get(..8).map(str::to_owned);
         Self { key: Some(KeyRef::is(key)), session, ..Self::event(at, SESSION, outcome) }

@@ -1,14 +1,13 @@
 //! `/console/session`: sign-in, the session of a browser, and sign-out.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use longshore_engine::{CatalogError, OpenSession, TrackedKey};
+use longshore_engine::{CatalogError, OpenedSession, TrackedKey};
 use longshore_model::{ConsoleCode, ConsoleSession};
 use serde_json::json;
 
@@ -51,14 +50,17 @@ pub(super) async fn open(
     let opened =
         to_the_end(&state, |state| async move { Ok(open_with(&state, sent, replaced, session).await?) })
             .await?;
-    let caller =
-        opened.and_then(|session| Some(Caller { key: key_of(&state, &session)?, session: Some(session) }));
-    let Some(caller) = caller else {
+    let opened = opened.and_then(|opened| Some((key_of(&state, &opened.session)?, opened)));
+    let Some((key, OpenedSession { session, ended })) = opened else {
         note_refused(&state, source);
         return Err(refused());
     };
     drop(attempt);
-    note(&state, &caller, &caller.key, &headers, "opened").await;
+    for other in &ended {
+        note(&state, &other.id, &key, &headers, "ended").await;
+    }
+    note(&state, &session.id, &key, &headers, "opened").await;
+    let caller = Caller { key, session: Some(session) };
     let max_age_s = state.console().session_limits.max_ms / 1_000;
     let mut response = answer(&state, &headers, &caller, &cookie);
     if let Some(value) = rule.set(&cookie, max_age_s) {
@@ -74,7 +76,7 @@ async fn open_with(
     sent: SignIn,
     replaced: Option<String>,
     make: impl Fn(&TrackedKey) -> ConsoleSession + Send + Sync,
-) -> Result<Option<Arc<OpenSession>>, CatalogError> {
+) -> Result<Option<OpenedSession>, CatalogError> {
     let (engine, replaced) = (state.engine(), replaced.as_deref());
     match sent {
         SignIn::Key(text) => match auth::active_key(state, text.as_bytes()) {
@@ -110,8 +112,7 @@ pub(super) async fn end(State(state): State<HttpState>, headers: HeaderMap) -> R
     let session = current_session(&state, &headers).ok_or_else(ApiError::unauthorized)?;
     state.engine().sessions().end(&session.id).await?;
     if let Some(key) = key_of(&state, &session) {
-        let caller = Caller { key: key.clone(), session: Some(session) };
-        note(&state, &caller, &key, &headers, "ended").await;
+        note(&state, &session.id, &key, &headers, "ended").await;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
     set_private(&mut response);
@@ -184,13 +185,30 @@ fn too_many_failures(wait_s: u64) -> ApiError {
 }
 
 /// Writes a session's begin or end to the audit log.
-async fn note(state: &HttpState, caller: &Caller, by: &TrackedKey, headers: &HeaderMap, outcome: &str) {
-    let session = caller.session.as_ref().map_or("", |session| session.id.as_str());
+async fn note(state: &HttpState, session: &str, by: &TrackedKey, headers: &HeaderMap, outcome: &str) {
     tracing::info!(key = %by.id, session, outcome, "session of the console");
     let Some(log) = state.audit() else { return };
     let now = state.engine().now();
     let address = client::address(state, headers).map(|client| client.address.to_string());
     log.record(now, Entry::session(now, by, session, outcome).with_address(address)).await;
+}
+
+/// Stores which sessions were used since the last call, and removes those that are over, with an entry of the audit log for each.
+///
+/// # Errors
+///
+/// The rows cannot be written. The next call writes them.
+pub async fn note_session_use(state: &HttpState) -> Result<(), CatalogError> {
+    let over = state.engine().sessions().note_use(&state.console().session_limits).await?;
+    let Some(log) = state.audit() else { return Ok(()) };
+    for session in over {
+        // The revocation of a key has an entry of its own.
+        if let Some(key) = key_of(state, &session) {
+            let now = state.engine().now();
+            log.record(now, Entry::session(now, &key, &session.id, "expired")).await;
+        }
+    }
+    Ok(())
 }
 
 /// Counts a refused sign-in and writes it to the audit log, as long as few are refused.
