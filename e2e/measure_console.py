@@ -16,6 +16,8 @@ import threading
 import time
 from pathlib import Path
 
+import requests
+
 from harness.browser import Browser
 from harness.client import ADMIN_KEY, Api, Endpoint
 from harness.console_load import long_stream, submits_beside_tabs
@@ -121,6 +123,7 @@ class Sizes:
         self.tabs = 10 if quick else 200
         self.tabs_s = 0.5 if quick else 10
         self.endpoints = 20 if quick else 1_000
+        self.scrapes = 2 if quick else 21
         self.submit_s = 0.3 if quick else 4
         self.submit_rounds = 1 if quick else 9
         self.chunks = 2_000 if quick else 200_000
@@ -391,6 +394,18 @@ def submits(server: Server, api: Api, sizes: Sizes) -> dict[str, float]:
     }
 
 
+def metrics_page(server: Server, sizes: Sizes) -> dict[str, float]:
+    """How long the server takes for `/metrics` with all endpoints of the measurements before."""
+    times_ms = []
+    with requests.Session() as session:
+        for _ in range(sizes.scrapes):
+            began = time.monotonic()
+            answer = session.get(f"{server.url}/metrics", headers={"Authorization": f"Bearer {ADMIN_KEY}"}, timeout=30)
+            times_ms.append((time.monotonic() - began) * 1000)
+            assert answer.ok and answer.text.count("\nlongshore_endpoint_info{") >= sizes.endpoints
+    return {"metrics.page_ms": statistics.median(times_ms), "metrics.page_kb": len(answer.content) / 1000}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
@@ -414,6 +429,7 @@ def main() -> None:
             figures |= flood(browser, server, api.external(name="Flooded"), sizes)
             figures |= long_stream(browser, server, api.external(name="Talking"), sizes)
             figures |= submits(server, api, sizes)
+            figures |= metrics_page(server, sizes)
         finally:
             browser.close()
             server.close()

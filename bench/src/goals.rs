@@ -345,6 +345,7 @@ pub const GOALS: &[Goal] = &[
         AtMost(2.0),
         Reading("console.tabs.submit.more_cpu_percent"),
     ),
+    goal("metrics of 1 000 endpoints", "ms", AtMost(100.0), Reading("console.metrics.page_ms")),
 ];
 
 /// Goals relative to other queues, in the order of the table.

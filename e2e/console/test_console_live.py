@@ -288,9 +288,11 @@ HIDE = """(isHidden) => {
 }"""
 
 
-def test_a_hidden_tab_with_a_stream_of_its_own_closes_it_after_20_s(console, api, live):
+@pytest.mark.parametrize("worker", ["shared worker", "stream of its own"])
+def test_a_hidden_tab_closes_the_stream_of_events_after_20_s(console, api, live, worker):
     tab = console()
-    tab.context.add_init_script("delete window.SharedWorker")
+    if worker == "stream of its own":
+        tab.context.add_init_script("delete window.SharedWorker")
     tab.context.clock.install()
     page = tab.sign_in(path=f"/endpoints/{live.id}/requests").page
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
@@ -311,6 +313,29 @@ def test_a_hidden_tab_with_a_stream_of_its_own_closes_it_after_20_s(console, api
     expect(page.get_by_role("row").filter(has_text=job[-12:])).to_have_count(0)
     page.evaluate(HIDE, False)
     expect(page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+    assert event_readers(api) == 1
+
+
+def test_the_stream_of_events_goes_on_for_a_tab_that_is_seen_and_is_joined_again_by_one_that_was_hidden(console, api, live):
+    tab = console()
+    tab.context.clock.install()
+    tab.sign_in(path=f"/endpoints/{live.id}/requests")
+    seen = tab.open_page()
+    seen.goto(tab.page.url)
+    for page in (tab.page, seen):
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    until(lambda: event_readers(api) == 1, "both tabs have one stream")
+    tab.page.evaluate(HIDE, True)
+    tab.page.clock.fast_forward(21_000)
+    job = live.run()
+    expect(seen.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+    assert event_readers(api) == 1
+    expect(tab.page.get_by_role("row").filter(has_text=job[-12:])).to_have_count(0)
+    # What a tab missed that the stream did not.
+    tab.page.evaluate(HIDE, False)
+    expect(tab.page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+    job = live.run()
+    expect(tab.page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
     assert event_readers(api) == 1
 
 

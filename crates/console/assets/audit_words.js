@@ -1,12 +1,12 @@
 // What the entries of the audit log say, in words.
 
 const VERBS = /** @type {Record<string, string>} */ ({ DELETE: "Delete", PATCH: "Change", PUT: "Change" });
-const SESSIONS = /** @type {Record<string, string>} */ ({ opened: "Sign in to the console", ended: "Sign out of the console", expired: "Session of the console", refused: "Sign in to the console" });
+const SESSIONS = /** @type {Record<string, string>} */ ({ ended: "Sign out of", expired: "Session of" });
 
 /** What was asked for. @param {any} entry */
 export function what(entry) {
   if (entry.event === "newAddress") return "First use from this address";
-  if (entry.event === "session") return SESSIONS[entry.outcome] ?? "Session";
+  if (entry.event === "session") return `${SESSIONS[entry.outcome] ?? "Sign in to"} the console`;
   // Such as `v1`, `endpoints`, its id, and what of the endpoint is changed.
   const parts = (entry.path ?? "").split("/").filter(Boolean);
   const last = parts[parts.length - 1] ?? "";

@@ -34,9 +34,9 @@ function accept(port, message) {
     ports.add(port);
     stream.start(message.join.base, message.join.token);
     port.postMessage({ joined: stream.state });
-  } else if (message.leave) {
+  } else if (message.leave || message.pause) {
     ports.delete(port);
-    turns = turns.filter((turn) => turn.port !== port);
+    if (message.leave) turns = turns.filter((turn) => turn.port !== port);
     if (ports.size === 0) stream.stop();
   } else if (message.want !== undefined) {
     const turn = { port, number: message.want, isOn: false };

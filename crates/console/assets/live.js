@@ -5,7 +5,7 @@ import { EventStream } from "./event_stream.js";
 import { parseExact } from "./json_exact.js";
 import { base } from "./router.js";
 
-/** A tab with a stream of its own closes it this long after it was hidden. */
+/** A tab listens for this long after it was hidden. */
 const HIDDEN_MS = 20000;
 
 /** @typedef {{state: "connecting" | "live" | "lost", lastAt: number}} Connection */
@@ -63,6 +63,8 @@ let port = null;
 /** The stream of a tab in a browser without shared workers. @type {EventStream | null} */
 let own = null;
 let hiddenTimer = 0;
+/** The tab is hidden, and has stopped to listen. */
+let isPaused = false;
 
 /** What `start.js` has begun. @type {{joined: string, hasNoWorker: boolean, eventsWorker: () => SharedWorker | null}} */
 const early = /** @type {any} */ (window).longshore;
@@ -108,6 +110,9 @@ export function begun() {
 
 /** Begins to listen, for the present session. */
 function join() {
+  // This tab was not told what came meanwhile.
+  if (isPaused) tell("again", null);
+  isPaused = false;
   port ??= own ? null : openPort();
   if (!port) {
     if (own) own.start(base, api.token());
@@ -126,16 +131,24 @@ function leave() {
   connection.value = { ...connection.peek(), state: "connecting" };
 }
 
+/** Stops to listen while the tab is hidden. */
+function pause() {
+  isPaused = true;
+  port?.postMessage({ pause: true });
+  own?.stop();
+}
+
 /** Starts to listen while `isSignedIn`. @param {import("./vendor/signals.js").Signal<any>} session */
 export function start(session) {
   session.subscribe((value) => (value ? join() : leave()));
   window.addEventListener("pageshow", (event) => event.persisted && session.peek() && join());
-  document.addEventListener("visibilitychange", () => {
+  const onVisibility = () => {
     clearTimeout(hiddenTimer);
-    if (!own || !session.peek()) return;
-    if (document.hidden) hiddenTimer = window.setTimeout(() => own?.stop(), HIDDEN_MS);
-    else join();
-  });
+    if (document.hidden) hiddenTimer = window.setTimeout(pause, HIDDEN_MS);
+    else if (isPaused && session.peek()) join();
+  };
+  document.addEventListener("visibilitychange", onVisibility);
+  onVisibility();
 }
 
 /** What is called when a long response may begin, and when it has to end. @type {Map<number, (isOn: boolean) => void>} */

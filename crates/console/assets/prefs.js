@@ -1,9 +1,10 @@
-// How this browser likes to see things: the theme, local time or UTC, and further columns of requests. The playground keeps its runs beside it.
+// How this browser likes to see things: the theme, and local time or UTC. `request_columns.js` and `playground_kept.js` keep more.
 import { signal } from "./dom.js";
 
 /** @typedef {"system" | "light" | "dark"} Theme */
 
-const stored = (/** @type {string} */ name) => localStorage.getItem(`longshore.${name}`);
+/** What is kept under this name. @param {string} name */
+export const stored = (name) => localStorage.getItem(`longshore.${name}`);
 
 /** @type {import("./vendor/signals.js").Signal<Theme>} */
 export const theme = signal(/** @type {Theme} */ (stored("theme") ?? "system"));
@@ -20,18 +21,6 @@ export function switchTheme() {
   theme.value = isDark() ? "light" : "dark";
   localStorage.setItem("longshore.theme", theme.value);
   document.documentElement.dataset.theme = theme.value;
-}
-
-/** The further columns of lists of requests. */
-export const COLUMNS = ["key", "size", "webhook"];
-
-/** Those that are shown. */
-export const columns = signal((stored("columns") ?? "").split(",").filter((name) => COLUMNS.includes(name)));
-
-/** Shows a column or hides it. @param {string} name */
-export function switchColumn(name) {
-  columns.value = COLUMNS.filter((one) => (one === name ? !columns.value.includes(one) : columns.value.includes(one)));
-  localStorage.setItem("longshore.columns", columns.value.join());
 }
 
 /** Switches between local time and UTC. */

@@ -4,7 +4,7 @@ import { setQuery } from "../router.js";
 import { count } from "../format.js";
 import { JOB_STATES } from "../icons.js";
 import { useJobCounts } from "../job_counts.js";
-import { COLUMNS, columns, switchColumn } from "../prefs.js";
+import { COLUMNS, columns, switchColumn } from "../request_columns.js";
 import { may } from "../session.js";
 import { downloadItems } from "./download.js";
 import { useKeys } from "./keys.js";
