@@ -33,6 +33,16 @@ def search(api, endpoint, **query) -> dict:
     return api.ok("GET", f"/v1/endpoints/{endpoint.id}/logs", params=query)
 
 
+def paged(api, endpoint, **query) -> list[str]:
+    """The ids of the lines of a search, of which each page has three."""
+    found, cursor = [], None
+    while cursor or not found:
+        page = search(api, endpoint, limit=3, **query, **({"cursor": cursor} if cursor else {}))
+        found += [line["id"] for line in page["lines"]]
+        cursor = page["cursor"]
+    return found
+
+
 def test_the_logs_of_all_workers_are_searched_by_time_text_level_and_job(api, printed):
     everything = search(api, printed)
     lines = everything["lines"]
@@ -40,13 +50,9 @@ def test_the_logs_of_all_workers_are_searched_by_time_text_level_and_job(api, pr
     times = [datetime.fromisoformat(line["at"]) for line in lines]
     assert times == sorted(times, reverse=True)
     assert all((datetime.now(UTC) - at).total_seconds() < 600 for at in times)
-    paged, cursor = [], None
-    while cursor or not paged:
-        page = search(api, printed, limit=3, **({"cursor": cursor} if cursor else {}))
-        paged += page["lines"]
-        cursor = page["cursor"]
-    known = {line["id"] for line in lines}
-    assert [line["id"] for line in paged if line["id"] in known] == [line["id"] for line in lines]
+    known = [line["id"] for line in lines]
+    assert [line for line in paged(api, printed) if line in known] == known
+    assert [line for line in paged(api, printed, order="asc") if line in known] == known[::-1]
     job = printed.jobs["raise"]
     # A line about a heartbeat names the jobs that run, and is about none of them.
     named = [line for line in search(api, printed, q=job)["lines"] if "Heartbeat" not in line["text"]]
@@ -60,9 +66,11 @@ def test_the_logs_of_all_workers_are_searched_by_time_text_level_and_job(api, pr
     assert finished and all('"message": "Finished.' in line["text"] for line in finished), finished
     assert len(search(api, printed, regex="(?i)^FINISHED")["lines"]) >= len(finished)
     assert search(api, printed, regex="^requestId")["lines"] == [], "the message is looked at, not the object around it"
-    for bad, said in [("cursor=evil", "`cursor`"), ("regex=(a", "unclosed group"), ("order=asc", "it must be desc"), ("worker=!!", "`worker`"), ("job=zz", "`job`")]:
+    for bad, said in [("cursor=evil", "`cursor`"), ("regex=(a", "unclosed group"), ("order=up", "it must be one of desc, asc"), ("worker=!!", "`worker`"), ("job=zz", "`job`")]:
         refused = api.call("GET", f"/v1/endpoints/{printed.id}/logs?{bad}")
         assert refused.status_code == 400 and said in refused.json()["error"], (bad, refused.text)
+    refused = api.call("GET", f"/v1/endpoints/{printed.id}/logs?order=asc", headers={"Accept": "text/event-stream"})
+    assert refused.status_code == 400 and "`order=asc`" in refused.json()["error"], refused.text
     for path in ("?includeWorkers=maybe", "/workers?ended=2"):
         refused = api.call("GET", f"/v1/endpoints/{printed.id}{path}")
         assert refused.status_code == 400 and "it must be true or false" in refused.json()["error"], (path, refused.text)

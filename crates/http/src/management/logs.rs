@@ -2,6 +2,7 @@
 
 mod appended;
 mod follow;
+mod forward;
 mod lines;
 mod pattern;
 mod search;
@@ -40,7 +41,7 @@ use crate::wire::sse;
 const LINES_MAX: u64 = 5_000;
 const LINES_USUAL: u64 = 500;
 const LEVELS: [&str; 3] = ["ERROR", "WARNING", "INFO"];
-const ORDERS: [&str; 1] = ["desc"];
+const ORDERS: [&str; 2] = ["desc", "asc"];
 /// Most characters of a job's id without its prefix.
 const JOB_ID_CHARS: usize = 36;
 
@@ -68,7 +69,7 @@ const PARAMETERS: &[Parameter] = &[
     query(
         "order",
         ParameterKind::Word { words: &ORDERS, default: Some("desc") },
-        "the newest line is the first",
+        "the newest line is the first, or with `asc` the oldest one",
     ),
     query(
         "limit",
@@ -78,11 +79,11 @@ const PARAMETERS: &[Parameter] = &[
     query(
         "cursor",
         ParameterKind::Text,
-        "only older lines: than those of the response with this `cursor`, or than the line with this `id`",
+        "only the lines that follow those of the response with this `cursor`, or the line with this `id`",
     ),
 ];
 
-const ABOUT: &str = "The newest line is the first. Times are those of the server, to about 100 ms; lines that an older version \
+const ABOUT: &str = "The newest line is the first, or with `order=asc` the oldest one. Times are those of the server, to about 100 ms; lines that an older version \
     stored have none. A call reads at most 64 MiB or for 1 s: if `complete` is false, send its `cursor` to go on. Logs of the last \
     ended workers are there, too; those of external workers stay on their own computers. With `Accept: text/event-stream`, \
     the event `page` has the newest lines, as the page of this operation, and each event `lines` has what was printed since, the \
@@ -94,7 +95,7 @@ const ABOUT: &str = "The newest line is the first. Times are those of the server
 pub(super) fn group() -> Group {
     let operations = vec![
         Operation::get("SearchLogs", "/v1/endpoints/{endpoint}/logs", logs)
-            .summary("what the workers of an endpoint printed, newest first")
+            .summary("what the workers of an endpoint printed, by time")
             .about(ABOUT)
             .gives("LogPage")
             .or_events()
@@ -138,6 +139,9 @@ async fn logs(
     let (key, endpoint) = may_read_endpoint(&state, &headers, &id)?;
     let wanted = wanted(&Query::of(&uri)?)?;
     if sse::are_wanted(&headers) {
+        if wanted.search.is_ascending {
+            return Err(bad("`order=asc` is for pages: send one of it and `Accept: text/event-stream`"));
+        }
         if wanted.search.cursor.is_some() {
             let text = "`cursor` is for pages of older lines, and events are of new ones: send one of `cursor` \
                         and `Accept: text/event-stream`";
@@ -161,7 +165,6 @@ async fn logs(
 
 /// Which lines a request wants.
 fn wanted(query: &Query) -> Result<WantedLines, ApiError> {
-    query.word("order", &ORDERS)?;
     let search = Search {
         text: query.get("q").unwrap_or_default().to_lowercase(),
         pattern: query.get("regex").filter(|text| !text.is_empty()).map(Pattern::parse).transpose()?,
@@ -171,6 +174,7 @@ fn wanted(query: &Query) -> Result<WantedLines, ApiError> {
         until: moment(query, "until")?.unwrap_or(u64::MAX),
         limit: query.integer("limit", 1, LINES_MAX)?.unwrap_or(LINES_USUAL) as usize,
         text_bytes_max: None,
+        is_ascending: query.word("order", &ORDERS)? == Some("asc"),
         cursor: query.get("cursor").map(cursor).transpose()?,
     };
     Ok(WantedLines { worker: worker(query)?, job: job(query)?, search })
@@ -228,7 +232,7 @@ impl WorkerLogs for StoredLogs {
 fn search_all(logs: &impl WorkerLogs, workers: BTreeSet<WorkerId>, search: &Search) -> Found {
     let sources = workers.into_iter().filter_map(|worker| {
         let log = logs.log_of(&worker)?;
-        Some(WorkerLines::open(worker.as_str().to_owned(), &log, search.last_ms()))
+        Some(WorkerLines::open(worker.as_str().to_owned(), &log, search.read_from()))
     });
     search.run(sources.collect())
 }

@@ -240,7 +240,7 @@ impl Times {
 mod tests {
     use std::io::Write as _;
 
-    use super::super::lines::WorkerLines;
+    use super::super::lines::{ReadFrom, WorkerLines};
     use super::*;
 
     const MUCH: Budget = Budget { bytes: 256 * 1024, lines: 100_000 };
@@ -291,7 +291,7 @@ mod tests {
         let found = lines.read(&mut MUCH.clone());
         assert_eq!(texts(&found), ["new", "", "last"]);
         let Appended::Lines { lines: found, .. } = found else { unreachable!() };
-        let mut all = WorkerLines::open("w".to_owned(), &path, u64::MAX);
+        let mut all = WorkerLines::open("w".to_owned(), &path, ReadFrom::End { last_ms: u64::MAX });
         let mut searched: Vec<Line> = std::iter::from_fn(|| all.next()).take(3).collect();
         searched.reverse();
         assert_eq!(found, searched);
@@ -334,7 +334,10 @@ mod tests {
         note(&path, 4, 2_000);
         append(&path, "two\n");
         let Appended::Lines { lines: found, .. } = lines.read(&mut MUCH.clone()) else { panic!("behind") };
-        assert_eq!(found, [WorkerLines::open("w".to_owned(), &path, u64::MAX).next().unwrap()]);
+        assert_eq!(
+            found,
+            [WorkerLines::open("w".to_owned(), &path, ReadFrom::End { last_ms: u64::MAX }).next().unwrap()]
+        );
     }
 
     #[test]

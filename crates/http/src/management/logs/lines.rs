@@ -1,4 +1,4 @@
-//! The lines of one worker's log files, the newest first, with the times at which they were printed.
+//! The lines of one worker's log files, from the newest or from the oldest one, with the times at which they were printed.
 //!
 //! A log `log` has its predecessors `log.1`, `log.2`, and beside each a file `log.times`: pairs of an offset and of ms since
 //! 1970, both as little endian `u64`. Bytes from the offset on were printed at that time or later.
@@ -6,6 +6,8 @@
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+
+use super::forward::ForwardLog;
 
 /// Bytes that are read together.
 const PIECE_BYTES: u64 = 64 * 1024;
@@ -37,20 +39,34 @@ impl Line {
     }
 }
 
+/// From where lines are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReadFrom {
+    /// The newest line is the first. Those after `last_ms` are not wanted.
+    End { last_ms: u64 },
+    /// The oldest line is the first. Those before `first_ms` are not wanted.
+    Start { first_ms: u64 },
+}
+
 /// The lines of one worker.
 pub(super) struct WorkerLines {
     worker: String,
-    /// Files that are not read yet, the newest last.
+    /// Files that are not read yet, the next one last.
     files: Vec<PathBuf>,
     present: Option<OpenLog>,
-    /// Lines after this time are not wanted.
-    last_ms: u64,
+    from: ReadFrom,
     /// Bytes that were read.
     pub(super) scanned_bytes: u64,
 }
 
+/// A file that is read.
+enum OpenLog {
+    Backward(BackwardLog),
+    Forward(ForwardLog),
+}
+
 /// A file, read from its end.
-struct OpenLog {
+struct BackwardLog {
     file: File,
     times: Vec<(u64, u64)>,
     /// Where `rest` begins in the file.
@@ -60,29 +76,29 @@ struct OpenLog {
 }
 
 impl WorkerLines {
-    /// The lines of the log at this path, without most of those after `last_ms`.
-    pub(super) fn open(worker: String, path: &Path, last_ms: u64) -> Self {
+    /// The lines of the log at this path, without most of those that are not wanted for their time.
+    pub(super) fn open(worker: String, path: &Path, from: ReadFrom) -> Self {
         let older = (1..FILES_MAX).map(|number| path.with_added_extension(number.to_string()));
         let mut files: Vec<PathBuf> =
             std::iter::once(path.to_owned()).chain(older.take_while(|path| path.is_file())).collect();
-        files.reverse();
-        Self { worker, files, present: None, last_ms, scanned_bytes: 0 }
+        if let ReadFrom::End { .. } = from {
+            files.reverse();
+        }
+        Self { worker, files, present: None, from, scanned_bytes: 0 }
     }
 
-    /// The line before those that were returned. A file that cannot be read has none.
+    /// The line that follows those that were returned, in that order. A file that cannot be read has none.
     pub(super) fn next(&mut self) -> Option<Line> {
         loop {
             if self.present.is_none() {
                 let path = self.files.pop()?;
-                self.present = OpenLog::open(&path, self.last_ms).ok();
+                self.present = OpenLog::open(&path, self.from).ok();
             }
             let Some(log) = &mut self.present else { continue };
-            let before = log.start;
-            let found = log.last_line();
-            self.scanned_bytes += before - log.start;
-            match found {
+            match log.next_line(&mut self.scanned_bytes) {
                 Some((offset, text)) => {
-                    return Some(Line { at: log.time(offset), worker: self.worker.clone(), offset, text });
+                    let at = time_at(log.times(), offset);
+                    return Some(Line { at, worker: self.worker.clone(), offset, text });
                 }
                 None => self.present = None,
             }
@@ -91,10 +107,38 @@ impl WorkerLines {
 }
 
 impl OpenLog {
+    fn open(path: &Path, from: ReadFrom) -> io::Result<Self> {
+        Ok(match from {
+            ReadFrom::End { last_ms } => Self::Backward(BackwardLog::open(path, last_ms)?),
+            ReadFrom::Start { first_ms } => Self::Forward(ForwardLog::open(path, first_ms)?),
+        })
+    }
+
+    /// Takes the next line: its offset and its text without the line end. Adds the bytes that are read for it to `scanned`.
+    fn next_line(&mut self, scanned: &mut u64) -> Option<(u64, String)> {
+        match self {
+            Self::Backward(log) => {
+                let before = log.start;
+                let found = log.last_line();
+                *scanned += before - log.start;
+                found
+            }
+            Self::Forward(log) => log.next_line(scanned),
+        }
+    }
+
+    fn times(&self) -> &[(u64, u64)] {
+        match self {
+            Self::Backward(log) => &log.times,
+            Self::Forward(log) => &log.times,
+        }
+    }
+}
+
+impl BackwardLog {
     fn open(path: &Path, last_ms: u64) -> io::Result<Self> {
         // The times are read first: later ones are of bytes that are not read.
-        let mut times = Vec::new();
-        add_times(&mut times, &std::fs::read(times_path(path)).unwrap_or_default());
+        let times = times_of(path);
         let mut file = File::open(path)?;
         let len = file.seek(SeekFrom::End(0))?;
         let unwanted = times.iter().find(|(_, ms)| *ms > last_ms).map(|(offset, _)| *offset);
@@ -136,12 +180,12 @@ impl OpenLog {
         self.rest = piece;
         Ok(())
     }
+}
 
-    /// When the byte at this offset was printed.
-    fn time(&self, offset: u64) -> Option<u64> {
-        let after = self.times.partition_point(|(from, _)| *from <= offset);
-        Some(self.times[..after].last()?.1)
-    }
+/// When the byte at this offset was printed.
+fn time_at(times: &[(u64, u64)], offset: u64) -> Option<u64> {
+    let after = times.partition_point(|(from, _)| *from <= offset);
+    Some(times[..after].last()?.1)
 }
 
 /// The text of a line, cut if it is long.
@@ -152,6 +196,13 @@ pub(super) fn text_of(bytes: &[u8]) -> String {
     }
     let text = String::from_utf8_lossy(&bytes[..LINE_BYTES_MAX]);
     format!("{text}… (cut, the line is longer)")
+}
+
+/// The times of a log; none if they cannot be read.
+pub(super) fn times_of(log: &Path) -> Vec<(u64, u64)> {
+    let mut times = Vec::new();
+    add_times(&mut times, &std::fs::read(times_path(log)).unwrap_or_default());
+    times
 }
 
 /// Where the times of a log are.
@@ -175,7 +226,11 @@ mod tests {
     use super::*;
 
     fn read(path: &Path, last_ms: u64) -> Vec<(Option<u64>, u64, String)> {
-        let mut lines = WorkerLines::open("w".to_owned(), path, last_ms);
+        read_towards(path, ReadFrom::End { last_ms })
+    }
+
+    fn read_towards(path: &Path, from: ReadFrom) -> Vec<(Option<u64>, u64, String)> {
+        let mut lines = WorkerLines::open("w".to_owned(), path, from);
         std::iter::from_fn(|| lines.next()).map(|line| (line.at, line.offset, line.text)).collect()
     }
 
@@ -204,7 +259,13 @@ mod tests {
             lines[20_001..],
             [named(2_000, 14, "line 2"), named(1_000, 7, "line 1"), named(1_000, 0, "line 0")]
         );
-        // Later lines are left out where the times tell.
+        let mut forward = read_towards(&path, ReadFrom::Start { first_ms: 0 });
+        forward.reverse();
+        assert!(forward == lines, "the same lines in the other order");
+        // Later lines are left out where the times tell, and earlier ones in the other order.
+        assert_eq!(read_towards(&path, ReadFrom::Start { first_ms: 2_001 })[0], named(3_000, 0, "a"));
+        assert_eq!(read_towards(&path, ReadFrom::Start { first_ms: 3_001 })[0], named(4_000, 3, "b"));
+        assert_eq!(read_towards(&path, ReadFrom::Start { first_ms: 4_001 }), []);
         assert_eq!(read(&path, 3_500)[0], named(3_000, 2, ""));
         assert_eq!(read(&path, 1_500)[0], named(1_000, 7, "line 1"));
     }
@@ -219,6 +280,9 @@ mod tests {
         assert!(
             lines[1].2.starts_with("xxx") && lines[1].2.len() < 17_000 && lines[1].2.ends_with("longer)")
         );
+        let mut forward = read_towards(&path, ReadFrom::Start { first_ms: 5 });
+        forward.reverse();
+        assert!(forward == lines, "the same lines in the other order");
         std::fs::write(&path, b"\xff\xfe\r\n").unwrap();
         std::fs::write(dir.path().join("log.times"), [7; 41]).unwrap();
         assert_eq!(read(&path, u64::MAX)[0].2, "\u{fffd}\u{fffd}");

@@ -1,9 +1,9 @@
-//! Merges the lines of workers by time, and finds those that a search is for.
+//! Merges the lines of workers by time, in one order or the other, and finds those that a search is for.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::lines::{Line, WorkerLines};
+use super::lines::{Line, ReadFrom, WorkerLines};
 use super::pattern::Pattern;
 
 /// Limits of one call.
@@ -29,7 +29,9 @@ pub(super) struct Search {
     pub(super) limit: usize,
     /// Fewer bytes of text than a response may have, in bytes of JSON; `None` without this limit.
     pub(super) text_bytes_max: Option<usize>,
-    /// Only lines before this one.
+    /// Whether the oldest line is the first, in place of the newest one.
+    pub(super) is_ascending: bool,
+    /// Only lines that follow this one in the order.
     pub(super) cursor: Option<Cursor>,
 }
 
@@ -74,7 +76,7 @@ impl Cursor {
 /// What a search found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The lines, newest first.
+    /// The lines, in the order of the search.
     pub(super) lines: Vec<Line>,
     /// Bytes that were read.
     pub(super) scanned_bytes: u64,
@@ -83,13 +85,16 @@ pub(super) struct Found {
 }
 
 impl Search {
-    /// Lines after this time are not wanted, in ms.
-    pub(super) fn last_ms(&self) -> u64 {
-        let before = self.cursor.as_ref().map_or(u64::MAX, |cursor| cursor.at);
-        self.until.saturating_sub(1).min(before)
+    /// From where the lines of workers are read.
+    pub(super) fn read_from(&self) -> ReadFrom {
+        let at = self.cursor.as_ref().map(|cursor| cursor.at);
+        if self.is_ascending {
+            return ReadFrom::Start { first_ms: self.since.max(at.unwrap_or(0)) };
+        }
+        ReadFrom::End { last_ms: self.until.saturating_sub(1).min(at.unwrap_or(u64::MAX)) }
     }
 
-    /// Reads the lines of all workers, the newest first, until there are enough or a limit is reached.
+    /// Reads the lines of all workers, in the order, until there are enough or a limit is reached.
     pub(super) fn run(&self, sources: Vec<WorkerLines>) -> Found {
         let begun = Instant::now();
         let mut found = Found::default();
@@ -103,9 +108,11 @@ impl Search {
         let text_bytes_max = self.text_bytes_max.unwrap_or(TEXT_BYTES_MAX);
         let (mut seen, mut text_bytes) = (0_u64, 0);
         loop {
-            let newest =
-                heads.iter().enumerate().max_by(|(_, (one, _)), (_, (other, _))| one.key().cmp(&other.key()));
-            let Some(place) = newest.map(|(place, _)| place) else { break };
+            let first = heads.iter().enumerate().min_by(|(_, (one, _)), (_, (other, _))| {
+                let by_time = one.key().cmp(&other.key());
+                if self.is_ascending { by_time } else { by_time.reverse() }
+            });
+            let Some(place) = first.map(|(place, _)| place) else { break };
             let (head, source) = &mut heads[place];
             let line = if let Some(next) = source.next() {
                 std::mem::replace(head, next)
@@ -114,7 +121,7 @@ impl Search {
                 found.scanned_bytes += source.scanned_bytes;
                 line
             };
-            if line.at.is_some_and(|at| at < self.since) {
+            if line.at.is_some_and(|at| if self.is_ascending { at >= self.until } else { at < self.since }) {
                 break;
             }
             seen += 1;
@@ -138,9 +145,11 @@ impl Search {
 
     /// Whether the line is looked for.
     pub(super) fn wants(&self, line: &Line) -> bool {
-        let is_new = self.cursor.as_ref().is_none_or(|cursor| line.key() < cursor.key());
-        is_new
-            && line.at.is_none_or(|at| at < self.until)
+        let follows = |cursor: &Cursor| {
+            if self.is_ascending { line.key() > cursor.key() } else { line.key() < cursor.key() }
+        };
+        self.cursor.as_ref().is_none_or(follows)
+            && line.at.is_none_or(|at| at >= self.since && at < self.until)
             && (self.text.is_empty() || line.text.to_lowercase().contains(&self.text))
             && self.pattern.as_ref().is_none_or(|pattern| pattern.matches(&line.text))
             && self.job.as_ref().is_none_or(|job| job.has(line))
@@ -234,7 +243,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         std::fs::write(path.with_added_extension("times"), times).unwrap();
         let name = name.to_owned();
-        move |search| WorkerLines::open(name.clone(), &path, search.last_ms())
+        move |search| WorkerLines::open(name.clone(), &path, search.read_from())
     }
 
     #[test]
@@ -242,18 +251,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (one, other) =
             (worker(dir.path(), "a", 1_000, 7, 1_000), worker(dir.path(), "b", 1_500, 11, 700));
-        let mut search = Search { until: u64::MAX, limit: 137, ..Search::default() };
-        let mut all = Vec::new();
-        loop {
-            let found = search.run(vec![one(&search), other(&search)]);
-            assert!(found.lines.len() <= 137 && found.scanned_bytes > 0);
-            all.extend(found.lines);
-            let Some(cursor) = found.cursor else { break };
-            assert_eq!(Cursor::parse(&cursor.to_string()), Some(cursor.clone()));
-            search.cursor = Some(cursor);
-        }
-        assert_eq!(all.len(), 1_700);
-        assert!(all.windows(2).all(|pair| pair[0].key() > pair[1].key()));
+        let all = |is_ascending| {
+            let mut search = Search { until: u64::MAX, limit: 137, is_ascending, ..Search::default() };
+            let mut all = Vec::new();
+            loop {
+                let found = search.run(vec![one(&search), other(&search)]);
+                assert!(found.lines.len() <= 137 && found.scanned_bytes > 0);
+                all.extend(found.lines);
+                let Some(cursor) = found.cursor else { return all };
+                assert_eq!(Cursor::parse(&cursor.to_string()), Some(cursor.clone()));
+                search.cursor = Some(cursor);
+            }
+        };
+        let mut newest_first = all(false);
+        assert_eq!(newest_first.len(), 1_700);
+        assert!(newest_first.windows(2).all(|pair| pair[0].key() > pair[1].key()));
+        newest_first.reverse();
+        assert!(all(true) == newest_first, "the same lines in the other order");
     }
 
     #[test]
@@ -269,7 +283,15 @@ mod tests {
         assert_eq!(count(Search { pattern, ..all() }), 25);
         assert_eq!(count(Search { level: Some("WARNING"), ..all() }), 20);
         assert_eq!(count(Search { level: Some("INFO"), ..all() }), 200);
-        assert_eq!(count(Search { since: 10_000, until: 20_000, ..all() }), 20);
+        let span = Search { since: 10_000, until: 20_000, ..all() };
+        assert_eq!(count(span.clone()), 20);
+        let ascending = Search { is_ascending: true, ..span };
+        let found = ascending.run(vec![one(&ascending), other(&ascending)]);
+        let at = |line: Option<&Line>| line.and_then(|line| line.at);
+        assert_eq!(
+            (found.lines.len(), at(found.lines.first()), at(found.lines.last())),
+            (20, Some(10_000), Some(19_000))
+        );
         let ran = vec![("b".to_owned(), 5_050, 8_000), ("a".to_owned(), 9_050, 11_000)];
         assert_eq!(count(Search { job: Some(JobSpan { id: "a 3 ".to_owned(), ran }), ..all() }), 1 + 4 + 3);
         for bad in ["", "1.2", "1.2.", "x.1.w", "1.-1.w"] {
