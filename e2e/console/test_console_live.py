@@ -296,6 +296,10 @@ def test_a_hidden_tab_closes_the_stream_of_events_after_20_s(console, api, live,
     tab.context.clock.install()
     page = tab.sign_in(path=f"/endpoints/{live.id}/requests").page
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    # The modules are there before the session's answer.
+    page.reload()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(page.get_by_label("Search requests")).to_be_visible()
     asked = Asked(tab)
     until(lambda: event_readers(api) == 1, "one stream of events is left, that of this tab")
     page.evaluate(HIDE, True)
@@ -313,7 +317,10 @@ def test_a_hidden_tab_closes_the_stream_of_events_after_20_s(console, api, live,
     expect(page.get_by_role("row").filter(has_text=job[-12:])).to_have_count(0)
     page.evaluate(HIDE, False)
     expect(page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
-    assert event_readers(api) == 1
+    until(lambda: event_readers(api) == 1, "the events are read again")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    job = live.run()
+    expect(page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
 
 
 def test_the_stream_of_events_goes_on_for_a_tab_that_is_seen_and_is_joined_again_by_one_that_was_hidden(console, api, live):
@@ -337,6 +344,32 @@ def test_the_stream_of_events_goes_on_for_a_tab_that_is_seen_and_is_joined_again
     job = live.run()
     expect(tab.page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
     assert event_readers(api) == 1
+    # What the stream had told before it was closed.
+    tab.page.evaluate(HIDE, True)
+    tab.page.clock.fast_forward(21_000)
+    job = live.run()
+    expect(seen.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+    seen.close()
+    until(lambda: event_readers(api) == 0, "the stream is closed")
+    tab.page.evaluate(HIDE, False)
+    expect(tab.page.get_by_role("row").filter(has_text=job[-12:])).to_be_visible()
+
+
+def test_a_tab_that_was_hidden_does_not_say_live_before_it_is_told(console, server, live):
+    with Gate(server.port) as gate:
+        tab = console(gate)
+        tab.forget("ERR_")
+        tab.context.clock.install()
+        page = tab.sign_in(path=f"/endpoints/{live.id}/requests").page
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
+        page.evaluate(HIDE, True)
+        page.clock.fast_forward(21_000)
+        expect(page.locator(".live")).to_have_text("Connecting")
+        gate.cut()
+        page.evaluate(HIDE, False)
+        expect(page.locator(".live")).to_have_class("live lost")
+        gate.join()
+        expect(page.locator(".live")).to_have_text("Live")
 
 
 def test_a_hidden_tab_reads_nothing_and_then_what_it_shows(console, server):

@@ -142,7 +142,7 @@ def test_the_audit_log_says_how_sessions_ended(server, api):
     assert browser.delete(f"{server.url}/console/session", headers={"X-Longshore-Console": csrfs[1]}, timeout=30).status_code == 204
     entries = sessions_in_the_audit_log(api)[before:]
     # Who signs in again with a session ends it.
-    assert [entry["outcome"] for entry in entries] == ["opened", "ended", "opened", "ended"], entries
+    assert [entry["outcome"] for entry in entries] == ["opened", "replaced", "opened", "ended"], entries
     first, second = entries[0]["session"], entries[2]["session"]
     assert [entry["session"] for entry in entries] == [first, first, second, second] and first != second
     assert {(entry["key"]["name"], entry["address"]) for entry in entries} == {(entries[0]["key"]["name"], "127.0.0.1")}

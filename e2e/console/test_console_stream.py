@@ -11,6 +11,8 @@ from harness.wait import until
 CHUNKS = 300
 # Rows of the window, and those beyond its edges.
 ROWS_MAX = 30
+# How many jobs the tabs of a browser follow together.
+TURNS = 3
 
 
 def test_chunks_are_a_list_that_has_only_the_rows_that_are_seen(console, api):
@@ -154,3 +156,41 @@ def test_a_damaged_stream_says_so_and_the_job_still_ends(console, api):
     worker.done(job, {"output": "all the same"})
     expect(page.locator(".job-head")).to_contain_text("Completed")
     expect(page.get_by_role("main").get_by_text("A chunk is damaged")).to_be_visible()
+    expect(page.get_by_role("region", name="Output")).to_contain_text("all the same")
+
+
+def test_a_job_that_ends_while_other_tabs_are_told_has_its_output(console, api):
+    endpoint = api.external(name="Told in turns")
+    workers = [FakeWorker(endpoint) for _ in range(TURNS + 1)]
+    jobs = [endpoint.run() for _ in workers]
+    taken = {worker.take()["id"]: worker for worker in workers}
+    tab = console()
+    pages = [tab.page, *(tab.open_page() for _ in range(TURNS))]
+    tab.sign_in(path=f"/endpoints/{endpoint.id}/requests/{jobs[0]}")
+    for page, job in zip(pages, jobs):
+        if page != tab.page:
+            page.goto(f"{tab.root}/endpoints/{endpoint.id}/requests/{job}")
+        expect(page.locator(".job-head")).to_contain_text("Running")
+    # The first tab has no turn of following its job: what it shows of it is read again.
+    taken[jobs[0]].done(jobs[0], {"output": {"small": "result"}})
+    expect(tab.page.locator(".job-head")).to_contain_text("Completed")
+    expect(tab.page.get_by_role("region", name="Output")).to_contain_text("result")
+
+
+def test_a_large_output_is_that_of_the_last_attempt(console, api):
+    endpoint = api.external(name="Large twice")
+    job, worker = endpoint.run(), FakeWorker(endpoint)
+    large = ["x" * 100] * 60_000
+    assert worker.take()["id"] == job
+    worker.done(job, {"error": "no ship", "output": ["the first", *large]})
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    shown = page.get_by_role("region", name="Output")
+    shown.get_by_role("button", name="Show it").click()
+    shown.get_by_role("button", name="Text").click()
+    expect(shown).to_contain_text("the first")
+    endpoint.ok("POST", f"/retry/{job}")
+    assert worker.take()["id"] == job
+    worker.done(job, {"output": ["the second", *large]})
+    shown.get_by_role("button", name="Show it").click()
+    shown.get_by_role("button", name="Text").click()
+    expect(shown).to_contain_text("the second")

@@ -148,6 +148,7 @@ fn what(entry: &Value) -> String {
     match text("event") {
         "newAddress" => "first use from this address".to_owned(),
         "session" if text("outcome") == "ended" => "end of a session at the console".to_owned(),
+        "session" if matches!(text("outcome"), "replaced" | "expired") => "session at the console".to_owned(),
         "session" => "sign-in at the console".to_owned(),
         _ => format!("{} {}", text("method"), text("resource")),
     }
@@ -178,6 +179,8 @@ mod tests {
         let session = |outcome: &str| what(&json!({ "event": "session", "outcome": outcome }));
         assert_eq!([session("opened"), session("refused")], ["sign-in at the console"; 2]);
         assert_eq!(session("ended"), "end of a session at the console");
+        assert_eq!(session("replaced"), "session at the console");
+        assert_eq!(session("expired"), "session at the console");
         assert_eq!(clock(&json!("2030-01-31T12:00:00.195Z")), "2030-01-31 12:00:00Z");
         assert_eq!([fields(&json!(["a", "b"])), fields(&json!([]))], ["a b", "-"]);
     }

@@ -1,7 +1,7 @@
 // What the entries of the audit log say, in words.
 
 const VERBS = /** @type {Record<string, string>} */ ({ DELETE: "Delete", PATCH: "Change", PUT: "Change" });
-const SESSIONS = /** @type {Record<string, string>} */ ({ ended: "Sign out of", expired: "Session of" });
+const SESSIONS = /** @type {Record<string, string>} */ ({ ended: "Sign out of", replaced: "Session of", expired: "Session of" });
 
 /** What was asked for. @param {any} entry */
 export function what(entry) {

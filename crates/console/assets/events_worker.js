@@ -6,6 +6,8 @@ import { EventStream } from "./event_stream.js";
 /** Long responses of all tabs together, beside the stream of events. */
 const TURNS_MAX = 3;
 
+/** The tokens that tabs have joined with, the newest last: a tab that was hidden while another key signed in has an old one. @type {Set<string>} */
+const tokens = new Set();
 /** @type {Set<MessagePort>} */
 const ports = new Set();
 /** The tabs that have or want a turn, by the numbers of their responses: the last one wanted it last. @type {{port: MessagePort, number: number, isOn: boolean}[]} */
@@ -32,7 +34,8 @@ function arrange() {
 function accept(port, message) {
   if (message.join) {
     ports.add(port);
-    stream.start(message.join.base, message.join.token);
+    tokens.add(message.join.token);
+    stream.start(message.join.base, [...tokens].at(-1) ?? "");
     port.postMessage({ joined: stream.state });
   } else if (message.leave || message.pause) {
     ports.delete(port);

@@ -14,14 +14,15 @@ export function jobOf(text) {
   return JSON.parse(at < 0 ? text : `${text.slice(0, at)}}`);
 }
 
-/** The output of a record as JSON text, or null if there is none. @param {string} text */
+/** The output of a record as JSON text; null if it is an empty list, undefined if the record has none. @param {string} text */
 export function outputOf(text) {
   const record = text.length > LARGE ? null : parse(text);
   if (!record) {
     // It is large, or nested too deeply for a tree.
     const at = text.indexOf(OUTPUT);
-    return at < 0 ? null : text.slice(at + OUTPUT.length, text.lastIndexOf("}"));
+    return at < 0 ? undefined : text.slice(at + OUTPUT.length, text.lastIndexOf("}"));
   }
   const node = member(record, "output");
-  return node && !(node.kind === "array" && node.items.length === 0) ? write(node) : null;
+  if (!node) return undefined;
+  return node.kind === "array" && node.items.length === 0 ? null : write(node);
 }

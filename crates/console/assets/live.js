@@ -52,6 +52,7 @@ function onState(state) {
 
 /** @param {import("./event_stream.js").StreamState} state */
 function onJoined(state) {
+  if (state === "lost") onState(state);
   if (state !== "live") return;
   onState(state);
   // This tab got no `hello`: what it has read until now may be older than its first event.
@@ -63,10 +64,10 @@ let port = null;
 /** The stream of a tab in a browser without shared workers. @type {EventStream | null} */
 let own = null;
 let hiddenTimer = 0;
-/** The tab is hidden, and has stopped to listen. */
+/** The tab is hidden, and no longer listens. */
 let isPaused = false;
 
-/** What `start.js` has begun. @type {{joined: string, hasNoWorker: boolean, eventsWorker: () => SharedWorker | null}} */
+/** What `start.js` has begun. `joined`: the token with which the worker tells this tab, "" if it does not. @type {{joined: string, hasNoWorker: boolean, eventsWorker: () => SharedWorker | null}} */
 const early = /** @type {any} */ (window).longshore;
 
 /** The shared worker's port; null in a browser without shared workers. */
@@ -114,41 +115,43 @@ function join() {
   if (isPaused) tell("again", null);
   isPaused = false;
   port ??= own ? null : openPort();
+  const token = api.token();
   if (!port) {
-    if (own) own.start(base, api.token());
+    if (own) own.start(base, token);
     else useOwn();
     return;
   }
-  // `start.js` has joined while the modules were loaded.
-  if (early.joined !== api.token()) port.postMessage({ join: { base, token: api.token() } });
-  early.joined = "";
+  // `start.js` joins while the modules are loaded.
+  if (early.joined !== token) port.postMessage({ join: { base, token } });
+  early.joined = token;
 }
 
-/** Stops listening. */
-function leave() {
-  port?.postMessage({ leave: true });
+/** Stops listening: for good, or while the tab is hidden. @param {"leave" | "pause"} how */
+function stop(how) {
+  isPaused = how === "pause";
+  if (port) {
+    early.joined = "";
+    port.postMessage({ [how]: true });
+  }
   own?.stop();
   connection.value = { ...connection.peek(), state: "connecting" };
 }
 
-/** Stops to listen while the tab is hidden. */
-function pause() {
-  isPaused = true;
-  port?.postMessage({ pause: true });
-  own?.stop();
-}
-
 /** Starts to listen while `isSignedIn`. @param {import("./vendor/signals.js").Signal<any>} session */
 export function start(session) {
-  session.subscribe((value) => (value ? join() : leave()));
   window.addEventListener("pageshow", (event) => event.persisted && session.peek() && join());
   const onVisibility = () => {
     clearTimeout(hiddenTimer);
-    if (document.hidden) hiddenTimer = window.setTimeout(pause, HIDDEN_MS);
-    else if (isPaused && session.peek()) join();
+    if (!session.peek()) return;
+    if (document.hidden) hiddenTimer = window.setTimeout(() => stop("pause"), HIDDEN_MS);
+    else if (isPaused) join();
   };
   document.addEventListener("visibilitychange", onVisibility);
-  onVisibility();
+  session.subscribe((value) => {
+    if (value) join();
+    else stop("leave");
+    onVisibility();
+  });
 }
 
 /** What is called when a long response may begin, and when it has to end. @type {Map<number, (isOn: boolean) => void>} */

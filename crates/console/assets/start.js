@@ -26,7 +26,10 @@
     worker = new SharedWorker(policy ? policy.createScriptURL("") : address, { type: "module", name: "longshore" });
     worker.onerror = () => (begun.hasNoWorker = true);
     const { port } = worker;
-    window.addEventListener("pagehide", () => port.postMessage({ leave: true }));
+    window.addEventListener("pagehide", () => {
+      begun.joined = "";
+      port.postMessage({ leave: true });
+    });
     return worker;
   }
 
@@ -36,7 +39,8 @@
     root.dataset.frame = "";
     const { csrf } = await answer.json();
     const joined = eventsWorker();
-    if (!joined) return;
+    // The modules may have been there first.
+    if (!joined || begun.joined) return;
     begun.joined = csrf;
     joined.port.postMessage({ join: { base, token: csrf } });
   }

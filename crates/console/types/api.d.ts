@@ -165,7 +165,7 @@ export interface components {
             };
             method?: string;
             /** @enum {string} */
-            outcome: "done" | "refused" | "failed" | "opened" | "ended" | "expired";
+            outcome: "done" | "refused" | "failed" | "opened" | "ended" | "replaced" | "expired";
             path?: string;
             requestId?: string;
             resource?: string;

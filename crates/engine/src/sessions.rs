@@ -182,9 +182,9 @@ impl Sessions {
         replaced: Option<&str>,
         code: Option<&str>,
     ) -> Result<OpenedSession, CatalogError> {
-        let surplus = self.table().surplus(&session.key);
-        let others = surplus.iter().map(String::as_str).filter(|id| Some(*id) != replaced);
-        let ended: Vec<_> = others.chain(replaced).filter_map(|id| self.get(id)).collect();
+        let surplus = self.table().surplus(&session.key, replaced);
+        let ended: Vec<_> =
+            surplus.iter().map(String::as_str).chain(replaced).filter_map(|id| self.get(id)).collect();
         let mut writes = vec![put(JsonRowKind::ConsoleSession, &session.id, &session)?];
         writes.extend(ended.iter().map(|session| delete(JsonRowKind::ConsoleSession, &session.id)));
         writes.extend(code.map(|hash| delete(JsonRowKind::ConsoleCode, hash)));

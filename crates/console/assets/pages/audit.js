@@ -141,6 +141,7 @@ const OUTCOMES = /** @type {Record<string, {icon: string, word: string, tone: st
   done: { icon: "completed", word: "Done", tone: "completed" },
   opened: { icon: "completed", word: "Opened", tone: "completed" },
   ended: { icon: "cancelled", word: "Ended", tone: "cancelled" },
+  replaced: { icon: "cancelled", word: "Replaced", tone: "cancelled" },
   expired: { icon: "cancelled", word: "Expired", tone: "cancelled" },
   refused: { icon: "cancelled", word: "Refused", tone: "timedout" },
   failed: { icon: "failed", word: "Failed", tone: "failed" },

@@ -1,7 +1,7 @@
 // A job as it lives: why it waits or failed, its life, its stream and its output. For its page and the playground.
 import { html, useEffect, useLayoutEffect, useMemo, useState } from "../dom.js";
 import { JobFollow } from "../job_follow.js";
-import { outputOf, READ_BYTES_MAX } from "../job_record.js";
+import { outputOf } from "../job_record.js";
 import { ENDED, JOB_STATES } from "../icons.js";
 import { Ahead, Later } from "../load.js";
 import { useRead } from "../store.js";
@@ -65,7 +65,6 @@ const hasChanged = (before, now) => now.status !== before.status || (now.retries
 /** @param {{endpoint: Endpoint, job: Job, text: string, follow: JobFollow, onAgain: () => void}} props `text` is the job's record */
 export function JobView({ endpoint, job, text, follow, onAgain }) {
   const isLive = !ENDED.includes(job.status);
-  const output = useMemo(() => outputOf(text), [text]);
   const hasFailed = job.status === "FAILED" || job.status === "TIMED_OUT";
   const stream = { count: follow.chunks.length, firstAt: follow.firstAt() };
   void follow.version.value;
@@ -74,5 +73,18 @@ export function JobView({ endpoint, job, text, follow, onAgain }) {
     <${Life} endpoint=${endpoint} job=${job} stream=${stream} />
     ${follow.error.value && html`<${Failed} error=${follow.error.value} onRetry=${onAgain} />`}
     ${follow.chunks.length > 0 ? html`<${Later} address="./ui/stream.js" props=${{ follow, job, isLive }} />` : isLive && html`<${Ahead} address="./ui/stream.js" />`}
-    ${output !== null ? html`<${Viewer} title=${isLive ? "Progress" : "Output"} text=${output} name=${`${job.id}-output.json`} />` : (job.outputBytes ?? 0) > READ_BYTES_MAX ? html`<${Payload} of="output" endpoint=${endpoint} job=${job} bytes=${job.outputBytes} />` : !isLive && html`<${Card} title="Output"><p class="dim">${job.status === "CANCELLED" ? "It was cancelled before it had one." : "This job ended without an output."}</p><//>`}`;
+    <${Output} endpoint=${endpoint} job=${job} text=${text} isLive=${isLive} isRead=${isLive !== ENDED.includes(follow.record.value?.job.status ?? "")} />`;
+}
+
+/**
+ * What came out of a job, or its progress while it runs.
+ * @param {{endpoint: Endpoint, job: Job, text: string, isLive: boolean, isRead: boolean}} props `isRead`: the record has what is shown of the job
+ */
+function Output({ endpoint, job, text, isLive, isRead }) {
+  const output = useMemo(() => outputOf(text), [text]);
+  if (isRead && typeof output === "string") return html`<${Viewer} title=${isLive ? "Progress" : "Output"} text=${output} name=${`${job.id}-output.json`} />`;
+  if (isLive) return null;
+  // The record of a large output comes without it, and one that is no longer followed is older than the output.
+  if (job.outputBytes && !(isRead && output === null)) return html`<${Payload} key=${`${job.delayTime} ${job.executionTime}`} of="output" endpoint=${endpoint} job=${job} bytes=${job.outputBytes} />`;
+  return html`<${Card} title="Output"><p class="dim">${job.status === "CANCELLED" ? "It was cancelled before it had one." : "This job ended without an output."}</p><//>`;
 }

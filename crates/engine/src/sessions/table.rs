@@ -63,14 +63,15 @@ impl SessionTable {
         self.by_hash.retain(|_, session| session.id != id);
     }
 
-    /// The ids of the sessions that must end before another one of this key is opened: those that were unused for the
-    /// longest time.
-    pub(super) fn surplus(&self, key: &str) -> Vec<String> {
+    /// The ids of the sessions that must end before another one of this key is opened in place of `replaced`: those that were
+    /// unused for the longest time.
+    pub(super) fn surplus(&self, key: &str, replaced: Option<&str>) -> Vec<String> {
         let used = |session: &Arc<OpenSession>| (session.last_used_at(), session.id.clone());
-        let of_key = self.sessions().filter(|session| session.key == key).map(used).collect();
+        let staying = || self.sessions().filter(|session| Some(session.id.as_str()) != replaced);
+        let of_key = staying().filter(|session| session.key == key).map(used).collect();
         let mut surplus = oldest_above(of_key, SESSIONS_OF_KEY_MAX);
         if surplus.is_empty() {
-            surplus = oldest_above(self.sessions().map(used).collect(), ALL_MAX);
+            surplus = oldest_above(staying().map(used).collect(), ALL_MAX);
         }
         surplus
     }

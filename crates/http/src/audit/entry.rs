@@ -14,7 +14,7 @@ pub(crate) struct Entry {
     pub(crate) id: u64,
     /// The time of the event, RFC 3339.
     pub(crate) at: String,
-    /// `change`; `newAddress` for the first use of a key from an address; `session` for a sign-in or sign-out at the console.
+    /// `change`; `newAddress` for the first use of a key from an address; `session` for the begin or the end of a session of the console.
     pub(crate) event: String,
     /// The key of the request; absent for a refused sign-in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub(crate) struct Entry {
     /// The status of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
-    /// `done`, `refused` or `failed`; of a session also `opened`, `ended` or `expired`.
+    /// `done`, `refused` or `failed`; of a session also `opened`, `ended`, `replaced` or `expired`.
     pub(crate) outcome: String,
 }
 
@@ -96,7 +96,8 @@ impl Entry {
         Self { key: Some(KeyRef::is(key)), address, ..Self::event(at, "newAddress", "done") }
     }
 
-    /// The entry for a session that was opened, ended or has expired (`outcome`), with the key that did it, or whose session it was.
+    /// The entry for a session that was opened, ended or replaced, or has expired (`outcome`), with the key that did it. Of an
+    /// expired one, it is the key of the session.
     pub(crate) fn session(at: Millis, key: &ApiKey, session: &str, outcome: &str) -> Self {
         let session = session.get(..8).map(str::to_owned);
         Self { key: Some(KeyRef::is(key)), session, ..Self::event(at, SESSION, outcome) }

@@ -47,20 +47,21 @@ pub(super) async fn open(
         by_cookie(state.engine(), &state.console().session_limits, old).map(|session| session.id.clone())
     });
     let session = session_for(&state, &cookie, address, &headers);
-    let opened =
-        to_the_end(&state, |state| async move { Ok(open_with(&state, sent, replaced, session).await?) })
-            .await?;
-    let opened = opened.and_then(|opened| Some((key_of(&state, &opened.session)?, opened)));
-    let Some((key, OpenedSession { session, ended })) = opened else {
+    let opened = to_the_end(&state, |state| async move {
+        let opened = open_with(&state, sent, replaced, session).await?;
+        let Some(OpenedSession { session, ended }) = opened else { return Ok(None) };
+        let Some(key) = key_of(&state, &session) else { return Ok(None) };
+        for other in &ended {
+            note(&state, &other.id, &key, address, "replaced").await;
+        }
+        note(&state, &session.id, &key, address, "opened").await;
+        Ok(Some(Caller { key, session: Some(session) }))
+    });
+    let Some(caller) = opened.await? else {
         note_refused(&state, source);
         return Err(refused());
     };
     drop(attempt);
-    for other in &ended {
-        note(&state, &other.id, &key, &headers, "ended").await;
-    }
-    note(&state, &session.id, &key, &headers, "opened").await;
-    let caller = Caller { key, session: Some(session) };
     let max_age_s = state.console().session_limits.max_ms / 1_000;
     let mut response = answer(&state, &headers, &caller, &cookie);
     if let Some(value) = rule.set(&cookie, max_age_s) {
@@ -110,10 +111,15 @@ pub(super) async fn show(State(state): State<HttpState>, headers: HeaderMap) -> 
 pub(super) async fn end(State(state): State<HttpState>, headers: HeaderMap) -> Result<Response, ApiError> {
     check_is_on(&state)?;
     let session = current_session(&state, &headers).ok_or_else(ApiError::unauthorized)?;
-    state.engine().sessions().end(&session.id).await?;
-    if let Some(key) = key_of(&state, &session) {
-        note(&state, &session.id, &key, &headers, "ended").await;
-    }
+    let address = client::address(&state, &headers).map(|client| client.address);
+    to_the_end(&state, |state| async move {
+        state.engine().sessions().end(&session.id).await?;
+        if let Some(key) = key_of(&state, &session) {
+            note(&state, &session.id, &key, address, "ended").await;
+        }
+        Ok(())
+    })
+    .await?;
     let mut response = StatusCode::NO_CONTENT.into_response();
     set_private(&mut response);
     if let Some(value) = client::cookie_rule(&state, &headers).clear() {
@@ -184,16 +190,17 @@ fn too_many_failures(wait_s: u64) -> ApiError {
     ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", text).retry_after(wait_s)
 }
 
-/// Writes a session's begin or end to the audit log.
-async fn note(state: &HttpState, session: &str, by: &TrackedKey, headers: &HeaderMap, outcome: &str) {
+/// Writes a session's begin or end to the audit log, with the address of the client.
+async fn note(state: &HttpState, session: &str, by: &TrackedKey, address: Option<IpAddr>, outcome: &str) {
     tracing::info!(key = %by.id, session, outcome, "session of the console");
     let Some(log) = state.audit() else { return };
     let now = state.engine().now();
-    let address = client::address(state, headers).map(|client| client.address.to_string());
+    let address = address.map(|address| address.to_string());
     log.record(now, Entry::session(now, by, session, outcome).with_address(address)).await;
 }
 
-/// Stores which sessions were used since the last call, and removes those that are over, with an entry of the audit log for each.
+/// Stores which sessions were used since the last call, and removes those that are over, each of which is noted in the audit
+/// log.
 ///
 /// # Errors
 ///
@@ -205,7 +212,7 @@ pub async fn note_session_use(state: &HttpState) -> Result<(), CatalogError> {
         // The revocation of a key has an entry of its own.
         if let Some(key) = key_of(state, &session) {
             let now = state.engine().now();
-            log.record(now, Entry::session(now, &key, &session.id, "expired")).await;
+            log.note(now, Entry::session(now, &key, &session.id, "expired"));
         }
     }
     Ok(())

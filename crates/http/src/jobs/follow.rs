@@ -22,8 +22,9 @@ use crate::wire::sse::{self, COMMENT, KEEP_ALIVE, Next, last_event_id, on_one_li
 const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The response: events for chunks with their offset as `id`, `event: status` for each change of the job's state, and
-/// finally `event: done` with the job, without an output of more than `output_bytes_max`. A reader that was disconnected sends `Last-Event-ID` to go on. Damaged data is
-/// refused like in any other response if it comes first, and otherwise ends the response with `event: error`.
+/// finally `event: done` with the job, without an output of more than `output_bytes_max`. A reader that was disconnected
+/// sends `Last-Event-ID` to go on. Damaged data is refused like in any other response if it comes first, and otherwise ends
+/// the response with `event: error`.
 pub(super) async fn events(
     call: Call,
     offset: Option<u64>,

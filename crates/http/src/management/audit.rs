@@ -59,7 +59,7 @@ pub(super) fn group() -> Group {
             ("status", json!({ "type": "integer" })),
             (
                 "outcome",
-                json!({ "type": "string", "enum": ["done", "refused", "failed", "opened", "ended", "expired"] }),
+                json!({ "type": "string", "enum": ["done", "refused", "failed", "opened", "ended", "replaced", "expired"] }),
             ),
         ],
         &["id", "at", "event", "outcome"],

@@ -333,6 +333,12 @@ async fn one_key_has_at_most_twenty_sessions() {
         open += u32::from(browser.send(&server, "GET", "/v1/me", "").await.status == 200);
     }
     assert_eq!(open, 20);
+    // A browser that signs in again ends its own session, and no other one.
+    let own = server.engine.sessions().list().swap_remove(7);
+    let next = ConsoleSession { id: "next".into(), hash: "next".into(), ..ConsoleSession::clone(&own) };
+    let opened = server.engine.sessions().open(next, Some(&own.id)).await.unwrap();
+    assert_eq!(opened.ended.iter().map(|session| &session.id).collect::<Vec<_>>(), [&own.id]);
+    assert_eq!(server.engine.sessions().list().len(), 20);
 }
 
 #[tokio::test(start_paused = true)]
