@@ -9,12 +9,12 @@ const LARGE = 1000000;
 
 /**
  * The tree of a text.
- * @param {string | null} text null if none is wanted
+ * @param {string} text
  * @returns {{node: Node | null, isReading: boolean}} `node`: null while it is read, and of a text that is no JSON or is nested too deeply
  */
 export function useTree(text) {
-  const isLarge = text !== null && text.length > LARGE;
-  const small = useMemo(() => (text === null || isLarge ? null : parse(text)), [text]);
+  const isLarge = text.length > LARGE;
+  const small = useMemo(() => (isLarge ? null : parse(text)), [text]);
   const [large, setLarge] = useState(/** @type {{text: string, node: Node | null} | null} */ (null));
   useEffect(() => {
     if (!isLarge) return undefined;

@@ -94,16 +94,17 @@ async fn delete(
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
     let by = may_manage(&state, &headers)?;
-    let ended =
-        to_the_end(&state, |state| async move { Ok(state.engine().sessions().end(&id).await?) }).await?;
-    let session = ended.ok_or_else(no_such_session)?;
-    tracing::info!(session = %session.id, by = %by.id, "session ended");
-    if let Some(log) = state.audit() {
-        let now = state.engine().now();
-        let address = client::address(&state, &headers).map(|client| client.address.to_string());
-        log.record(now, Entry::session(now, &by, &session.id, "ended").with_address(address)).await;
-    }
-    Ok(StatusCode::NO_CONTENT)
+    let address = client::address(&state, &headers).map(|client| client.address.to_string());
+    to_the_end(&state, |state| async move {
+        let session = state.engine().sessions().end(&id).await?.ok_or_else(no_such_session)?;
+        tracing::info!(session = %session.id, by = %by.id, "session ended");
+        if let Some(log) = state.audit() {
+            let now = state.engine().now();
+            log.record(now, Entry::session(now, &by, &session.id, "ended").with_address(address)).await;
+        }
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
 }
 
 async fn create_code(State(state): State<HttpState>, headers: HeaderMap) -> JsonResult {
