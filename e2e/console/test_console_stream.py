@@ -194,3 +194,16 @@ def test_a_large_output_is_that_of_the_last_attempt(console, api):
     shown.get_by_role("button", name="Show it").click()
     shown.get_by_role("button", name="Text").click()
     expect(shown).to_contain_text("the second")
+
+
+def test_an_output_is_shown_as_it_came(console, api):
+    endpoint = api.external(name="As it came")
+    job, worker = endpoint.run(), FakeWorker(endpoint)
+    assert worker.take()["id"] == job
+    output = r'{"b": 1.0, "a":"\u00e9","b":12345678901234567890}'
+    worker.done(job, f'{{"output":{output}}}')
+    page = console().sign_in(path=f"/endpoints/{endpoint.id}/requests/{job}").page
+    shown = page.get_by_role("region", name="Output")
+    expect(shown).to_contain_text(f"{len(output)} B")
+    shown.get_by_role("button", name="Text").click()
+    expect(shown.locator("pre")).to_have_text(output)
