@@ -52,11 +52,11 @@ function onState(state) {
 
 /** @param {import("./event_stream.js").StreamState} state */
 function onJoined(state) {
-  if (state === "lost") onState(state);
-  if (state !== "live") return;
+  // A stream that is not there yet tells its state when it begins.
+  if (state === "off" || state === "signedOut") return;
   onState(state);
   // This tab got no `hello`: what it has read until now may be older than its first event.
-  tell("again", null);
+  if (state === "live") tell("again", null);
 }
 
 /** @type {MessagePort | null} */

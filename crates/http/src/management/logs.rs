@@ -83,9 +83,9 @@ const PARAMETERS: &[Parameter] = &[
     ),
 ];
 
-const ABOUT: &str = "The newest line is the first, or with `order=asc` the oldest one. Times are those of the server, to about 100 ms; lines that an older version \
-    stored have none. A call reads at most 64 MiB or for 1 s: if `complete` is false, send its `cursor` to go on. Logs of the last \
-    ended workers are there, too; those of external workers stay on their own computers. With `Accept: text/event-stream`, \
+const ABOUT: &str = "The newest line is the first, or with `order=asc` the oldest one. Times are those of the server, to about \
+    100 ms; lines that an older version stored have none. A call reads at most 64 MiB or for 1 s: if `complete` is false, \
+    send its `cursor` to go on. Logs of the last ended workers are there, too; those of external workers stay on their own computers. With `Accept: text/event-stream`, \
     the event `page` has the newest lines, as the page of this operation, and each event `lines` has what was printed since, the \
     oldest line first. A line that had no end yet comes again with the same `id` and more text. After a further `page`, lines between \
     it and the earlier ones were left out: its `cursor` gets those that are still stored. The events end when the key, the session \
@@ -140,7 +140,9 @@ async fn logs(
     let wanted = wanted(&Query::of(&uri)?)?;
     if sse::are_wanted(&headers) {
         if wanted.search.is_ascending {
-            return Err(bad("`order=asc` is for pages: send one of it and `Accept: text/event-stream`"));
+            let text = "`order=asc` is for pages, and events begin with the newest lines: send one of `order=asc` \
+                        and `Accept: text/event-stream`";
+            return Err(bad(text));
         }
         if wanted.search.cursor.is_some() {
             let text = "`cursor` is for pages of older lines, and events are of new ones: send one of `cursor` \

@@ -4,10 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Take};
 use std::path::Path;
 
-use super::lines::{LINE_BYTES_MAX, text_of, times_of};
-
-/// Bytes that are read together.
-const PIECE_BYTES: usize = 64 * 1024;
+use super::lines::{LINE_BYTES_MAX, PIECE_BYTES, text_of, times_of};
 
 /// A file, read from its first wanted line.
 pub(super) struct ForwardLog {
@@ -33,7 +30,7 @@ impl ForwardLog {
         // From the byte before, which shows whether a line begins there.
         let from = offset.saturating_sub(1);
         file.seek(SeekFrom::Start(from))?;
-        let mut reader = BufReader::with_capacity(PIECE_BYTES, file.take(len - from));
+        let mut reader = BufReader::with_capacity(PIECE_BYTES as usize, file.take(len - from));
         let skipped = if offset > 0 { reader.skip_until(b'\n')? as u64 } else { 0 };
         Ok(Self { reader, times, offset: from + skipped })
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::forward::ForwardLog;
 
 /// Bytes that are read together.
-const PIECE_BYTES: u64 = 64 * 1024;
+pub(super) const PIECE_BYTES: u64 = 64 * 1024;
 /// A longer line is cut.
 pub(super) const LINE_BYTES_MAX: usize = 16 * 1024;
 /// Predecessors of a log; more are not looked for.
@@ -39,7 +39,7 @@ impl Line {
     }
 }
 
-/// From where lines are read.
+/// The end of a log at which reading begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadFrom {
     /// The newest line is the first. Those after `last_ms` are not wanted.
@@ -87,7 +87,7 @@ impl WorkerLines {
         Self { worker, files, present: None, from, scanned_bytes: 0 }
     }
 
-    /// The line that follows those that were returned, in that order. A file that cannot be read has none.
+    /// The line that follows those that were returned, in the order of reading. A file that cannot be read has none.
     pub(super) fn next(&mut self) -> Option<Line> {
         loop {
             if self.present.is_none() {
